@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
@@ -19,6 +20,7 @@ from gate.devices import find_kind
 from gate.errors import ExitCode, UsageError
 from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import is_present
+from gate.git import find_filter
 from gate.lab.host.provenance import load_provenance
 from gate.metrics import SPECS, Role
 from gate.project.contradictions import can_decide
@@ -63,6 +65,8 @@ def run_refresh(options: Namespace) -> ExitCode:
         save_baselines(config.baselines, proposals, options.reason)
     except SetbackError as error:
         raise UsageError(describe_hidden(error.setbacks), error.fix) from None
+    for proposal in proposals[:1]:  # the others lie where this one does
+        _warn_filter(config.baselines, proposal.path)
     append_run(options, config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
@@ -72,6 +76,16 @@ def run_refresh(options: Namespace) -> ExitCode:
     recorded, each = count_noun(len(proposals), "baseline"), count_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
     return ExitCode.PASS
+
+
+def _warn_filter(directory: Path, path: Path) -> None:
+    """Warn where a commit would not hold the file itself: checks read it from git's objects."""
+    if name := find_filter(directory / path):
+        print(
+            f"warning: git puts {directory / path} through the filter {name!r}: a check cannot read what it"
+            f" commits. Add `{directory.name}/** -filter -diff -merge text` to .gitattributes.",
+            file=sys.stderr,
+        )
 
 
 def _describe(proposal: Proposal) -> str:
@@ -131,6 +145,7 @@ def run_accept(options: Namespace) -> ExitCode:
         told = f"note: {path} was written anew: its entries are kept, and comments in it are gone"
         print(told, file=sys.stderr)
     print(f"Wrote {path}; commit it.")
+    _warn_filter(config.baselines, Path(ACCEPTED_FILE))
     return ExitCode.PASS
 
 

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gate.errors import FileError
 
@@ -31,6 +31,8 @@ _BYTES_A_CONTAINER, _FREE_CONTAINERS = 32, 10_000
 _BYTES_A_VALUE, _FREE_VALUES = 8, 100_000
 _CHUNK_BYTES = 256 * 1024
 
+# What a commit holds of a file that Git LFS keeps: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _SHOWN_CHARS = 60  # of a foreign value in a message: enough to recognise it, and still one line
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -115,8 +117,13 @@ def decode_text(data: bytes, source: str) -> str:
     """Decode UTF-8, with or without a byte-order mark.
 
     Raises:
-        FileError: The bytes are not UTF-8.
+        FileError: The bytes are not UTF-8, or git keeps the file elsewhere and this only points there.
     """
+    if data.startswith(_LFS_POINTER):
+        name = PurePath(source).name
+        pattern = "baselines/**" if name.endswith(".json") else name
+        fix = f"Add `{pattern} -filter -diff -merge text` to .gitattributes, then record or commit it again."
+        raise FileError(source, "", "is a pointer of Git LFS, which the gate does not follow", fix)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -572,3 +572,21 @@ def test_a_change_without_a_configuration_removes_all_of_it(checkout: Path, tmp_
     commit(checkout.parent, "head")
 
     assert prepare(base, tmp_path / "rules").removed == (LIN,)
+
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4' * 64}\nsize 12345\n"
+
+
+@pytest.mark.parametrize("name", ["perf/baselines/x.json", "models/cases.yml", "gate.yml"])
+def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(checkout: Path, tmp_path: Path, name: str) -> None:
+    """Git's objects hold it in the base, or in a change, where the working tree has the file."""
+    good = commit(checkout.parent, "good")
+    (checkout / name).write_text(POINTER)
+    base = commit(checkout.parent, "with LFS")
+
+    own, later = prepare_in_vain(good, tmp_path / "own"), prepare_in_vain(base, tmp_path / "later")
+
+    assert f"sub/{name}" in own.what
+    assert own.what.endswith("is a pointer of Git LFS, which the gate does not follow")
+    assert f"sub/{name} of the base commit {base[:7]}" in later.what
+    assert "-filter -diff -merge text` to .gitattributes" in later.fix

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files import untrusted as hostile
-from gate.files.untrusted import format_value, load_bytes, measure_shape, parse_json
+from gate.files.untrusted import decode_text, format_value, load_bytes, measure_shape, parse_json
 
 
 @pytest.mark.parametrize(
@@ -155,3 +155,14 @@ def test_foreign_values_are_shown_short_and_on_one_line() -> None:
     assert format_value([1, 2]) == "a list of 2"
     assert format_value(10**5000) == "a huge integer"
     assert len(format_value("x" * 1000)) == 63
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"), [("baselines/any/lin/x.json", "baselines/**"), ("ci/gate.yml", "gate.yml")]
+)
+def test_a_pointer_of_git_lfs_is_named_with_its_fix(name: str, pattern: str) -> None:
+    """Where the file itself is kept elsewhere, a clone or a commit may hold no more than this."""
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+    with pytest.raises(FileError, match=f"{name}: is a pointer of Git LFS") as caught:
+        decode_text(pointer, name)
+    assert f"Add `{pattern} -filter -diff -merge text` to .gitattributes" in caught.value.fix
