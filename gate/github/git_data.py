@@ -144,18 +144,9 @@ class GitData:
             return ""
         return find_text(found, "object.sha") if find_text(found, "ref") == f"refs/heads/{branch}" else ""
 
-    def point_branch(self, branch: str, sha: str, *, exists: bool) -> None:
-        """Point a branch to a commit, also where it pointed to something else."""
-        if exists:
-            body = {"sha": sha, "force": True}
-            self._client.patch(f"{self._path}/refs/heads/{quote_branch(branch)}", body)
-            return
-        try:
-            self._client.post(f"{self._path}/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
-        except (UncertainWriteError, RejectedError) as error:
-            # It may be there after all: by this request, or by one that ran at the same time.
-            if self.find_branch(branch) != sha:
-                raise _explain_branch(branch, error) from error
+    def force_branch(self, branch: str, sha: str) -> None:
+        """Point a branch to a commit, whatever it pointed to."""
+        self._client.patch(f"{self._path}/refs/heads/{quote_branch(branch)}", {"sha": sha, "force": True})
 
     def advance_branch(self, branch: str, old: str, new: str) -> bool:
         """Point a branch from ``old``, empty where it is to be made, to its child ``new``.

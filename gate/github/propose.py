@@ -25,9 +25,16 @@ from gate.github.errors import (
     RejectedError,
     UncertainWriteError,
 )
-from gate.github.git_data import GitData, quote_branch
+from gate.github.git_data import GitData, Tip, quote_branch
 from gate.github.head_registry import load_cases_at
 from gate.github.payload import find_text, find_value
+from gate.github.proposal_branch import (
+    MAX_TRIES,
+    find_standing,
+    list_proposed,
+    mark_directory,
+    move_branch,
+)
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Policy, Provenance, Run
@@ -36,6 +43,7 @@ from gate.version import __version__
 
 BRANCH_PREFIX = "compile-gate/baselines/"
 WORKFLOWS_DIRECTORY = ".github/workflows"
+_LINK = re.compile(r"https?://[A-Za-z0-9./:_~-]{1,300}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -84,31 +92,70 @@ def propose_refresh(
     head = data.load_tip(request.head_sha)
     check_measured_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
     new = record_run(run, _make_provenance(run, context, request))
-    listed = data.list_files(head.tree, request.directory)
-    old = _load_stored(data, listed, new, request.directory)
-    proposals = tuple(
-        proposal
-        for proposal in propose_baselines(new, old, policy)
-        if not _is_stored(proposal.baseline, old.values())
+    stored = _Stored(data=data, listed=data.list_files(head.tree, request.directory), policy=policy)
+    text = replace(
+        stored.propose(new, request, context.run_url), reason=request.reason, notes=note_machine(run)
     )
-    files = {f"{request.directory}/{proposal.path.as_posix()}": proposal.text for proposal in proposals}
-    environment_id = compute_environment_id(run.environment)
-    text = ProposalText(
-        proposals=proposals,
-        old=tuple(old.values()),
-        head_sha=request.head_sha,
-        run_url=context.run_url,
-        environment_id=environment_id,
-        is_known=any(environment_id in PurePosixPath(path).parts for path in listed),
-        reason=request.reason,
-        pr_number=request.pr_number,
-        notes=note_machine(run),
-    )
-    tree = data.write_tree(head.tree, request.directory, files) if files else head.tree
-    if tree == head.tree:
+    commit = _commit(data, context, request, head, text)
+    if not commit:
         return ProposalOutcome(note="The stored baselines are the same: nothing was committed.")
-    commit = _commit(data, context, request, tree, render_message(text))
-    return _ask_for_merge(client, context, request, text, commit)
+    others = _load_others(stored, head, text, request)
+    return _ask_for_merge(client, context, request, (text, *others), commit)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Stored:
+    """What the measured commit has below a directory: path from the top of the repository -> blob."""
+
+    data: GitData
+    listed: Mapping[str, str]
+    policy: Policy
+
+    def propose(self, new: tuple[Baseline, ...], request: RefreshRequest, run_url: str) -> ProposalText:
+        """Say what of one run's baselines would be stored, and over what."""
+        old = _load_stored(self.data, self.listed, new, request.directory)
+        environment_id = compute_environment_id(new[0].environment)
+        return ProposalText(
+            proposals=tuple(
+                proposal
+                for proposal in propose_baselines(new, old, self.policy)
+                if not _is_stored(proposal.baseline, old.values())
+            ),
+            old=tuple(old.values()),
+            head_sha=request.head_sha,
+            run_url=run_url,
+            environment_id=environment_id,
+            directory=request.directory,
+            is_known=any(environment_id in PurePosixPath(path).parts for path in self.listed),
+            reason="",
+            pr_number=request.pr_number,
+        )
+
+
+def _load_others(
+    stored: _Stored, head: Tip, text: ProposalText, request: RefreshRequest
+) -> list[ProposalText]:
+    """Load what other runs have proposed for the same commit, a text for each directory and run."""
+    texts = []
+    standing = find_standing(stored.data, request.branch, head)  # again: others may have come since
+    for directory, files in list_proposed(stored.data, standing, head).items():
+        written = _make_files(text) if directory == text.directory else {}
+        runs: dict[tuple[str, str], list[Baseline]] = {}
+        for path, blob in files.items():
+            if path not in written:
+                found = decode_file(BASELINE, stored.data.load_blob(blob, MAX_BASELINE_BYTES), path)
+                key = (compute_environment_id(found.environment), found.provenance.run_url)
+                runs.setdefault(key, []).append(found)
+        beside = replace(stored, listed=stored.data.list_files(head.tree, directory))
+        for (_, run_url), new in runs.items():
+            url = run_url if _LINK.fullmatch(run_url) else text.run_url
+            other = beside.propose(tuple(new), replace(request, directory=directory), url)
+            texts.append(replace(other, reason=new[0].provenance.reason))
+    return texts
+
+
+def _make_files(text: ProposalText) -> dict[str, str]:
+    return {f"{text.directory}/{proposal.path.as_posix()}": proposal.text for proposal in text.proposals}
 
 
 def check_tip(data: GitData, request: RefreshRequest) -> None:
@@ -171,20 +218,33 @@ def _is_stored(baseline: Baseline, old: Iterable[Baseline]) -> bool:
     return any(replace(item, provenance=baseline.provenance) == baseline for item in old)
 
 
-def _commit(data: GitData, context: JobContext, request: RefreshRequest, tree: str, message: str) -> str:
-    """Commit on the proposal's branch, unless it holds just that already; return the commit."""
-    tip_sha = data.find_branch(request.branch)
-    if tip_sha:
-        tip = data.load_tip(tip_sha)
-        if tip.tree == tree and tip.parent == request.head_sha:
-            return tip_sha
-    commit = data.write_commit(tree, request.head_sha, message)
-    check_tip(data, request)  # again: measuring is long past, and writing takes its time
-    try:
-        data.point_branch(request.branch, commit, exists=bool(tip_sha))
-    except (DeniedError, MissingError, RejectedError) as error:
-        raise _explain_refusal(data, context, request, error) from error
-    return commit
+def _commit(
+    data: GitData, context: JobContext, request: RefreshRequest, head: Tip, text: ProposalText
+) -> str:
+    """Commit on the proposal's branch, unless all is there already; return the commit.
+
+    Empty where there is nothing to propose.
+    """
+    files = _make_files(text)
+    message = mark_directory(render_message(text), request.directory)
+    for _ in range(MAX_TRIES):
+        standing = find_standing(data, request.branch, head)
+        tree = data.write_tree(standing.tree, request.directory, files) if files else head.tree
+        if tree == head.tree:
+            return ""
+        if tree == standing.tree:
+            return standing.sha
+        parent = standing.sha if standing.directories else request.head_sha
+        commit = data.write_commit(tree, parent, message)
+        check_tip(data, request)  # again: measuring is long past, and writing takes its time
+        try:
+            if move_branch(data, request.branch, standing, commit):
+                return commit
+        except (DeniedError, MissingError, RejectedError) as error:
+            raise _explain_refusal(data, context, request, error) from error
+    raise RejectedError(
+        f"the branch {request.branch} moved on {MAX_TRIES} times meanwhile", "Ask for the refresh again."
+    )
 
 
 def _explain_refusal(
@@ -208,10 +268,14 @@ def _explain_refusal(
 
 
 def _ask_for_merge(
-    client: GitHubClient, context: JobContext, request: RefreshRequest, text: ProposalText, commit: str
+    client: GitHubClient,
+    context: JobContext,
+    request: RefreshRequest,
+    texts: tuple[ProposalText, ...],
+    commit: str,
 ) -> ProposalOutcome:
-    outcome = ProposalOutcome(commit=commit, setbacks=len(text.setbacks))
-    fields = {"title": render_title(text), "body": render_proposal(text)}
+    outcome = ProposalOutcome(commit=commit, setbacks=len(texts[0].setbacks))
+    fields = {"title": render_title(*texts), "body": render_proposal(*texts)}
     try:
         url = _open_pull(client, context, request, fields)
     except DeniedError as error:

@@ -34,6 +34,7 @@ class ProposalText:
     head_sha: str
     run_url: str
     environment_id: str
+    directory: str
     is_known: bool  # whether the branch has baselines of this environment
     reason: str
     pr_number: int = 0
@@ -45,9 +46,12 @@ class ProposalText:
         return tuple(setback for proposal in self.proposals for setback in proposal.setbacks)
 
 
-def render_title(text: ProposalText) -> str:
+def render_title(*texts: ProposalText) -> str:
     """Render the pull request's title."""
-    return f"Refresh {count_noun(len(text.proposals), 'baseline')} of {text.environment_id}"
+    count = sum(len(text.proposals) for text in texts)
+    places = dict.fromkeys(text.environment_id for text in texts)
+    where = f"{len(places)} environments" if len(places) > 1 else next(iter(places))
+    return f"Refresh {count_noun(count, 'baseline')} of {where}"
 
 
 def render_message(text: ProposalText) -> str:
@@ -74,8 +78,16 @@ _ENDING = (
 )
 
 
-def render_proposal(text: ProposalText) -> str:
-    """Render the pull request's text."""
+def render_proposal(*texts: ProposalText) -> str:
+    """Render the pull request's text: what each run proposes for one commit, the newest first."""
+    sections = [*(section for text in texts for section in _list_sections(text)), _ENDING]
+    while len("\n\n".join(sections).encode()) > MAX_PROPOSAL_BYTES:
+        longest = max(range(1, len(sections)), key=lambda index: len(sections[index]))
+        sections[longest] = "*Too long to be shown here: see the files.*"
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _list_sections(text: ProposalText) -> list[str]:
     counts = {kind: sum(item.kind is kind for item in text.proposals) for kind in ProposalKind}
     summary = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     asked = f" for #{text.pr_number}" if text.pr_number else ""
@@ -83,8 +95,8 @@ def render_proposal(text: ProposalText) -> str:
     changed = list_replacements(text.proposals, text.old, ProposalKind.CHANGED)
     redefined = list_replacements(text.proposals, text.old, ProposalKind.REDEFINED)
     moves, rest = list_moves(changed), _render_rest([*changed, *redefined])
-    sections = [
-        f"Baselines of `{text.environment_id}`, {origin}: {summary}.",
+    return [
+        f"Baselines of `{text.environment_id}` in {escape_code(text.directory)}, {origin}: {summary}.",
         "\n".join(f"- {escape_text(write_note(note))}" for note in text.notes),
         "" if text.is_known else _NEW_ENVIRONMENT,
         _render_setbacks(text),
@@ -93,12 +105,7 @@ def render_proposal(text: ProposalText) -> str:
         _fold(len(moves), "What moved: {} value", _render_moves(moves)),
         _fold(len(rest), "What else changed: {} case", _cut(rest, "- and {} more, in the files")),
         _render_new(text),
-        _ENDING,
     ]
-    while len("\n\n".join(sections).encode()) > MAX_PROPOSAL_BYTES:
-        longest = max(range(1, len(sections)), key=lambda index: len(sections[index]))
-        sections[longest] = "*Too long to be shown here: see the files.*"
-    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _render_setbacks(text: ProposalText) -> str:

@@ -48,6 +48,7 @@ def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = 
         head_sha="a" * 40,
         run_url="https://github.com/octo-org/models/actions/runs/77",
         environment_id="cpu-x",
+        directory="baselines",
         is_known=bool(old),
         reason=reason,
     )

@@ -60,7 +60,7 @@ def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
 
 
 def propose(
-    client: GitHubClient, run: Run, reason: str = "", directory: str = "baselines"
+    client: GitHubClient, run: Run, reason: str = "", directory: str = "baselines", run_id: str = "77"
 ) -> ProposalOutcome:
     request = RefreshRequest(
         head_sha=run.provenance.commit,
@@ -70,7 +70,8 @@ def propose(
         author="octocat",
         pr_number=7,
     )
-    return propose_refresh(client, make_context("issue_comment", {}), request, run, POLICY)
+    context = replace(make_context("issue_comment", {}), run_id=run_id)
+    return propose_refresh(client, context, request, run, POLICY)
 
 
 def check_repository(git: BareRepository, place: Path) -> str:
@@ -403,3 +404,92 @@ def test_two_cases_of_which_one_is_new_are_told_apart(
     assert "1 new, 1 changed." in pull["body"]
     assert "moved the wrong way" not in pull["body"]
     assert f"| `{CASE}` | `compiled_latency` | 10.0 ms | 9.00 ms | better |" in pull["body"]
+
+
+# --- several proposals of one commit ---
+
+
+def list_proposed(git: BareRepository) -> list[str]:
+    return git.run("diff", "--name-only", "topic", BRANCH).split()
+
+
+GPU = replace(ENVIRONMENT, cpu="Another CPU")
+ON_GPU = f"{compute_environment_id(GPU)}/{CASE}.json"
+
+
+def test_proposals_of_one_commit_add_up(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository, tmp_path: Path
+) -> None:
+    """Two selections, two directories and two machines: the branch has all, and the body lists all."""
+    head = git.commit({"gate.yml": GATE_YML, STORED: _store(client, github, git, 0.010)}, branch="topic")
+
+    propose(client, make_run(head, latency_s=0.012), reason="the new layer", run_id="1")
+    propose(client, make_run(head, cases=(OTHER,)), run_id="2")
+    propose(client, make_run(head, environment=GPU), directory="b/baselines", run_id="3")
+    last = propose(client, make_run(head, environment=GPU), run_id="4")
+
+    expected = {STORED, STORED.replace(CASE, OTHER), f"b/baselines/{ON_GPU}", f"baselines/{ON_GPU}"}
+    assert set(list_proposed(git)) == expected
+    assert STORED in check_repository(git, tmp_path / "clone")
+    (pull,) = github.state.pulls.values()
+    assert (last.url, pull["title"]) == (pull["html_url"], "Refresh 4 baselines of 2 environments")
+    for number in range(1, 5):
+        assert f"[this run](https://github.com/octo-org/models/actions/runs/{number})" in pull["body"]
+    assert "The reason given: the new layer" in pull["body"]
+    assert f"| `{CASE}` | `compiled_latency` | 10.0 ms | 12.0 ms | worse |" in pull["body"]
+    assert pull["body"].count("recorded for the first time") == 3
+    assert "in `b/baselines`" in pull["body"]
+
+
+def test_what_is_measured_again_replaces_what_was_proposed_of_it(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The newer values of the same case, and one section for them."""
+    head = git.find_ref("heads/topic")
+    propose(client, make_run(head, latency_s=0.012), run_id="1")
+    propose(client, make_run(head, latency_s=0.011), run_id="2")
+
+    assert list_proposed(git) == [STORED]
+    assert '"run_url":"https://github.com/octo-org/models/actions/runs/2"' in "".join(
+        git.read(f"{BRANCH}:{STORED}").split()
+    )
+    (pull,) = github.state.pulls.values()
+    assert "actions/runs/1)" not in pull["body"]
+
+
+def test_a_newer_commits_proposal_replaces_those_of_the_commit_before(
+    client: GitHubClient, git: BareRepository
+) -> None:
+    """They were measured at what is no longer there."""
+    propose(client, make_run(git.find_ref("heads/topic"), cases=(OTHER,)))
+    head = git.commit({"src/model.py": "x = 2\n"}, branch="topic")
+    propose(client, make_run(head))
+
+    assert list_proposed(git) == [STORED]
+    assert git.run("rev-parse", f"{BRANCH}^") == head
+
+
+@pytest.mark.parametrize("is_stale", [False, True])
+def test_two_proposals_at_once_both_land(
+    github: FakeGitHub, client: GitHubClient, git: BareRepository, is_stale: bool
+) -> None:
+    """Another machine's is made while this one's commit is: it is found, and built upon."""
+    if is_stale:
+        propose(client, make_run(git.find_ref("heads/topic"), latency_s=0.020))
+        git.commit({"src/model.py": "x = 2\n"}, branch="topic")
+    head = git.find_ref("heads/topic")
+    write, faster = GitData.write_commit, [make_run(head, environment=GPU)]
+
+    def write_commit(self: GitData, *arguments: Any) -> str:
+        commit = write(self, *arguments)
+        if faster:
+            propose(client, faster.pop())
+        return commit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GitData, "write_commit", write_commit)
+        propose(client, make_run(head))
+
+    assert set(list_proposed(git)) == {STORED, f"baselines/{ON_GPU}"}
+    (pull,) = github.state.pulls.values()
+    assert pull["body"].count("recorded for the first time") == 2
