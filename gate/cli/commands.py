@@ -17,7 +17,7 @@ from gate.cli.measuring_commands import (
     REFRESH,
     SELFTEST,
 )
-from gate.cli.options import BASELINES, CONFIG, DEVICE, LOCK, SELECTION, listed_as
+from gate.cli.options import BASELINES, CONFIG, DEVICE, SELECTION, listed_as
 from gate.cli.reading_commands import COMPARE, EXPLAIN, MERGE, REPORT, TREND
 from gate.errors import ExitCode
 
@@ -110,7 +110,7 @@ _MODELS = Command(
     name="models",
     summary="list the cases of the registry, or try them before they are measured",
     example="compile-gate models --try --select tag:smoke",
-    success="gate.yml and its registries can be read; with --try, every case can be built and called",
+    success="gate.yml and its registries can be read; with --try, every case can be built, called and traced",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.show:run_models",
     arguments=(
@@ -119,9 +119,8 @@ _MODELS = Command(
             "--try",
             dest="tried",
             action="store_true",
-            help="build each selected case (default: `select` of gate.yml) and call it, compiling nothing",
+            help="build, call and trace each selected case (default: `select` of gate.yml); nothing is timed",
         ),
-        LOCK,
     ),
 )
 _PLAN = Command(

@@ -1,4 +1,4 @@
-"""``models --try``: build and call each selected case once, before anything is compiled or measured."""
+"""``models --try``: build, call and trace each selected case once, before anything is measured."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from gate.files.codec import encode
 from gate.lab.trials.opening import open_bench
 from gate.lab.trials.tries import try_in_worker
 from gate.records import CaseFailure
-from gate.report.progress import show_progress
 from gate.report.tables import render_attempt, render_tally
 
 
 def run_tries(options: Namespace) -> ExitCode:
-    """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be built or called."""
+    """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be tried to its end.
+
+    Nothing is timed, so nobody waits for a measurement on the device, and none waits for this.
+    """
     request = load_project(options)
     as_json = options.format == "json"
     found: dict[str, CaseFailure | None] = {}
-    with show_progress() as observe, open_bench(*place_lab(request.config), observe) as bench:
+    with open_bench(*place_lab(request.config)) as bench:
         for case in request.cases:
             found[case.id] = try_in_worker(bench, case)
             if not as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
-from gate.records import Case, Code, Metric, Task
+from gate.records import Case, Code, Kind, Metric, Mode, Task
 from gate.records.protocol import Sampling, Stage
 from gate.records.turns import Side
 from gate.workload import Workload
@@ -109,10 +109,27 @@ def open_case(
             yield prepared
 
 
-def call_eagerly(context: WorkerContext, workload: Workload | None) -> None:
-    """Build the workload and call it eagerly, as a measurement begins; raises as :func:`prepare_case`."""
-    with open_case(context, workload):
-        pass
+def try_case(context: WorkerContext, workload: Workload | None) -> None:
+    """Build the workload, call it eagerly, and trace what would be compiled; no code is generated.
+
+    Raises:
+        UsageError: Nothing would be compiled. Else as :func:`prepare_case`.
+    """
+    with open_case(context, workload) as prepared:
+        # What is no graph of this process is not traced here: a package, or two processes.
+        if has_metric(context.case, Metric.UNIQUE_GRAPHS) and context.case.kind is not Kind.DISTRIBUTED:
+            _trace(context, prepared.subject)
+
+
+def _trace(context: WorkerContext, subject: Subject) -> None:
+    context.logbook.enter(Stage.COMPILE)
+    case = replace(context.case, backend="eager", mode=Mode.DEFAULT, options={})
+    protocol = find_protocol(case)
+    torch.compiler.reset()
+    graph.start_observation()
+    traced = protocol.compile(replace(subject, case=case))
+    traced(*subject.inputs, **subject.kwargs)
+    protocol.check_compiled(graph.observe_graphs(context.directory))
 
 
 def describe_inputs(subject: Subject) -> str:

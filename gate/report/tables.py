@@ -208,7 +208,7 @@ def _render_json(value: object) -> str:
 
 
 def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
-    """Return a line for a case that could be built and called; else what went wrong, where, and its log."""
+    """Return a line for a case that could be tried; else what went wrong, where, and its log."""
     if failure is None:
         return f"ok      {clean_line(case_id)}\n"
     lines = [f"FAILED  {clean_line(case_id)}: {clean_line(describe_whole(failure))}"]
@@ -218,7 +218,7 @@ def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
 
 
 def render_tally(cases: int, failed: int) -> str:
-    """Return how many cases could be built and called; nothing else was found out."""
+    """Return how many cases could be built, called and traced; nothing else was found out."""
     if not failed:
-        return f"{count_noun(cases, 'case')} can be built and called. Nothing was compiled or measured."
-    return f"{failed} of {count_noun(cases, 'case')} cannot be built or called: `check` would be INCOMPLETE."
+        return f"{count_noun(cases, 'case')} can be built, called and traced. Nothing was measured."
+    return f"{failed} of {count_noun(cases, 'case')} cannot be measured: `check` would be INCOMPLETE."

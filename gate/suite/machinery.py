@@ -8,7 +8,7 @@ import torch
 
 from gate.devices import TARGET
 from gate.measure.cold import compile_untimed, measure_again, measure_cold, measure_plain
-from gate.measure.context import WorkerContext, call_eagerly
+from gate.measure.context import WorkerContext, try_case
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.target import measure_target
@@ -79,7 +79,7 @@ def find_dtype(workload: Workload) -> DType:
 # By role; outside of a trial there is none.
 _TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
 _UNTIMED: Mapping[WorkerRole | None, Callable[[WorkerContext, Workload | None], None]] = {
-    WorkerRole.TRY: call_eagerly,
+    WorkerRole.TRY: try_case,
     WorkerRole.TRACE: compile_untimed,
     WorkerRole.WARM: measure_warm,
 }

@@ -59,7 +59,11 @@ def open_lab(
             through MPS.
         InterruptedRunError: Ctrl-C or SIGTERM.
     """
-    with open_bench(arm, settings, observe) as bench:
+    with (
+        # First: nobody is to wait for a lock only to hear of a full disk.
+        open_bench(arm, settings) as bench,
+        hold_device(name_lock(settings.device, bench.gpu), settings.lock_timeout_s, observe),
+    ):
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
         _note_company(bench, observe)
@@ -82,15 +86,10 @@ def open_lab(
 
 
 @contextmanager
-def open_bench(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) -> Iterator[Bench]:
-    """Lock the device and make a scratch directory; nothing is primed. Raises as :func:`open_lab`."""
+def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+    """Make a scratch directory; nothing is locked or primed. Raises as :func:`open_lab`."""
     try:
-        with (
-            _terminate_as_interrupt(),
-            # First: nobody is to wait for a lock only to hear of a full disk.
-            _make_bench(arm, settings) as bench,
-            hold_device(name_lock(settings.device, bench.gpu), settings.lock_timeout_s, observe),
-        ):
+        with _terminate_as_interrupt(), _make_bench(arm, settings) as bench:
             yield bench
     except KeyboardInterrupt:
         raise InterruptedRunError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gate.errors import UsageError
 from gate.measure.device.device import Device
@@ -183,10 +184,12 @@ def make_subject(
     """Cast a workload to the case's dtype and device, and set its modules to train or eval.
 
     Raises:
-        UsageError: An input cannot be cast, or nothing of a training case requires a gradient.
+        UsageError: A lazy module was never called, an input cannot be cast, or nothing of a training case
+            requires a gradient.
     """
     dtype = TORCH_DTYPES[case.dtype]
     if (held := hold(workload.forward, workload.loss)) is not None:
+        _check_initialized(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
@@ -224,6 +227,13 @@ def assemble_subject(
     leaves = _find_leaves(subject)
     optimizer = workload.optimizer(leaves) if workload.optimizer else None
     return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
+
+
+def _check_initialized(held: torch.nn.Module, case: Case) -> None:
+    for name, tensor in (*held.named_parameters(), *held.named_buffers()):
+        if is_lazy(tensor):
+            told = f"{_name_source(case)}: {name} has no size yet, its module is a lazy one"
+            raise UsageError(told, "Call the module once in the factory: model(*inputs).")
 
 
 def _check_given(subject: Subject) -> None:

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from gate.lab.host.lock import hold_device
+from gate.lab.host.lock_place import VARIABLE
+from gate.records.events import ignore_event
+
 RunGate = Callable[..., "CompletedProcess[str]"]
 MODEL = "  - {{name: {name}, factory: 'actor:{factory}', cases: [{{}}]}}\n"
 
@@ -19,16 +23,24 @@ def write_models(project: Path, **factories: str) -> None:
 
 
 def test_cases_that_can_be_called_are_exit_0(project: Path, run_gate: RunGate) -> None:
-    """One line a case, and no run, verdict or baseline is written; how long to wait can be said."""
+    """One line a case, and no run, verdict or baseline is written."""
     write_models(project, one="build", two="build")
-    done = run_gate("models", "--try", "--lock-timeout", "5")
+    done = run_gate("models", "--try")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "ok      one/inference-float32-smoke-default",
         "ok      two/inference-float32-smoke-default",
-        "2 cases can be built and called. Nothing was compiled or measured.",
+        "2 cases can be built, called and traced. Nothing was measured.",
     ]
     assert not list(project.glob("out/*.json"))
+
+
+def test_nobody_is_waited_for(project: Path, run_gate: RunGate) -> None:
+    """Another run holds the device, as this process does here: nothing is timed, so that is no matter."""
+    write_models(project, one="build")
+    with hold_device("cpu", 0.0, ignore_event, project):
+        done = run_gate("models", "--try", environment={VARIABLE: str(project)})
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_one_that_cannot_is_exit_12_after_all_were_tried(project: Path, run_gate: RunGate) -> None:
@@ -38,7 +50,7 @@ def test_one_that_cannot_is_exit_12_after_all_were_tried(project: Path, run_gate
     assert done.returncode == 12
     first, *_, tally = done.stdout.splitlines()
     assert first.startswith("FAILED  one/inference-float32-smoke-default: error in stage import: UsageError")
-    assert tally == "1 of 2 cases cannot be built or called: `check` would be INCOMPLETE."
+    assert tally == "1 of 2 cases cannot be measured: `check` would be INCOMPLETE."
 
 
 def test_json_tells_every_case(project: Path, run_gate: RunGate) -> None:

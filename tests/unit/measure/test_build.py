@@ -179,3 +179,11 @@ def test_compile_gets_what_the_case_says(
 def test_cuda_graphs_are_known(changes: dict[str, Any], expected: bool) -> None:
     """Their outputs are overwritten by the next call, so the calls must be told apart."""
     assert has_cudagraphs(make_case(**changes)) is expected
+
+
+def test_a_lazy_module_that_was_never_called_is_named() -> None:
+    """The error names the parameter and what to do in the factory."""
+    workload = Workload(forward=torch.nn.Sequential(torch.nn.LazyLinear(4)), inputs=(torch.ones(2, 3),))
+    with pytest.raises(UsageError, match=r"0\.weight has no size yet") as caught:
+        make_subject(workload, make_case(), CpuDevice())
+    assert caught.value.fix == "Call the module once in the factory: model(*inputs)."

@@ -32,6 +32,6 @@ def test_failure_shows_the_users_lines_and_the_log() -> None:
 
 
 def test_tally_says_what_was_not_found_out() -> None:
-    """Cases that can be called may still fail to compile; one that cannot makes a check INCOMPLETE."""
-    assert render_tally(1, 0) == "1 case can be built and called. Nothing was compiled or measured."
-    assert render_tally(8, 2) == "2 of 8 cases cannot be built or called: `check` would be INCOMPLETE."
+    """What can be traced may still fail to compile; one that cannot makes a check INCOMPLETE."""
+    assert render_tally(1, 0) == "1 case can be built, called and traced. Nothing was measured."
+    assert render_tally(8, 2) == "2 of 8 cases cannot be measured: `check` would be INCOMPLETE."

@@ -331,18 +331,27 @@ def test_installed_suite_has_its_empty_settings() -> None:
     assert Path(gate.suite.__path__[0], "trial.ini").read_text().endswith("[pytest]\n")
 
 
-def test_trying_a_test_calls_it_and_compiles_nothing(pytester: pytest.Pytester) -> None:
-    """What it measures is built and called eagerly: nothing is timed, and that is no failure."""
+def test_trying_a_test_calls_and_traces_it(pytester: pytest.Pytester) -> None:
+    """What it measures is called eagerly and traced: no code is generated, nothing is timed."""
     source = (
         "import torch\n"
         "def test_mine(compile_benchmark):\n"
-        "    def forward(x):\n"
-        "        assert not torch.compiler.is_compiling()\n"
-        "        return x + 1\n"
-        "    compile_benchmark(forward, torch.ones(3))\n"
+        "    compile_benchmark(lambda x: x + 1, torch.ones(3))\n"
+        "    counters = torch._dynamo.utils.counters\n"
+        "    assert (counters['stats']['unique_graphs'], len(counters['inductor'])) == (1, 0)\n"
     )
     tried = run_trial(pytester, source, WorkerRole.TRY)
     assert (tried["stage"], tried["failure"], tried["samples"]) == ("ended", None, {})
+
+
+def test_trying_what_compiles_to_nothing_fails(pytester: pytest.Pytester) -> None:
+    """A check of it would fail as well: it would compare eager with eager."""
+    source = (
+        "import torch\ndef test_mine(compile_benchmark):\n    compile_benchmark(lambda x: x, torch.ones(3))\n"
+    )
+    tried = run_trial(pytester, source, WorkerRole.TRY)
+    assert "nothing was compiled, 0 graphs" in tried["failure"]["told"]["names"]["message"][0]
+    assert tried["stage"] == "compile"
 
 
 def test_trying_a_test_that_measures_nothing_fails(pytester: pytest.Pytester) -> None:
