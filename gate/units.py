@@ -24,7 +24,7 @@ DAY_S = 86400
 NOT_FINITE = "not finite"
 MICRO = "\N{MICRO SIGN}"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_MAX_LOG2 = 60.0  # beyond it a factor is only digits; the log2 value says enough
+_MAX_LOG2 = 60.0  # beyond it nothing is rounding: an integer, a shape or a type is another one
 
 
 def render_number(value: float, digits: int = DIGITS) -> str:
@@ -94,9 +94,14 @@ def render_log2(value: float) -> str:
     if not math.isfinite(value):
         return NOT_FINITE
     text = _drop_negative_zero(f"{value:+.2f}")
-    if abs(value) > _MAX_LOG2:
-        return text
+    if is_another_answer(value):
+        return "another answer" if value > 0 else "no other answer any more"
     return f"{text} ({render_factor(float(text))})"
+
+
+def is_another_answer(value: float) -> bool:
+    """Whether a drift, or how it changed, stands for another answer, and is no ratio of errors."""
+    return abs(value) > _MAX_LOG2
 
 
 def render_factor(value: float) -> str:
@@ -166,6 +171,8 @@ def render_interval(metric: Metric, low: float, high: float) -> str:
         return NOT_FINITE
     family = SPECS[metric].family
     if family is Family.LOG2:
+        if is_another_answer(high):
+            return render_log2(high)
         return f"{_drop_negative_zero(f'{low:+.2f}')} to {_drop_negative_zero(f'{high:+.2f}')}"
     if family is Family.EXACT:
         return f"{render_change(metric, low)} to {render_change(metric, high)}"

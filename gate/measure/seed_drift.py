@@ -67,9 +67,12 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
-    """Record the mean over seeds, each of which has a ratio, and what the largest of them is of."""
+    """Record the mean over seeds, each of which has a ratio, and what the largest of them is of.
+
+    Another answer under one seed is another answer.
+    """
     ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
-    logbook.add_samples({metric: (statistics.mean(ratios),)})
+    logbook.add_samples({metric: (MISMATCH if MISMATCH in ratios else statistics.mean(ratios),)})
     largest = seeds[ratios.index(max(ratios))]
     worst = Worst(output=largest.worst, steps=largest.steps)
     logbook.record(worst={**logbook.result.worst, metric: worst})

@@ -12,9 +12,11 @@ def _list_codes(first: Code, last: Code) -> frozenset[Code]:
 
 
 HEADLINE_CODES = _list_codes(Code.NO_CONFIGURATION, Code.AGAINST_BASE)
-REMARK_CODES = _list_codes(Code.MACHINE_MOVED, Code.NO_PAIR)
+# Compiled gives another answer than eager: no drift, however large.
+MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
+REMARK_CODES = _list_codes(Code.MACHINE_MOVED, Code.NO_PAIR) | MISMATCH_CODES
 # What a trial tells of itself, and what may be why it changed.
-_OF_TRIALS = frozenset({Code.GRAPH_DIFFERS})
+_OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, *MISMATCH_CODES})
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | _OF_TRIALS
 WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS) | {Code.WARNING}
 NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {

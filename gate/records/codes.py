@@ -42,6 +42,7 @@ class Code(StrEnum):
     # Remarks on one comparison.
     MACHINE_MOVED = "machine_moved"
     DRIFT_LIMIT = "drift_limit", "limit"
+    DRIFT_OF = "drift_of", "steps"  # of which output or gradient it mostly is; names: output
     OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit
     EAGER_SLOWED_TOO = "eager_slowed_too", "change"
     EAGER_CHANGED = "eager_changed", "change"

@@ -36,6 +36,7 @@ class CauseKind(StrEnum):
     COMPILE_PHASE = "compile_phase"
     CACHE = "cache"
     MACHINE = "machine"
+    OUTPUT = "output"  # compiled gives another answer
     UNEXPLAINED = "unexplained"  # nothing that was recorded accounts for it
 
 

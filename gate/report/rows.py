@@ -12,7 +12,7 @@ from gate.report.clean import clean_line
 from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided
 from gate.report.words.terms import describe_range, name_direction, name_metric
-from gate.units import render_change, render_interval, render_threshold, render_value
+from gate.units import is_another_answer, render_change, render_interval, render_threshold, render_value
 
 STATUS_ORDER = (
     Status.REGRESSED,
@@ -140,7 +140,8 @@ def _find_word(comparison: Comparison, low: float, high: float) -> str:
 
 def render_change_interval(metric: Metric, change: Change | None) -> str:
     """Return the interval of a change; empty where it has none or is exact."""
-    if change is None or change.low == change.high:
+    is_drift = SPECS[metric].family is Family.LOG2
+    if change is None or change.low == change.high or (is_drift and is_another_answer(change.high)):
         return ""
     return render_interval(metric, change.low, change.high)
 

@@ -205,7 +205,8 @@ def test_any_float_can_be_shown(metric: Metric, value: float) -> None:
 
 
 def read_number(text: str) -> float:
-    return float(text.split(" ", maxsplit=1)[0].replace(",", ""))
+    another = {"another answer": math.inf, "no other answer any more": -math.inf}
+    return another[text] if text in another else float(text.split(" ", maxsplit=1)[0].replace(",", ""))
 
 
 def read_scaled(text: str, scale: dict[str, float]) -> float:

@@ -16,6 +16,7 @@ from gate.records import (
     Status,
 )
 from gate.records.bounds import MOST_ALLOWED
+from gate.records.code_places import MISMATCH_CODES
 from gate.records.groups import group_cases
 
 # So many commands to accept something are suggested.
@@ -36,8 +37,9 @@ def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fac
 
 
 def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """The advice once a case, a command a metric."""
-    suggested = [(one.metric, _choose_allowance(one)) for one in rows if one.change is not None]
+    """The advice once a case, a command a metric; of another answer there is nothing to accept."""
+    drifted = [one for one in rows if not any(fact.code in MISMATCH_CODES for fact in one.remarks)]
+    suggested = [(one.metric, _choose_allowance(one)) for one in drifted if one.change is not None]
     allowed = [
         (metric, one) for metric, one in suggested if one <= MOST_ALLOWED or not SPECS[metric].is_ratio
     ]

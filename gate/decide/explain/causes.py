@@ -18,7 +18,13 @@ from gate.decide.explain.around import (
     find_usage,
     find_workload,
 )
-from gate.decide.explain.compiled import find_breaks, find_code, find_guards, find_recompiles
+from gate.decide.explain.compiled import (
+    find_breaks,
+    find_code,
+    find_guards,
+    find_mismatch,
+    find_recompiles,
+)
 from gate.decide.explain.compiling import find_cache_loss, find_phases
 from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Inquiry
 from gate.decide.judge.machine import Shifts
@@ -37,6 +43,7 @@ from gate.records import (
 
 # In the order in which causes of the same weight are told.
 _FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
+    find_mismatch,
     find_breaks,
     find_recompiles,
     find_code,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gate.decide.evidence.kernels import count_words, match_kernels, name_operators
+from gate.decide.evidence.outputs import find_worst
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
 from gate.decide.evidence.stored import Evidence
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, shorten, take_some
@@ -24,6 +25,7 @@ from gate.records import (
     Recompile,
     name_words,
 )
+from gate.records.code_places import MISMATCH_CODES
 
 _T = TypeVar("_T", GraphBreak, Recompile)
 
@@ -40,6 +42,14 @@ _OF_CALLS = frozenset({*LATENCIES, Metric.WARM_SPEEDUP})
 _OF_ONE_CODE = _OF_CALLS | {*COMPILE_TIMES, Metric.COMPILE_CALLS}
 _NO_HARM = 0.1
 _NOTHING_LOST = 0.9
+
+
+def find_mismatch(inquiry: Inquiry) -> list[Cause]:
+    """That compiled gives another answer, where that is what got worst: nothing else need account for it."""
+    if not inquiry.worst or SPECS[inquiry.worst].family is not Family.LOG2:
+        return []
+    fact = find_worst(inquiry.evidence.trials, inquiry.worst)
+    return [inquiry.weigh(CauseKind.OUTPUT, fact)] if fact and fact.code in MISMATCH_CODES else []
 
 
 def find_breaks(inquiry: Inquiry) -> list[Cause]:

@@ -13,6 +13,10 @@ from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
 # about stands above what it brings about: a new graph break splits kernels, which changes code.
 WEIGHTS: Mapping[Code, float] = {
+    Code.OUTPUT_LOST: 0.99,  # another answer
+    Code.OUTPUT_RESHAPED: 0.99,
+    Code.OUTPUT_DIFFERS: 0.99,
+    Code.OUTPUT_FAR: 0.99,
     Code.DEFINITION_CHANGED: 0.98,  # another program: nothing else of it can be held against what was
     Code.GRAPH_BREAK: 0.97,
     Code.GRAPH_DIFFERS: 0.965,

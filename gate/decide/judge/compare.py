@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from gate.decide.evidence.finding import Question
+from gate.decide.evidence.outputs import find_worst
 from gate.decide.evidence.proxies import (
     compute_calls_change,
     compute_processor_change,
@@ -30,6 +31,7 @@ from gate.decide.judge.screen import Bar, Reading
 from gate.decide.stats.estimate import estimate_metric
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Role
 from gate.records import (
+    MAYBE_WORSE,
     Code,
     Comparison,
     Fact,
@@ -201,10 +203,13 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:
 def _make_comparison(
     evidence: Evidence, metric: Metric, finding: Finding, threshold: Threshold | None
 ) -> Comparison:
+    moved = SPECS[metric].family is Family.LOG2 and finding.status in MAYBE_WORSE
+    worst = find_worst(evidence.trials, metric) if moved else None
+    told = replace(finding, remarks=(*finding.remarks, worst)) if worst else finding
     return Comparison(
         case_id=evidence.case.id,
         metric=metric,
         decides=SPECS[metric].role is Role.DECIDES,
         threshold=threshold,
-        **{name: getattr(finding, name) for name in _FOUND},
+        **{name: getattr(told, name) for name in _FOUND},
     )

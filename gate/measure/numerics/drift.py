@@ -252,9 +252,19 @@ def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
             names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
             found.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
         elif not _is_rounded(left) and not torch.equal(left, right):
-            names = name_words(output=name, dtype=str(left.dtype))
-            found.append(Fact(code=Code.OUTPUT_DIFFERS, names=names))
+            names = name_words(output=name, dtype=str(left.dtype).removeprefix("torch."))
+            numbers = _measure_difference(left, right)
+            found.append(Fact(code=Code.OUTPUT_DIFFERS, numbers=numbers, names=names))
     return tuple(found)
+
+
+def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, float]:
+    """How far whole numbers are apart at most, and in how many elements; of booleans only the latter."""
+    differing = left != right
+    numbers = {"elements": float(differing.sum()), "of": float(left.numel())}
+    if left.dtype == torch.bool:
+        return numbers
+    return {"most": float((left[differing].double() - right[differing].double()).abs().max()), **numbers}
 
 
 def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str]) -> tuple[Fact, ...]:

@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
+from gate.records.code_places import MISMATCH_CODES
+from gate.report.words.measuring import describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
 from gate.units import count_rest, render_percent, render_seconds
 
 
 def describe_cause(fact: Fact) -> str:
     """Describe one piece of evidence; without its names where they may not be told."""
+    if fact.code in MISMATCH_CODES:
+        told = describe_measuring(fact)
+        return f"{told[:1].upper()}{told[1:]}."
     template = _TEMPLATES[fact.code] if fact.names else _NAMELESS.get(fact.code) or _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
     return fill(template, fact, **parts)

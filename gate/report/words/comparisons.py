@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Reason, Status
+from gate.records.code_places import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
-from gate.report.words.measuring import describe_disturbances
+from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.templates import fill
 from gate.report.words.terms import describe_change, name_metric
 from gate.units import count_noun, render_percent, render_threshold, render_value
@@ -69,6 +70,7 @@ _INSTEAD: Mapping[Code, str] = {
 }
 _CLAUSES: Mapping[Code, str] = {
     Code.DRIFT_LIMIT: "at most {limit:.2f}",
+    Code.DRIFT_OF: "mostly of {output}, {steps:,.0f} rounding steps off",
     Code.EAGER_SLOWED_TOO: "eager slowed down too, by {change:percent}: the cause is in what both share",
     Code.EAGER_CHANGED: "eager changed by {change:percent}",
     Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
@@ -136,9 +138,13 @@ def _describe_disturbed(fact: Fact) -> str:
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     """Values and change, then the reason, then the clauses."""
-    parts = (_describe_need(one), *(_describe_clause(one, fact) for fact in one.remarks))
+    other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES), None)
+    told = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
+    parts = (_describe_need(one), *told)
     clauses = [part for part in parts if part]
     remark = f" ({'; '.join(clauses)})" if clauses else ""
+    if other:
+        return _capitalize(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
     return _capitalize(f"{values}{_find_opening(one)}{_describe_reason(one)}{remark}.")
 
@@ -196,7 +202,8 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
         moves = sorted(fact.numbers.values())
         told = dict.fromkeys(map(render_percent, (*moves[:1], *moves[-1:])))
         return f"eager and fixed test programs changed by {' to '.join(told)}"
-    return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
+    output = fact.name("output", "an output")
+    return fill(_CLAUSES[fact.code], fact, output=output) if fact.code in _CLAUSES else ""
 
 
 def _is_stored_told(one: Comparison) -> bool:

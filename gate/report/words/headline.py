@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.records import Code, Fact, PairBase, Verdict
+from gate.records.code_places import MISMATCH_CODES
 from gate.report.words.causes import describe_cause
 from gate.report.words.templates import fill
 from gate.report.words.terms import mention_change, name_base, name_direction
@@ -41,7 +42,7 @@ def write_first_cause(verdict: Verdict) -> str:
 
 
 # What is said instead of a cause.
-_NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME})
+_NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 
 
 def _write_regressed(fact: Fact, _base: PairBase | None) -> str:

@@ -95,8 +95,8 @@ _PHRASES: Mapping[Code, str] = {
         " {limit:.2g}"
     ),
     Code.OUTPUT_LOST: "{output} is returned by one of eager and compiled only",
-    Code.OUTPUT_RESHAPED: "{output} is {eager} in eager, {compiled} compiled",
-    Code.OUTPUT_DIFFERS: "{output} ({dtype}) differs between eager and compiled",
+    Code.OUTPUT_RESHAPED: "{output} is of another shape or type compiled than in eager{sides}",
+    Code.OUTPUT_DIFFERS: "{output} differs between eager and compiled{how}",
 }
 _DISTURBANCES: Mapping[Disturbance, str] = {
     Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy",
@@ -118,11 +118,25 @@ def describe_measuring(fact: Fact) -> str:
         "disturbances": describe_disturbances(fact),
         "failure": describe_quoted(fact),
         "written": ", ".join(fact.names.get("outputs", ())),
+        "output": fact.name("output", "an output"),
+        "sides": fill(": {compiled}, and {eager} in eager", fact) if fact.name("eager") else "",
+        "how": _describe_difference(fact),
         "seen": " and ".join(fact.names.get("unseen", ())),
         "where": f" at {location}" if location else "",
         "threads": f"the thread {thread!r}" if thread else "threads of a library",
     }
     return fill(_PHRASES[fact.code], fact, **told)
+
+
+def _describe_difference(fact: Fact) -> str:
+    """How another value is another: of which type, by how much, and how often."""
+    parts = (
+        fact.name("dtype"),
+        fill("off by {most:,.0f} at most", fact) if fact.numbers.get("most") else "",
+        fill("in {elements} of {of:element}", fact) if fact.numbers.get("of") else "",
+    )
+    told = ", ".join(part for part in parts if part)
+    return f": {told}" if told else ""
 
 
 def describe_disturbances(fact: Fact) -> str:

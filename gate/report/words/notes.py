@@ -9,7 +9,7 @@ from gate.records.code_places import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, tell_shifts
 from gate.report.words.terms import name_base, name_metric
-from gate.units import count_rest, join_some, render_allowance, render_change
+from gate.units import count_rest, is_another_answer, join_some, render_allowance, render_change
 
 _MAX_LISTED = 6  # differences between two machines that are spelled out
 
@@ -69,10 +69,7 @@ _TEMPLATES: Mapping[Code, str] = {
         "accepted.yml still allows {allowed} of {pattern} {key} on top of these values: remove the entry,"
         " unless what it is for is not in them yet."
     ),
-    Code.DRIFT_ABOVE: (
-        "{case_list}: {metric_list} {drift:log2} is above its limit of {limit:log2}, and so is the"
-        " {whose}: only the change counts."
-    ),
+    Code.DRIFT_ABOVE: ("{case_list}: {metric_list}{above}, and so is the {whose}: only the change counts."),
     Code.BASELINES_OLD: (
         "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."
     ),
@@ -216,7 +213,12 @@ def _tell_unknown(fact: Fact) -> dict[str, str]:
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.ACCEPTANCE_EXPIRED: _tell_key,
     Code.ACCEPTANCE_IDLE: _tell_key,
-    Code.DRIFT_ABOVE: lambda fact: {"whose": "base's" if "beside" in fact.numbers else "baseline's"},
+    Code.DRIFT_ABOVE: lambda fact: {
+        "whose": "base's" if "beside" in fact.numbers else "baseline's",
+        "above": " is of another answer"
+        if is_another_answer(fact.numbers["drift"])
+        else fill(" {drift:log2} is above its limit of {limit:log2}", fact),
+    },
     Code.ACCEPTANCE_VAIN: _tell_key,
     Code.ACCEPTANCE_EXCEEDED: _tell_exceeded,
     Code.ACCEPTANCE_LEFT: lambda fact: {**_tell_key(fact), **_tell_exceeded(fact)},

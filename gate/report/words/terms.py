@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
 from gate.records import Metric, PairBase, Status
-from gate.units import render_change, render_factor, render_interval
+from gate.units import is_another_answer, render_change, render_factor, render_interval
 
 # As many characters of a commit as no repository has two of.
 COMMIT_CHARS = 12
@@ -48,6 +48,8 @@ def describe_change(metric: Metric, change: float, word: str = "") -> str:
 
     ``word`` stands for the direction where that is not known: ``+6.0 % (could not tell)``.
     """
+    if SPECS[metric].family is Family.LOG2 and is_another_answer(change):
+        return f"{render_change(metric, change)}{f' ({word})' if word else ''}"
     if SPECS[metric].family is Family.LOG2 and change and math.isfinite(change):
         told = f", {word}" if word else ""
         return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{told})"
@@ -67,6 +69,8 @@ def mention_change(metric: Metric, changes: Sequence[float]) -> str:
     """Mention a metric and its change without brackets: ``compiled latency +30.6 %``, for a headline."""
     low, high = min(changes), max(changes)
     if SPECS[metric].family is Family.LOG2:
+        if is_another_answer(high):
+            return f"{name_metric(metric)}, {render_change(metric, high)}"
         factors = dict.fromkeys(map(render_factor, (low, high)))
         return f"{name_metric(metric)} {' to '.join(factors)} the error"
     told = render_change(metric, high)

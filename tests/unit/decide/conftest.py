@@ -35,6 +35,7 @@ from gate.records import (
     Task,
     Trial,
     Verdict,
+    Worst,
 )
 from tests.hosts import CPU_HOST
 
@@ -76,6 +77,7 @@ class Situation:
     throttled: tuple[str, ...] = ()
     changed_imports: tuple[str, ...] | None = None
     warnings: tuple[Fact, ...] = ()
+    worst: Mapping[Metric, Worst] = field(default_factory=dict)
     definition_before: str = "d1"
     definition_after: str = "d1"
     host: Environment = CPU_HOST  # of the baseline
@@ -116,6 +118,7 @@ def _make_trial(one: Situation, index: int) -> Trial:
         limits_s=one.limits_s,
         changed_imports=one.changed_imports,
         warnings=one.warnings,
+        worst=one.worst,
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
             throttled=one.throttled,

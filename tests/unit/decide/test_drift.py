@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,16 +9,24 @@ import pytest
 
 from gate.records import (
     Acceptance,
+    Code,
     Comparison,
     DType,
     Environment,
+    Fact,
     Metric,
     Outcome,
     Reason,
     Status,
     Verdict,
+    Worst,
+    name_words,
 )
-from tests.told import tell_notes, tell_steps
+from gate.report import render
+from gate.report.text import Detail, render_text
+from gate.report.words.causes import describe_cause
+from gate.report.words.headline import write_headline
+from tests.told import tell_notes, tell_row, tell_steps
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -124,3 +133,66 @@ def test_limit_without_a_baseline_can_be_accepted(
     assert [
         step for step in tell_steps(before) if "accept 'mlp/inference-float32-smoke-default' drift" in step
     ]
+
+
+OFF = Fact(
+    code=Code.OUTPUT_DIFFERS,
+    numbers={"most": 1.0, "elements": 3.0, "of": 40.0},
+    names=name_words(output="output[0]", dtype="int64"),
+)
+TOLD = "Output[0] differs between eager and compiled: int64, off by 1 at most, in 3 of 40 elements."
+
+
+def test_another_answer_is_told_as_what_it_is(situation: Make, judge: Judge, find: Find) -> None:
+    """With a baseline and without: the output, its type and by how much; no factor, nothing to accept."""
+    for before in ({DRIFT: (0.0,) * 5}, None):
+        one = situation(
+            before=before,
+            after={DRIFT: (64.0,) * 3},
+            warnings=(OFF,),
+            worst={DRIFT: Worst(output="output[0]")},
+        )
+        verdict = judge(one)
+        found = find(verdict, DRIFT)
+        assert found.status is Status.REGRESSED
+        assert tell_row(found) == TOLD
+        assert write_headline(verdict) == (
+            f"1 metric less exact in mlp/inference-float32-smoke-default: drift, another answer. {TOLD}"
+        )
+        assert [describe_cause(one.fact) for one in verdict.causes] == [TOLD]
+        assert not any("accept" in step for step in tell_steps(verdict))
+        for text in (render_text(verdict, detail=Detail.EVERYTHING), render(verdict, "html")):
+            assert not re.search(r"\dx the error|\d,\d{3},\d{3}x|[Ff]urther from|Unexplained|--allow", text)
+
+
+def test_published_words_of_another_answer_do_without_names() -> None:
+    """An output's name is whoever measured's: the comment says what it knows."""
+    fact = replace(OFF, names={})
+    assert describe_cause(fact) == (
+        "An output differs between eager and compiled: off by 1 at most, in 3 of 40 elements."
+    )
+
+
+def test_drift_names_the_output_that_it_is_mostly_of(situation: Make, judge: Judge, find: Find) -> None:
+    """Beside the change; of the trial that drifted most, and of what moved alone."""
+    one = situation(
+        before={DRIFT: (0.0,) * 5},
+        after={DRIFT: (3.0,) * 3},
+        worst={DRIFT: Worst(output="the gradient of up.weight", steps=1234.4)},
+    )
+    assert tell_row(find(judge(one), DRIFT)).endswith(
+        "(mostly of the gradient of up.weight, 1,234 rounding steps off)."
+    )
+
+
+def test_another_answer_that_the_baseline_gives_too_is_told_so(situation: Make, judge: Judge) -> None:
+    """Only a change counts, and no factor is told of what is none."""
+    one = situation(
+        before={DRIFT: (64.0,) * 5},
+        after={DRIFT: (64.0,) * 3},
+        warnings=(OFF,),
+        worst={DRIFT: Worst(output="output[0]")},
+    )
+    assert any(
+        "drift is of another answer, and so is the baseline's" in note for note in tell_notes(judge(one))
+    )

@@ -13,7 +13,7 @@ from gate.decide.explain import causes
 from gate.decide.explain.inquiry import WEIGHTS
 from gate.metrics import explained_by
 from gate.records import CauseKind, Code
-from gate.records.code_places import CAUSE_CODES
+from gate.records.code_places import CAUSE_CODES, MISMATCH_CODES
 
 MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]
 
@@ -42,6 +42,7 @@ def test_weights_descend() -> None:
 def test_every_cause_can_be_found() -> None:
     """A code with a weight and words that no finder makes would never be told, in silence."""
     made = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
+    made |= {code.name for code in MISMATCH_CODES}  # of trials, by :func:`find_mismatch`
     assert {code.name for code in WEIGHTS} - made == set()
 
 

@@ -169,12 +169,12 @@ def test_without_float64_rounding_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("eager", "compiled", "told"),
     [
-        (3, 4, "output[1] (int) differs between eager and compiled"),
-        (True, 1, "output[1] (bool) differs between eager and compiled"),
-        ("a", "b", "output[1] (str) differs between eager and compiled"),
+        (3, 4, "output[1] differs between eager and compiled: int"),
+        (True, 1, "output[1] differs between eager and compiled: bool"),
+        ("a", "b", "output[1] differs between eager and compiled: str"),
         (0.25, math.inf, "output[1] is returned by one of eager and compiled only"),
         (0.5, None, "output[1] is returned by one of eager and compiled only"),
-        ([], {}, "output[1] (list) differs between eager and compiled"),
+        ([], {}, "output[1] differs between eager and compiled: list"),
         ({"a": 1}, {"b": 1}, "output[1]['a'] is returned by one of eager and compiled only"),
     ],
 )

@@ -285,6 +285,38 @@ def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
     assert (wrong.log2_ratio, wrong.worst) == (MISMATCH, "sound")
 
 
+@pytest.mark.parametrize(
+    ("eager", "compiled", "told"),
+    [
+        (
+            torch.tensor([1, 2, 3]),
+            torch.tensor([1, 0, 4]),
+            "ids differs between eager and compiled: int64, off by 2 at most, in 2 of 3 elements",
+        ),
+        (
+            torch.tensor([True, False]),
+            torch.tensor([True, True]),
+            "ids differs between eager and compiled: bool, in 1 of 2 elements",
+        ),
+        (
+            torch.tensor([0, 255], dtype=torch.uint8),
+            torch.tensor([0, 0], dtype=torch.uint8),
+            "ids differs between eager and compiled: uint8, off by 255 at most, in 1 of 2 elements",
+        ),
+        (
+            torch.tensor([1]),
+            torch.tensor([1], dtype=torch.int32),
+            "ids is of another shape or type compiled than in eager: int32[1], and int64[1] in eager",
+        ),
+    ],
+)
+def test_another_answer_says_by_how_much(eager: torch.Tensor, compiled: torch.Tensor, told: str) -> None:
+    """Of whole numbers, of booleans, of numbers that wrap around, and of another type."""
+    assert [
+        describe_measuring(one) for one in compute_drift({}, {"ids": eager}, {"ids": compiled}).warnings
+    ] == [told]
+
+
 def test_missing_output_is_a_mismatch() -> None:
     """An output that only one side returns is another answer."""
     drift = compute_drift({}, {"a": torch.ones(2)}, {})

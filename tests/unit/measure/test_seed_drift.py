@@ -11,9 +11,9 @@ import torch
 from gate.devices import CUDA
 from gate.measure.context import WorkerContext
 from gate.measure.device.device import CpuDevice
-from gate.measure.numerics.drift import MISMATCH
+from gate.measure.numerics.drift import MISMATCH, Drift
 from gate.measure.process.logbook import Logbook, NotFiniteError
-from gate.measure.seed_drift import CompiledSubject, measure_drift
+from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case, Code, DType, Metric, Mode
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
@@ -187,3 +187,11 @@ def test_without_a_reference_another_answer_is_still_a_mismatch() -> None:
     result = measure(lambda value: value[:2], make_inexact(), CpuDevice())
     assert result.samples[Metric.DRIFT] == (MISMATCH,)
     assert [Code.NO_FLOAT64, Code.OUTPUT_RESHAPED] == [fact.code for fact in result.warnings]
+
+
+def test_another_answer_under_one_seed_is_another_answer() -> None:
+    """It is no drift to be averaged with that of the other seeds, and its output is named."""
+    logbook = Logbook(None, WorkerRole.WARM)
+    record_drift(logbook, Metric.DRIFT, [Drift(log2_ratio=0.5), Drift(log2_ratio=MISMATCH, worst="ids")])
+    assert logbook.result.samples[Metric.DRIFT] == (MISMATCH,)
+    assert logbook.result.worst[Metric.DRIFT].output == "ids"

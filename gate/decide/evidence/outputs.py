@@ -1,0 +1,22 @@
+"""What a drift is of: an answer that is another one, or the output or gradient that is mostly off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gate.records import Code, Fact, Metric, Trial, name_words
+from gate.records.code_places import MISMATCH_CODES
+
+
+def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
+    """Find it in the trial that drifted most; ``None`` where nobody knows."""
+    known = [(max(trial.samples[metric]), trial) for trial in trials if trial.samples.get(metric)]
+    if not known:
+        return None
+    _, trial = max(known, key=lambda one: one[0])
+    worst = trial.worst.get(metric)
+    if worst is None or not worst.output:
+        return None
+    told = (one for one in trial.warnings if one.code in MISMATCH_CODES)
+    alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))
+    return next((one for one in told if one.name("output") == worst.output), alone)
