@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ SHORT_CHARS = 7  # of a commit, as git shows it
 # (`origin/HEAD`) is what a clone sets, and a checkout in CI does not.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 _GITHUB = re.compile(r"(?:https://|ssh://git@|git@)github\.com[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_WHOLE_CLONE = "`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab CI"
 _FIX = "Run in a checkout; or name, in place of a branch or commit, a directory with its files."
 
 
@@ -58,8 +61,7 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
     find_top(directory)
     if revision := find_ref(directory, ref):
         return revision
-    spelling = "Check its spelling; `git branch --all` and `git tag` list what there is."
-    fix = advise_missing(directory, spelling)
+    fix = _advise_fetching(directory, ref)
     raise UsageError(f"there is no branch, tag or commit {ref!r} in {directory.absolute()}", fix)
 
 
@@ -90,8 +92,20 @@ def advise_missing(directory: Path, otherwise: str) -> str:
         MachineError: git cannot be run.
     """
     if _is_shallow(directory):
-        return "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
+        return f"This clone is shallow: `git fetch --unshallow`, or {_WHOLE_CLONE}."
     return otherwise
+
+
+def _advise_fetching(directory: Path, ref: str) -> str:
+    """Advise on a name that is not here: a clone in CI often has the one branch that it is about."""
+    spelling = "Check its spelling; `git branch --all` and `git tag` list what there is"
+    is_branch = not ref.startswith(("HEAD", "@")) and not _COMMIT.fullmatch(ref)
+    if not is_branch or not ask_git(directory, "remote", "get-url", "origin").is_good:
+        return advise_missing(directory, f"{spelling}.")
+    depth = "--unshallow " if _is_shallow(directory) else ""
+    fetch = f"git fetch {depth}origin {shlex.quote(f'{ref}:refs/remotes/origin/{ref}')}"
+    whole = f"; a whole clone has it: {_WHOLE_CLONE}" if depth else ""
+    return f"If it is a branch of the remote: `{fetch}`{whole}. {spelling}."
 
 
 def resolve_ancestor(directory: Path, ref: str, head: str = "HEAD") -> Revision:
@@ -135,7 +149,7 @@ def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
     if _is_shallow(directory):
         raise UsageError(
             f"this shallow clone lacks the commit where {head} left {base.name}",
-            "Run `git fetch --unshallow`, or give actions/checkout `fetch-depth: 0`.",
+            f"Run `git fetch --unshallow`, or {_WHOLE_CLONE}.",
         )
     raise UsageError(
         f"{head} and {base.name} have no commit in common", "Name a base that head was made from."

@@ -7,7 +7,7 @@ file that cannot be used is told and does not count. It is all read before any m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -30,6 +30,8 @@ from gate.store.approvals import (
 
 REF = f"refs/remotes/origin/{BRANCH}"
 _MERGE_PARENTS = 2
+_MERGE = ("merge-tree", "--write-tree")  # of git 2.38 and later
+_ANSWERS = (0, 1)  # without and with conflicts; with any other status git says nothing of the merge
 # Approvals that a squashed commit is held against, newest first: a queue merges what was approved lately.
 _MAX_SQUASHED = 50
 
@@ -65,7 +67,8 @@ def collect_approvals(event: Mapping[str, object], environ: Mapping[str, str], p
         return Approvals(warnings=(text,))
     if not _is_own(top, environ):
         return Approvals(warnings=("No approval counts: `origin` of this clone is another repository.",))
-    return _join(_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits)
+    found = _join(_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits)
+    return _warn_old_git(top, found) if is_sha(base) else found
 
 
 def _describe_none(top: Path) -> str:
@@ -110,10 +113,38 @@ def _list_approved(top: Path) -> tuple[str, ...]:
 
 def _is_squashed(top: Path, approved: str, commit: str, parent: str) -> bool:
     """Whether merging the approved commit into ``parent`` gives just the files of ``commit``."""
-    merged = ask_git(top, "merge-tree", "--write-tree", parent, approved, limit_s=LIMIT_S)
+    merged = ask_git(top, *_MERGE, parent, approved, limit_s=LIMIT_S)
+    if merged.status not in _ANSWERS:
+        return _has_same_changes(top, approved, commit, parent)
     tree = ask_git(top, "rev-parse", f"{commit}^{{tree}}")
     before = ask_git(top, "rev-parse", f"{parent}^{{tree}}")
     return merged.is_good and tree.is_good and merged.said == tree.said != before.said
+
+
+def _has_same_changes(top: Path, approved: str, commit: str, parent: str) -> bool:
+    """Whether both change the same files from and to the same; where a third touched one, they do not.
+
+    For a git that cannot merge without a checkout, and for a commit that the clone lacks: that has none.
+    """
+    left = ask_git(top, "merge-base", parent, approved, limit_s=LIMIT_S)
+    sides = [
+        ask_git(top, "diff-tree", "-r", "-z", "--no-renames", "--full-index", *side, limit_s=LIMIT_S)
+        for side in ((left.said, approved), (parent, commit))
+        if left.is_good
+    ]
+    return bool(sides) and all(one.is_good and one.output for one in sides) and sides[0] == sides[1]
+
+
+def _warn_old_git(top: Path, found: Approvals) -> Approvals:
+    """Say that a group's squashed commits may be approved without being found so."""
+    if ask_git(top, *_MERGE, "HEAD", "HEAD", limit_s=LIMIT_S).status in _ANSWERS:
+        return found
+    version = ask_git(top, "version").said
+    text = (
+        f"{version} is older than 2.38: of what a queue squashes, an approval counts only where nothing else"
+        " touched the same files. Install a newer git on this runner."
+    )
+    return replace(found, warnings=(*found.warnings, text))
 
 
 def _is_own(top: Path, environ: Mapping[str, str]) -> bool:

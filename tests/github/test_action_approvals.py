@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -342,6 +344,52 @@ def test_what_was_squashed_into_a_group_is_found_by_its_files(place: Place) -> N
     head = place.squash(place.squash(place.base, one), two)
 
     assert load_all(collect_group(place, head)) == [accept(two), accept(one)]
+
+
+@pytest.fixture
+def old_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The git of Ubuntu 22.04: it takes ``--write-tree`` for a commit that it does not know."""
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    unknown = r"""case "$*" in
+*" merge-tree --write-tree "*) echo "fatal: unknown rev --write-tree" >&2; exit 128;;
+*" version") echo "git version 2.34.1"; exit;;
+esac"""
+    script.write_text(f'#!/bin/sh\n{unknown}\nexec "{shutil.which("git")}" "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+
+
+def squash_group(place: Place) -> tuple[str, str]:
+    """Squash two pull requests into a group, the second approved; return the group and what was approved."""
+    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
+    place.approve(accept(two))
+    return place.squash(place.squash(place.base, one), two), two
+
+
+def test_an_old_git_finds_what_was_squashed_by_what_it_changes(
+    place: Place, request: pytest.FixtureRequest
+) -> None:
+    """It cannot merge without a checkout; that is no answer, and what it may miss is said."""
+    head, approved = squash_group(place)
+    request.getfixturevalue("old_git")
+
+    found = collect_group(place, head)
+
+    assert accept(approved) in load_all(found)
+    (warning,) = found.warnings
+    assert warning.startswith("git version 2.34.1 is older than 2.38: of what a queue squashes,")
+
+
+def test_an_old_git_takes_no_other_change_for_the_approved_one(
+    place: Place, request: pytest.FixtureRequest
+) -> None:
+    """What was pushed after the approval is in the group, and was not approved."""
+    place.approve(accept(place.push("x = 2")))
+    head = place.squash(place.base, place.push("x = 3"))
+    request.getfixturevalue("old_git")
+
+    assert [one.accepted for one in load_all(collect_group(place, head))] == [()]
 
 
 def test_a_squashed_commit_with_other_files_is_not_covered(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,17 +75,27 @@ def test_shallow_clone_without_the_merge_base(repository: Path, git: Git) -> Non
     place = clone(git, repository, "--depth=1", "--no-single-branch", "--branch=feature")
     with pytest.raises(UsageError, match="this shallow clone lacks the commit where HEAD left") as caught:
         resolve_base(place, "main")
-    assert caught.value.fix == "Run `git fetch --unshallow`, or give actions/checkout `fetch-depth: 0`."
+    assert caught.value.fix == (
+        "Run `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab CI."
+    )
     git(place, "fetch", "--quiet", "--unshallow")
     assert git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
 
 
-def test_shallow_clone_without_the_ref(repository: Path, git: Git) -> None:
-    """A ref that a shallow clone does not have may be there in full ones: the fix says so."""
-    place = clone(git, repository, "--depth=1", "--branch=feature")
+@pytest.mark.parametrize("depth", ["--depth=1", "--no-tags"])
+def test_the_command_that_the_fix_names_brings_a_missing_branch(
+    repository: Path, git: Git, depth: str
+) -> None:
+    """A clone in CI, of GitLab or Jenkins too, has one branch, detached and often shallow."""
+    place = clone(git, repository, depth, "--single-branch", "--branch=feature")
+    git(place, "checkout", "--quiet", "--detach")
     with pytest.raises(UsageError) as caught:
-        resolve_ref(place, "main")
-    assert "git fetch --unshallow" in caught.value.fix
+        resolve_base(place, "main")
+
+    named = caught.value.fix.split("`")[1]
+    assert ("GIT_DEPTH: 0" in caught.value.fix) == ("--unshallow" in named) == (depth == "--depth=1")
+    git(place, *shlex.split(named)[1:])
+    assert resolve_base(place, "main").commit == git(repository, "rev-parse", "main")
 
 
 def test_unrelated_histories(repository: Path, git: Git) -> None:
