@@ -16,12 +16,16 @@ from gate.measure.device import precision
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import compare
+from gate.measure.numerics.draws import Drawn, Recording, draw_as_eager
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
+from gate.measure.numerics.habits import Habit, find_habit, has_drawn_alike
 from gate.measure.numerics.reference import Evaluation
 from gate.measure.numerics.state import State, copy_state
 from gate.measure.process.logbook import Logbook, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records import Code, DType, Metric, Worst
+
+_INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,24 +36,38 @@ class CompiledSubject:
     compiled: Function
 
 
-def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
+def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     """Measure drift under each seed; the samples are the means. The subject's state must be as built.
 
     Weights and inputs of further seeds are written into the same tensors, so nothing is compiled anew.
+    Returns whether calls just repeat: they draw no random numbers, and keep no state but what is put back.
     """
+    habit = find_habit(pair.subject)
+    if habit is Habit.STATEFUL:
+        context.logbook.note(Code.STATE_UNJUDGED)
+    elif habit is Habit.RANDOM and not find_protocol(context.case).shares_state:
+        context.logbook.note(Code.RANDOM_UNJUDGED)
+    elif habit is Habit.RANDOM and context.case.backend == _INDUCTOR:
+        with draw_as_eager():
+            _measure_seeds(context, pair, habit)
+    else:
+        _measure_seeds(context, pair, habit)
+    return habit is Habit.SAME
+
+
+def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) -> None:
     twin = None
     drifts: dict[Metric, list[Drift]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
     for index in range(context.sampling.drift_seeds):
         if index and not reference.redraw_state(pair.subject, SEED + index):
             break
-        state = copy_state(pair.subject)
-        exact = _evaluate_reference(context, pair.subject, state)
-        eager = reference.evaluate(pair.subject, pair.subject.function, state)
+        eager = _evaluate_eager(pair.subject, habit)
+        exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
-            _record_workload(context, exact, eager)
-            if not eager.has_tensors:  # a drift of 0 would tell that all is well
+            _record_workload(context, exact, eager.found)
+            if not eager.found.has_tensors:  # a drift of 0 would tell that all is well
                 context.logbook.note(Code.NO_TENSORS)
-        own = _compare(context, pair, exact, eager, state)
+        own = _compare(context, pair, exact, eager)
         if own is None:
             return
         drifts[Metric.DRIFT].append(own)
@@ -64,6 +82,22 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
     for metric, seeds in drifts.items():
         if seeds and len(seeds) == len(drifts[Metric.DRIFT]):
             record_drift(context.logbook, metric, seeds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Eager:
+    """An eager call: what there was before, what it drew, and what came of it."""
+
+    state: State
+    drawn: list[Drawn]
+    found: Evaluation
+
+
+def _evaluate_eager(subject: Subject, habit: Habit) -> _Eager:
+    state, recording = copy_state(subject), Recording()
+    with recording if habit is Habit.RANDOM else nullcontext():
+        found = reference.evaluate(subject, subject.function, state)
+    return _Eager(state=state, drawn=recording.drawn, found=found)
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
@@ -111,9 +145,7 @@ def _compare_in_float32(
         _compile_anew() if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
         precision.without_tf32(),
     ):
-        state = copy_state(twin.subject)
-        eager = reference.evaluate(twin.subject, twin.subject.function, state)
-        return _compare(context, twin, exact, eager, state)
+        return _compare(context, twin, exact, _evaluate_eager(twin.subject, Habit.SAME))
 
 
 def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
@@ -139,9 +171,9 @@ def _compile_anew() -> Iterator[None]:
         torch.compiler.reset()
 
 
-def _evaluate_reference(context: WorkerContext, subject: Subject, state: State) -> Evaluation | None:
+def _evaluate_reference(context: WorkerContext, subject: Subject, eager: _Eager) -> Evaluation | None:
     try:
-        return reference.evaluate_reference(subject, state)
+        return reference.evaluate_reference(subject, eager.state, eager.drawn)
     except reference.NoRoomError as error:
         numbers = {"needed": error.needed_bytes, "free": error.free_bytes}
         context.logbook.note(Code.REFERENCE_TOO_LARGE, numbers)
@@ -151,14 +183,17 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, state: State) 
 
 
 def _compare(
-    context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Evaluation, state: State
+    context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: _Eager
 ) -> Drift | None:
     """Compute the drift of a pair; None where the reference tells nothing, which is noted."""
-    compiled = reference.evaluate(pair.subject, pair.compiled, state)
+    compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)
+    if eager.drawn and not has_drawn_alike(eager.found, compiled):
+        context.logbook.note(Code.RANDOM_UNJUDGED)
+        return None
     sees_writes = find_protocol(pair.subject.case).shares_state
-    drift = compare(exact, eager, compiled, state, sees_writes=sees_writes)
+    drift = compare(exact, eager.found, compiled, eager.state, sees_writes=sees_writes)
     context.logbook.add_warnings(*drift.warnings)
-    is_known = exact is not None and eager.has_tensors and drift.log2_ratio is not None
+    is_known = exact is not None and eager.found.has_tensors and drift.log2_ratio is not None
     return drift if is_known or drift.log2_ratio == MISMATCH else None
 
 

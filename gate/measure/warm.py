@@ -40,8 +40,9 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
             return
         context.logbook.enter(Stage.DRIFT)
         state.restore()
-        measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
-        if has_steps(prepared.subject):
+        pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
+        repeats = measure_drift(context, pair)
+        if has_steps(prepared.subject) and repeats:
             state.restore()
             _measure_steps(context, prepared)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cmath
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +17,7 @@ from gate.devices import CPU
 from gate.host_memory import read_free_bytes
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
+from gate.measure.numerics.draws import Drawn, Generators, read_generators, replay
 from gate.measure.numerics.state import State, copy_state, list_written, write_tensor
 from gate.measure.workload.build import (
     SEED,
@@ -55,6 +56,7 @@ class Evaluation:
     gradients: Mapping[str, torch.Tensor]
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
     others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
+    generators: Generators | None = None  # where the global generators stood after the call
 
     @property
     def has_tensors(self) -> bool:
@@ -111,14 +113,16 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     )
 
 
-def evaluate(subject: Subject, function: Function, state: State | None = None) -> Evaluation:
+def evaluate(
+    subject: Subject, function: Function, state: State | None = None, *, seed: int = SEED
+) -> Evaluation:
     """Call ``function``, the subject's own or its compiled version, and copy what it returns and writes.
 
     What the call wrote is undone, so that the next one is asked the same. ``state`` is a copy of what there
     was before, of the subject or of what it is a twin of; a twin is left as the call leaves it.
     """
     before = state or copy_state(subject)
-    seed_everything(SEED)  # whatever is random draws the same numbers where it can
+    seed_everything(seed)  # whatever is random draws the same numbers where it can
     subject.device.mark_step()
     try:
         returned = function(*subject.inputs, **subject.kwargs)
@@ -130,9 +134,12 @@ def evaluate(subject: Subject, function: Function, state: State | None = None) -
         written = list_written(subject, before)
     finally:
         before.restore()
+    generators = read_generators(subject.device)
     outputs = {name: leaf for name, leaf in leaves.items() if isinstance(leaf, torch.Tensor)}
     others = {name: leaf for name, leaf in leaves.items() if name not in outputs}
-    return Evaluation(outputs=outputs, gradients=gradients, written=written, others=others)
+    return Evaluation(
+        outputs=outputs, gradients=gradients, written=written, others=others, generators=generators
+    )
 
 
 def _copy_leaf(leaf: object) -> object:
@@ -151,21 +158,26 @@ def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:
     return taken
 
 
-def evaluate_reference(subject: Subject, state: State | None = None) -> Evaluation:
+def evaluate_reference(
+    subject: Subject, state: State | None = None, drawn: Sequence[Drawn] = ()
+) -> Evaluation:
     """Evaluate in float64, with the weights and inputs that the subject has now: ``state`` is a copy of them.
+
+    ``drawn`` is what eager drew: the reference gets the same random numbers.
 
     Where the device has no memory for that, the processor does it: eight bytes an element, and attention
     that materializes its scores, are several times what the case itself needs.
 
     Raises:
         NoRoomError: The processor has no memory for it either.
+        DrawsError: It draws otherwise than eager did.
     """
     device, state = subject.device, state or copy_state(subject)
     device.free_memory()
     if device.kind.is_gpu:
         device.start_peak()
     try:
-        return _evaluate_float64(subject, device, state)
+        return _evaluate_float64(subject, device, state, drawn)
     except RuntimeError as error:
         if not device.kind.is_gpu or not is_out_of_memory(error):
             raise
@@ -174,14 +186,13 @@ def evaluate_reference(subject: Subject, state: State | None = None) -> Evaluati
     device.free_memory()
     _check_host_memory(subject, attempted_bytes)
     with _use_all_cores():
-        exact = _evaluate_float64(subject, CpuDevice(), state)
+        exact = _evaluate_float64(subject, CpuDevice(), state, drawn)
     place = subject.device.name
-    return Evaluation(
-        **{
-            part: {name: value.to(place) for name, value in getattr(exact, part).items()}
-            for part in ("outputs", "gradients", "written")
-        }
-    )
+    moved: dict[str, Any] = {
+        part: {name: value.to(place) for name, value in getattr(exact, part).items()}
+        for part in ("outputs", "gradients", "written")
+    }
+    return replace(exact, **moved)
 
 
 class NoRoomError(MemoryError):
@@ -224,9 +235,9 @@ def _use_all_cores() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _evaluate_float64(subject: Subject, device: Device, state: State) -> Evaluation:
+def _evaluate_float64(subject: Subject, device: Device, state: State, drawn: Sequence[Drawn]) -> Evaluation:
     twin = make_exact_twin(subject, device)
-    with in_float64():
+    with in_float64(), replay(drawn):
         return evaluate(twin, twin.function, state)
 
 

@@ -73,6 +73,13 @@ _PHRASES: Mapping[Code, str] = {
         "drift is not measured, the case does not run in float64: {why}; compiled was compared with eager"
         " alone, within what rounding explains"
     ),
+    Code.RANDOM_UNJUDGED: (
+        "drift cannot be judged: the forward draws random numbers, and compiled code draws others than eager"
+    ),
+    Code.STATE_UNJUDGED: (
+        "drift cannot be judged: two eager calls with the same inputs, weights and seed differ: the forward"
+        " keeps state, or draws random numbers, where nothing can put them back"
+    ),
     Code.NO_TENSORS: (
         "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"
         " or writes (looked into: tuples, lists, mappings, attributes of objects)"
