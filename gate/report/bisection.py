@@ -14,7 +14,9 @@ from gate.report.rows import complete_sentence, render_change_interval
 from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_failure
 from gate.report.words.terms import describe_change, name_metric
-from gate.units import count_noun, render_duration
+from gate.units import count_noun, join_some, render_duration
+
+_METRICS_NAMED = 5  # of those that the pairs leave open
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,11 +75,23 @@ def render_ends(
     if row is None and metric is not None:
         return f"{head}: the case has no {name_metric(metric)} in both. Name another METRIC."
     if row is None:
-        return f"{head}: nothing got worse that decides. Name the METRIC, or other ends."
+        return f"{head}: {_explain_no_row(verdict)}"
     told = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"
     if row.status is Status.REGRESSED:
         return told
     return f"{told}\n{_explain_premise(row)}"
+
+
+def _explain_no_row(verdict: Verdict) -> str:
+    """Why no metric is searched for: none is worse, or some may be."""
+    opened = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
+    if not opened:
+        return "nothing got worse that decides. Name the METRIC, or other ends."
+    names = join_some([name_metric(one.metric) for one in opened], _METRICS_NAMED)
+    return (
+        f"could not tell for {count_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
+        f" {_name_more(opened[0])}, or name the METRIC."
+    )
 
 
 def _explain_premise(row: Comparison) -> str:

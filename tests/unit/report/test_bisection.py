@@ -80,6 +80,17 @@ def test_a_premise_that_does_not_hold_says_what_to_do(
     assert told in said
 
 
+def test_what_the_pairs_leave_open_is_not_called_unchanged() -> None:
+    """A metric that could not be told may be worse: it is named, with what to do; not where it is advisory."""
+    opened = make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.14)
+    advisory = replace(make_verdict(), comparisons=(replace(opened, decides=False),))
+    assert "nothing got worse that decides" in render_ends(LABELS, advisory, None, None)
+    assert render_ends(LABELS, replace(make_verdict(), comparisons=(opened,)), None, None) == (
+        "main (9f1c2d3) against v1.0 (1a2b3c4): could not tell for 1 metric: compiled latency. "
+        "Once the machine is quiet, run again with --resume and more --minutes, or name the METRIC."
+    )
+
+
 def test_a_regression_at_the_bad_end_is_all_there_is_to_say() -> None:
     """A line, and the search begins."""
     row = make_row(Status.REGRESSED, Reason.CONFIRMED, 0.10)
