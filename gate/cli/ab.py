@@ -6,7 +6,6 @@ from argparse import Namespace
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from gate.check import Checked, check_pairs, want_whole
@@ -14,14 +13,13 @@ from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.origin import note_idle, note_origin, note_reference
-from gate.cli.output import clear_files, clear_reports, code_verdict, print_verdict, save_reports, tell_traces
+from gate.cli.output import code_verdict, list_reports, make_saver, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide import Suspect, decide_side_by_side
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_run
-from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
+from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.resume import carry_over
 from gate.lab.trials.runner import LabTrials, make_run
@@ -59,12 +57,12 @@ def run_ab(options: Namespace) -> ExitCode:
         raise UsageError(what, "Leave it out, or hold head against the anchor with --anchor.")
     factors = list_factors(options, request.config, anchor)
     begun = read_previous(options, [factor.out for factor in factors])
-    for place in ("", STACK, CODE):  # one factor or two: what the other kind of run has left is no answer
-        clear_reports(request.config.out / place)
+    for factor in factors:
+        resolve_arms(factor.arms)  # those of the second too, before the first is measured
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
-        checked = compare_arms(options, request, policy, factor, begun.get(factor.out))
+        checked = compare_arms(options, request, policy, factor, begun)
         verdict = checked.verdict
         verdict = note_anchor(verdict, anchor)
         verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
@@ -110,16 +108,18 @@ def list_factors(options: Namespace, config: Config, anchor: AnchorFile | None =
 
 
 def compare_arms(
-    options: Namespace, request: Project, policy: Policy, factor: Factor, previous: Run | None
+    options: Namespace, request: Project, policy: Policy, factor: Factor, begun: Mapping[Path, Run]
 ) -> Checked:
-    """Measure both arms in pairs, until all is settled or what the factor asks for."""
+    """Measure both arms in pairs, until all is settled or what the factor asks for.
+
+    ``begun`` are the runs that are continued, by their directories.
+    """
+    stale = [] if factor.name == CODE else _list_stale(request.config.out, begun)
     config = replace(request.config, out=factor.out)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = stack.enter_context(open_arms(factor.arms))
         note_sources(sources, observe)
-        if factor.name == STACK and not options.resume:  # continued later, it would count as this run's own
-            clear_files(factor.out.with_name(CODE), RUN_FILE)
         cases = request.cases
         if factor.arms.head:
             directory = Path(sources.head.arm.directory)
@@ -130,8 +130,8 @@ def compare_arms(
         lab = stack.enter_context(open_lab(arm, settings, observe, cases))
         note_config(config, options, observe)
         side_by_side = open_side_by_side(lab, sources.base.arm)
-        run = _begin_run(side_by_side, sources, request, previous)
-        save = partial(save_run, path=config.out / RUN_FILE)
+        run = _begin_run(side_by_side, sources, request, begun.get(factor.out))
+        save = make_saver(config.out, *stale)
         measurer = LabPairs(lab=lab, save=save, side_by_side=side_by_side)
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
@@ -143,6 +143,15 @@ def compare_arms(
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))
         save(checked.run)
     return checked
+
+
+def _list_stale(out: Path, begun: Mapping[Path, Run]) -> list[Path]:
+    """List what a run of one factor or two has left, which is no answer to this one.
+
+    A run of head's code that is not continued now would count as this one's own later.
+    """
+    reports = [path for place in ("", STACK, CODE) for path in list_reports(out / place)]
+    return reports if begun else [*reports, out / CODE / RUN_FILE]
 
 
 def _begin_run(side_by_side: SideBySide, sources: ArmSources, request: Project, previous: Run | None) -> Run:

@@ -31,7 +31,7 @@ from gate.check.bisect_steps import (
 )
 from gate.cli.bisect_ends import Ends, find_ends, parse_metric
 from gate.cli.bisect_lab import BISECT_DIRECTORY, BisectLab, UnusablePointError, open_bisect_lab
-from gate.cli.output import clear_reports, save_reports
+from gate.cli.output import list_reports, remove_files, save_reports
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
@@ -233,9 +233,8 @@ def _load_state(question: Question) -> Bisection | None:
     """
     path, ends = question.out / BISECTION_FILE, question.ends
     if not question.options.resume:
-        clear_reports(question.out / _CONFIRMATION)
-        for left in (path, *question.out.glob(f"*/{RUN_FILE}")):
-            left.unlink(missing_ok=True)
+        runs = question.out.glob(f"*/{RUN_FILE}")
+        remove_files(*list_reports(question.out / _CONFIRMATION), path, *runs)
         return None
     if not path.is_file():
         if not (question.out / _ENDS / RUN_FILE).is_file():

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from dataclasses import replace
-from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import clear_reports
+from gate.cli.output import make_saver
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
-from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_calibration, save_run, write_atomic
+from gate.files.codec import save_calibration, write_atomic
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runner import Save, make_run, measure_plan
 from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
@@ -81,9 +80,8 @@ def _measure(options: Namespace, request: Project) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     config = request.config
     trials = options.trials or config.refresh_trials + config.max_trials
-    save = partial(save_run, path=config.out / RUN_FILE)
+    save = make_saver(config.out)
     previous = read_previous(options, [config.out]).get(config.out)
-    clear_reports(config.out)
     with (
         show_progress(quiet=options.quiet) as observe,
         open_lab(*place_lab(config), observe, request.cases) as lab,

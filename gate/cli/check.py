@@ -5,23 +5,21 @@ from __future__ import annotations
 from argparse import Namespace
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.approved_commits import find_commit, find_gate, tell_other_commits
 from gate.cli.history import append_run
 from gate.cli.origin import note_idle, note_origin, note_reference, note_rules
-from gate.cli.output import clear_reports, code_verdict, print_verdict, save_reports, tell_traces
+from gate.cli.output import code_verdict, make_saver, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.explain.side_advice import note_shard
 from gate.errors import ExitCode
-from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
 from gate.lab.arms.changes import read_changes
-from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.opening import open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
 from gate.project.config import Config
@@ -42,7 +40,6 @@ def run_check(options: Namespace) -> ExitCode:
     request = load_project(options)
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
-    clear_reports(config.out)
     policy = load_policy(config, options.approvals, gate=find_gate(options, config))
     tell_other_commits(options.approvals, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
@@ -53,7 +50,7 @@ def run_check(options: Namespace) -> ExitCode:
         pair_budget_s=config.pair_budget_s,
         thorough=options.thorough,
     )
-    save = partial(save_run, path=config.out / RUN_FILE)
+    save = make_saver(config.out)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base_sources(options, config, stack, observe)
@@ -71,13 +68,13 @@ def run_check(options: Namespace) -> ExitCode:
         run = replace(run, shard=request.shard)
         if sources is None:
             alone = LabTrials(lab=lab, save=save, budget_s=config.budget_s)
-            checked = check_alone(alone, _measure(lab, run, config, previous), terms)
+            checked = check_alone(alone, measure_plan(lab, run, save, previous), terms)
         else:
             side_by_side = open_side_by_side(lab, sources.base.arm)
             run = add_base(side_by_side, run, sources, config)
             run = replace(run, base=run.base and replace(run.base, other_changes=compared.other_changes))
             beside = LabPairs(lab=lab, save=save, budget_s=config.budget_s, side_by_side=side_by_side)
-            checked = check_beside(beside, _measure(lab, run, config, previous), terms)
+            checked = check_beside(beside, measure_plan(lab, run, save, previous), terms)
         save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
@@ -154,7 +151,6 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
-    clear_reports(config.out)
     arm, settings = place_lab(config)
     settings = replace(settings, traces=getattr(options, "trace", False))  # a refresh has no such option
     with (
@@ -163,8 +159,4 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     ):
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, trials)
-        return _measure(lab, replace(run, shard=request.shard), config, previous)
-
-
-def _measure(lab: Lab, run: Run, config: Config, previous: Run | None) -> Run:
-    return measure_plan(lab, run, partial(save_run, path=config.out / RUN_FILE), previous)
+        return measure_plan(lab, replace(run, shard=request.shard), make_saver(config.out), previous)

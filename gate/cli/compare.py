@@ -13,8 +13,8 @@ from gate.cli.approved_commits import find_gate, tell_other_commits
 from gate.cli.origin import note_origin
 from gate.cli.output import (
     VERDICT_FILE,
-    clear_reports,
     code_verdict,
+    make_saver,
     print_report,
     print_verdict,
     save_reports,
@@ -26,7 +26,6 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
 from gate.decide.explain.side_advice import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_run
 from gate.files.untrusted import is_present
 from gate.project.config import Origin, check_places
 from gate.project.moves import mark_removed
@@ -54,8 +53,6 @@ def run_compare(options: Namespace) -> ExitCode:
     if beside and options.out:
         kept = Origin("BASELINE", is_option=True)
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
-    if options.out:
-        clear_reports(Path(options.out))
     policy = load_policy(config, options.approvals, beside, find_gate(options, config))
     candidate = read_run(options.candidate)
     tell_other_commits(options.approvals, candidate.provenance.commit, config.directory)
@@ -124,8 +121,7 @@ def run_merge(options: Namespace) -> ExitCode:
     runs = [read_run(name) for name in options.runs]
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
-    clear_reports(path.parent)
-    save_run(merged, path)
+    make_saver(path.parent)(merged)
     print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")
     for note in (*_list_lost(runs), *_list_gaps(merged)):
         print(f"note  {note}: judging it is {Outcome.INCOMPLETE}.")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
+from gate.cli.setup import RUN_FILE
 from gate.decide import FailOn, compute_exit_code, is_waived, keep_own, measure_coverage
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_verdict, write_atomic
+from gate.files.codec import save_run, save_verdict, write_atomic
 from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
 from gate.report import FORMATS, render
@@ -28,24 +30,40 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
             write_atomic(out / one.file, render_verdict(verdict, one.name, code))
 
 
-def clear_reports(out: Path) -> None:
-    """Remove an earlier run's verdict and reports: a command that ends before it judges leaves none.
+def make_saver(out: Path, *stale: Path) -> Callable[[Run], None]:
+    """Make what saves a run as it grows; with its first state go the reports of the run that it replaces.
+
+    A command that ends before it measures, for a mistyped ref, leaves the last verdict as it was.
+    ``stale`` are other files that go then. Saving raises as :func:`remove_files`.
+    """
+    left = [*list_reports(out), *stale]
+
+    def save(run: Run) -> None:
+        remove_files(*left)
+        left.clear()
+        save_run(run, out / RUN_FILE)
+
+    return save
+
+
+def list_reports(out: Path) -> list[Path]:
+    """List the files that a command which judges leaves beside ``run.json``."""
+    return [out / name for name in REPORT_FILES]
+
+
+def remove_files(*paths: Path) -> None:
+    """Remove what an earlier run has left.
 
     Raises:
         UsageError: One cannot be removed.
     """
-    clear_files(out, *REPORT_FILES)
-
-
-def clear_files(out: Path, *names: str) -> None:
-    """Remove what an earlier run has left under these names; raises as :func:`clear_reports`."""
-    for name in names:
+    for path in paths:
         try:
-            (out / name).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         except NotADirectoryError:
-            return  # nothing lies there; whoever writes there says what is wrong
+            continue  # nothing lies there; whoever writes there says what is wrong
         except OSError as error:
-            what = f"{out / name} cannot be replaced: {error.strerror}"
+            what = f"{path} cannot be replaced: {error.strerror}"
             raise UsageError(what, "Remove it, or name another directory with --out.") from None
 
 

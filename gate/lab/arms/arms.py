@@ -152,6 +152,11 @@ def open_arm(
         yield _use_interpreter(opened, interpreter, same_code=not ref)
 
 
+def resolve_arms(options: ArmOptions) -> None:
+    """Find what both arms are to be made of, and make none; raises UsageError as :func:`open_arms`."""
+    _choose_code(options)
+
+
 def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
     head = _parse_code(options.directory, options.head) if options.head else _Code()
     tip = head.revision.commit if head.revision else "HEAD"

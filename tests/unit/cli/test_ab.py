@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli import ab
+from gate.cli import output
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict, save_run
 from gate.records import Metric, Reason, Run, Status
@@ -27,7 +27,7 @@ def test_a_run_is_finished_once_its_pairs_are(place: Place, monkeypatch: pytest.
         saved.append((run.finished, len(run.trials)))
         save_run(run, path)
 
-    monkeypatch.setattr(ab, "save_run", watch)
+    monkeypatch.setattr(output, "save_run", watch)
     assert place.run("ab", "HEAD", "--quiet") == 0
     *before, (finished, trials) = saved
     assert finished
@@ -80,7 +80,7 @@ def test_a_fresh_run_forgets_what_an_earlier_one_measured(
         there.append(left.exists())
         save_run(run, path)
 
-    monkeypatch.setattr(ab, "save_run", watch)
+    monkeypatch.setattr(output, "save_run", watch)
     assert place.run("ab", "nowhere", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
     assert left.exists()
     place.run("ab", "HEAD", "--head-python", sys.executable, "--quiet")

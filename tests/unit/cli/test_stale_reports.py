@@ -2,41 +2,74 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import CASE_ID, Place
+from gate.files.codec import save_run
+from tests.unit.cli.conftest import CASE_ID, Place, make_run
+from tests.unit.cli.ways import begin_repository
 
 REPORTS = ("verdict.json", "report.md", "report.html", "junit.xml")
 
 
+def write_reports(directory: Path) -> None:
+    """Write what yesterday's run has left."""
+    directory.mkdir(parents=True)
+    for name in REPORTS:
+        (directory / name).write_text("PASS", encoding="utf-8")
+
+
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("measure", "--quiet"), 0),
-        (("check", "--quiet", "--base", "nowhere"), 2),
-        (("ab", "nowhere", "--quiet"), 2),
-        (("merge", "old.json", "--out", "out"), 0),
-        (("compare", "baselines", "nowhere.json", "--out", "out"), 2),
-    ],
-    ids=["measure", "check", "ab", "merge", "compare"],
+    "arguments", [("measure", "--quiet"), ("merge", "old.json", "--out", "out")], ids=["measure", "merge"]
 )
-def test_a_command_that_does_not_judge_leaves_no_verdict(
-    place: Place, arguments: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
+def test_a_run_that_is_not_judged_leaves_no_verdict(
+    place: Place, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Yesterday's PASS is gone, also that of a two-factor ``ab``, so a step that always runs uploads none."""
-    directories = [place.top / "out", *([place.top / "out/code"] if arguments[0] == "ab" else [])]
-    for directory in directories:
-        directory.mkdir()
-        for name in REPORTS:
-            (directory / name).write_text("PASS", encoding="utf-8")
-    assert place.run(*arguments) == code
-    left = [path.name for directory in directories for path in directory.iterdir()]
-    assert not set(REPORTS) & set(left)
+    """Yesterday's PASS is gone: beside a new run it would be read as that one's."""
+    write_reports(place.top / "out")
+    assert place.run(*arguments) == 0
+    assert {path.name for path in (place.top / "out").iterdir()}.isdisjoint(REPORTS)
     capsys.readouterr()
     assert place.run("report", "out") == 2
     assert "there is no verdict in out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "--quiet", "--base", "nowhere"),
+        ("ab", "nowhere", "--quiet"),
+        ("ab", "HEAD", "nowhere", "--quiet"),
+        (
+            "ab",
+            "HEAD",
+            "nowhere",
+            "--quiet",
+            "--base-python",
+            sys.executable,
+            "--head-python",
+            sys.executable,
+        ),
+        ("compare", "baselines", "nowhere.json", "--out", "out"),
+        ("calibrate", "--quiet", "--resume"),
+        ("check", "--quiet", "--resume"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
+    """A command that ends before it measures anything leaves yesterday's answer as it was."""
+    begin_repository(place)
+    save_run(make_run(), place.top / "out/run.json")  # of another environment: nothing continues it
+    directories = [place.top / name for name in ("out/stack", "out/code")]
+    for name in REPORTS:
+        (place.top / "out" / name).write_text("PASS", encoding="utf-8")
+    for directory in directories:
+        write_reports(directory)
+    assert place.run(*arguments) == 2
+    left = {path.relative_to(place.top / "out") for path in (place.top / "out").rglob("*")}
+    assert {Path(*way, name) for way in ((), ("stack",), ("code",)) for name in REPORTS} <= left
 
 
 def test_a_report_that_cannot_be_removed_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

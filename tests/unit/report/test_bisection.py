@@ -81,7 +81,7 @@ def test_a_premise_that_does_not_hold_says_what_to_do(
 
 
 def test_what_the_pairs_leave_open_is_not_called_unchanged() -> None:
-    """A metric that could not be told may be worse: it is named, with what to do; not where it is advisory."""
+    """A metric that could not be told may be worse: it is named, and what to do; not an advisory one."""
     opened = make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.14)
     advisory = replace(make_verdict(), comparisons=(replace(opened, decides=False),))
     assert "nothing got worse that decides" in render_ends(LABELS, advisory, None, None)
