@@ -15,7 +15,7 @@ class AssumptionStatus(StrEnum):
     PROVED = "PROVED"
     REFUTED = "REFUTED"
     TOLD = "TOLD"  # a number for a person to look at: there is no range for it, or not on this device
-    UNASKED = "UNASKED"  # there was no time
+    UNASKED = "UNASKED"  # there was no time, or the question itself failed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,7 @@ it does before one that asks other processes, once it has opened the device: the
 
 from __future__ import annotations
 
+import dis
 import json
 import signal
 import sys
@@ -26,6 +27,7 @@ from gate.measure.device.opening import check_device
 
 # What takes longest comes last, and what spoils a process in the end of its module.
 _MODULES = (sensors, clocks, launches, memory, code, neighbours, whole)
+_ASKED_PACKAGES = ("torch", "triton", "pynvml")  # what stands for the device and its driver
 ALL = tuple(one for module in _MODULES for one in vars(module).values() if isinstance(one, Assumption))
 
 
@@ -56,14 +58,35 @@ def _ask(assumption: Assumption, place: Place, path: Path) -> bool:
     try:
         torch.compiler.reset()
         found, raised = answer(assumption, place), False
-    except Exception as error:  # noqa: BLE001 - whatever a device makes of it is an answer
+    except Exception as error:  # noqa: BLE001 - what a device makes of it is an answer
         traceback.print_exc()
         told = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-        found, raised = (AssumptionResult(outcome=AssumptionStatus.REFUTED, found=told, **about),), True
+        outcome, raised = AssumptionStatus.REFUTED, True
+        if not is_of_device(error):
+            outcome, told = AssumptionStatus.UNASKED, f"the question itself failed: {told}"
+        found = (AssumptionResult(outcome=outcome, found=told, **about),)
     signal.alarm(0)
     for part in found:
         _write(path, {"line": ANSWERED, **asdict(part)})
     return not raised
+
+
+def is_of_device(error: Exception) -> bool:
+    """Whether torch, Triton or NVML raised an error; one of the question's own code says nothing of a device.
+
+    Their Python raises in a frame of theirs; their C++ in whoever called it, where nothing is raised, as a
+    RuntimeError.
+    """
+    innermost = error.__traceback__
+    while innermost and innermost.tb_next:
+        innermost = innermost.tb_next
+    if innermost is None:
+        return False
+    frame = innermost.tb_frame
+    if str(frame.f_globals.get("__name__")).partition(".")[0] in _ASKED_PACKAGES:
+        return True
+    is_raised_here = frame.f_code.co_code[innermost.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return isinstance(error, RuntimeError) and not is_raised_here
 
 
 def _write(path: Path, line: dict[str, object]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from gate.contact.bundle import MAX_FILE_BYTES, write_bundle
 from gate.contact.conductor import Contact, make_contact
@@ -16,6 +19,7 @@ from gate.contact.findings import (
     expect_range,
     render_results,
 )
+from gate.contact.worker import is_of_device
 from gate.errors import MachineError, UsageError
 
 # What asks four made-up things as the real one asks all: one raises, one ends its process, one never ends.
@@ -32,8 +36,8 @@ def holds(place):
 
 @assume()
 def raises(place):
-    "Nothing goes wrong."
-    raise ValueError("it went wrong\\nin detail")
+    "The question is asked well."
+    raise ValueError("it went wrong\\nin detail")  # by the question's own code
 
 @assume()
 def ends(place):
@@ -75,14 +79,14 @@ def make(out: Path, *names: str) -> Contact:
 
 
 def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
-    """What raises, ends its process or hangs is refuted with the reason; what follows is asked."""
+    """What ends its process or hangs is refuted, what raises of its own is not asked; what follows is."""
     told: list[AssumptionResult] = []
     names = ("holds", "raises", "ends", "hangs", "is_told")
     found = make_contact(make(tmp_path, *names), told.append)
     assert [(one.name, one.outcome, one.found) for one in found] == [
         ("holds, first", AssumptionStatus.PROVED, "1"),
         ("holds, second", AssumptionStatus.PROVED, "so"),
-        ("raises", AssumptionStatus.REFUTED, "ValueError: it went wrong"),
+        ("raises", AssumptionStatus.UNASKED, "the question itself failed: ValueError: it went wrong"),
         ("ends", AssumptionStatus.REFUTED, "the process ended with status 7"),
         ("hangs", AssumptionStatus.REFUTED, "no answer within 1 s"),
         ("is_told", AssumptionStatus.TOLD, "2.5 ms"),
@@ -90,7 +94,26 @@ def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
     assert found[-1].expected == "0 to 1 on a GPU"
     assert found[-1].assumed == "What has its range on a GPU is told on a CPU."
     assert tuple(told) == found
-    assert count_outcomes(found) == "2 PROVED, 3 REFUTED, 1 TOLD, 0 UNASKED"
+    assert count_outcomes(found) == "2 PROVED, 2 REFUTED, 1 TOLD, 1 UNASKED"
+
+
+@pytest.mark.parametrize(
+    ("fails", "is_answer"),
+    [
+        (lambda: torch.ones(2) @ torch.ones(3), True),
+        (lambda: torch.nn.Linear(2, 2)(torch.ones(3)), True),
+        (lambda: torch.cuda.get_device_name(99), True),
+        (lambda: statistics.median([]), False),
+        (lambda: {}["no such key"], False),
+        (lambda: next(iter(())), False),
+    ],
+    ids=["C++", "C++ below a module", "Python of torch", "statistics", "a key", "an iterator"],
+)
+def test_only_an_error_of_torchs_is_an_answer(fails: Callable[[], object], is_answer: bool) -> None:
+    """What the code of a question raises says nothing of the device."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is
+        fails()
+    assert is_of_device(caught.value) is is_answer
 
 
 def test_what_counts_who_is_on_the_device_is_asked_by_a_process_that_is_not(tmp_path: Path) -> None:
