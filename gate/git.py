@@ -125,6 +125,13 @@ def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateEr
     return UsageError(f"git {command} failed in {place}: {reason or 'no reason given'}", "Check the clone.")
 
 
+def find_distrust(directory: Path) -> GateError | None:
+    """Find out whether git leaves the checkout around ``directory`` alone, since another user owns it."""
+    answer = ask_git(directory, "rev-parse", "--git-dir")
+    is_distrust = any(sign in answer.complaint for sign in _NO_TRUST)
+    return describe_refusal(directory, answer, "rev-parse") if is_distrust else None
+
+
 def trust_checkout(environ: Mapping[str, str], directory: Path, file: Path) -> dict[str, str]:
     """Make git trust the checkout around ``directory``, whoever owns it: in a container that is the host's.
 

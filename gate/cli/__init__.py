@@ -69,6 +69,20 @@ def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
     return guard_output(os.environ)
 
 
+def _describe_rights(path: Path, error: PermissionError) -> GateError:
+    """Describe a file below the output that an earlier run has left, by another user: root in a container."""
+    from gate.files.disk import describe_write_error  # noqa: PLC0415 - for few commands
+
+    what = f"{path} cannot be read or written: {error.strerror}"
+    return UsageError(what, describe_write_error(path, error).fix)
+
+
+def _tell_error(error: GateError) -> int:
+    for one in (error, *error.others):
+        print(f"compile-gate: {clean_message(one.what)}\n{clean_message(one.fix)}", file=sys.stderr)
+    return int(error.exit_code)
+
+
 def _run_command(options: Namespace) -> int:
     module_name, _, function_name = options.run.partition(":")
     try:
@@ -76,13 +90,13 @@ def _run_command(options: Namespace) -> int:
         command = getattr(importlib.import_module(module_name), function_name)
         return int(command(options))
     except GateError as error:
-        for one in (error, *error.others):
-            print(f"compile-gate: {clean_message(one.what)}\n{clean_message(one.fix)}", file=sys.stderr)
-        return int(error.exit_code)
+        return _tell_error(error)
     except KeyboardInterrupt:
         print("compile-gate: stopped.", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
-    except Exception:  # noqa: BLE001 - the one place where a bug is turned into exit code 1
+    except Exception as error:  # noqa: BLE001 - the one place where a bug is turned into exit code 1
+        if isinstance(error, PermissionError) and isinstance(error.filename, str):
+            return _tell_error(_describe_rights(Path(error.filename), error))
         traceback.print_exc()
         print(
             "compile-gate: this is a bug in compile-gate, not in your code.\n"

@@ -95,7 +95,16 @@ def describe_write_error(path: Path, error: OSError) -> GateError:
         return MachineError(what, "Choose a directory on a writable file system.")
     if error.errno in _MACHINE:
         return MachineError(what, "Check the machine's disk, memory and open files, then run again.")
-    return UsageError(what, "Check the path and its rights, or choose another directory.")
+    return UsageError(what, f"Check the path and its rights{_name_owner(path)}, or choose another directory.")
+
+
+def _name_owner(path: Path) -> str:
+    """Name another user that a file or its directory belongs to: the first run may have been root's."""
+    try:
+        place = next(one for one in (path, *path.absolute().parents) if one.exists())
+        return "" if place.stat().st_uid == os.geteuid() else f" ({place} belongs to {place.owner()})"
+    except (KeyError, OSError):
+        return ""
 
 
 def _find_obstacle(path: Path, error: OSError) -> Path | None:

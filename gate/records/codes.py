@@ -299,7 +299,7 @@ class Code(StrEnum):
     NO_COMMIT = "no_commit"
     COMMIT_FOUND = "commit_found"  # names: git, commit, as for the next
     COMMIT_EDITED = "commit_edited"
-    LOCK_UNUSABLE = "lock_unusable"  # names: what and fix, an error's own
+    UNUSABLE = "unusable"  # names: what and fix, an error's own
     DEVICE_HELD = "device_held"  # names: device, holder
     DEVICE_FREE = "device_free"  # names: device
     PRELOADED = "preloaded"  # names: library

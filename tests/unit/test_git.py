@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.git import ask_git, find_checkout, is_true, read_git, trust_checkout
+from gate.git import ask_git, find_checkout, find_distrust, is_true, read_git, trust_checkout
 
 Git = Callable[..., str]
 
@@ -103,10 +103,12 @@ def test_a_checkout_of_somebody_else_is_trusted_on_request(
 
     with pytest.raises(UsageError, match=r"git does not trust .*: it belongs to another user"):
         read_git(repository, "rev-parse", "HEAD")
+    assert "does not trust" in str(find_distrust(repository))  # as doctor says
     environ = trust_checkout(
         {"GIT_CONFIG_GLOBAL": str(tmp_path / "mine")}, repository / "sub", tmp_path / "global"
     )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", environ["GIT_CONFIG_GLOBAL"])
+    assert find_distrust(repository) is None
 
     assert len(read_git(repository, "rev-parse", "HEAD")) == 41
     assert ask_git(repository, "config", "gate.test").said == "mine"

@@ -47,6 +47,7 @@ class MachineState:
     disk_bytes: int = 0  # the least free of the scratch and the output directory
     unwritable: tuple[str, ...] = ()
     git: str = ""
+    git_problem: GateError | None = None  # why it says nothing of this checkout
     commit: str = ""
     dirty: bool = False
     holder: str = ""  # who holds the device's lock, in words
@@ -143,6 +144,8 @@ def _look_at_directories(state: MachineState) -> Check:
 
 
 def _look_at_git(state: MachineState) -> Check:
+    if problem := state.git_problem:
+        return warn_check("git", _tell(Code.UNUSABLE, what=problem.what, fix=problem.fix))
     if not state.git or not state.commit:
         return warn_check("git", _tell(Code.NO_COMMIT if state.git else Code.GIT_LACKING))
     code = Code.COMMIT_EDITED if state.dirty else Code.COMMIT_FOUND
@@ -151,7 +154,7 @@ def _look_at_git(state: MachineState) -> Check:
 
 def _look_at_lock(state: MachineState) -> Check:
     if problem := state.lock_problem:
-        return fail_check("lock", _tell(Code.LOCK_UNUSABLE, what=problem.what, fix=problem.fix))
+        return fail_check("lock", _tell(Code.UNUSABLE, what=problem.what, fix=problem.fix))
     if state.holder:
         return warn_check("lock", _tell(Code.DEVICE_HELD, device=state.device, holder=state.holder))
     return pass_check("lock", _tell(Code.DEVICE_FREE, device=state.device))

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from gate.errors import GateError
+from gate.git import find_distrust
 from gate.host_memory import read_free_bytes, read_text
 from gate.lab.doctor.checks import MachineState
 from gate.lab.host.counters import list_cores
@@ -84,6 +85,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         disk_bytes=min(shutil.disk_usage(place).free for place in places),
         unwritable=tuple(dict.fromkeys(str(place) for place in places if not os.access(place, os.W_OK))),
         git=run_git(Path(arm.directory), "--version"),
+        git_problem=find_distrust(Path(arm.directory)),
         commit=provenance.commit,
         dirty=provenance.dirty,
         holder=holder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli import main
+from gate.cli import check, main
 from gate.files.codec import save_run
 from tests.hosts import CPU_HOST
 from tests.unit.cli.conftest import CASE_ID, make_run
@@ -94,4 +95,21 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
     )
     assert tell(capsys, "calibrate", "--run", "one.json", "two.json").startswith(
         "compile-gate: two.json has another environment than one.json: threads"
+    )
+
+
+def test_a_file_that_another_user_has_left_is_no_bug(
+    capsys: pytest.CaptureFixture[str], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever below the output it is met: what it is, and whose, and no traceback."""
+
+    def refuse(_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "out/logs/import/server-head.log")
+
+    monkeypatch.setattr(check, "load_project", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: project.stat().st_uid + 1)
+    assert tell(capsys, "check") == (
+        "compile-gate: out/logs/import/server-head.log cannot be read or written: Permission denied\n"
+        f"Check the path and its rights ({project} belongs to {project.owner()}),"
+        " or choose another directory.\n"
     )

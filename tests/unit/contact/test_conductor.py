@@ -104,7 +104,7 @@ def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
         (lambda: torch.nn.Linear(2, 2)(torch.ones(3)), True),
         (lambda: torch.cuda.get_device_name(99), True),
         (lambda: statistics.median([]), False),
-        (lambda: {}["no such key"], False),
+        (lambda: dict[str, int]()["no such key"], False),
         (lambda: next(iter(())), False),
     ],
     ids=["C++", "C++ below a module", "Python of torch", "statistics", "a key", "an iterator"],

@@ -94,3 +94,15 @@ def test_a_full_device_is_told_plainly() -> None:
     error = describe_write_error(Path("x"), caught.value)
     assert error.what == "x: cannot be written: the disk is full"
     assert error.fix == "Free some space and run again."
+
+
+def test_rights_that_are_another_users_name_him(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a first run in a container has left is root's: the fix says whose it is."""
+    left = tmp_path / "logs"
+    left.mkdir()
+    refused = PermissionError(errno.EACCES, "Permission denied", str(left / "server.log"))
+    plain = "Check the path and its rights, or choose another directory."
+    assert describe_write_error(left / "server.log", refused).fix == plain
+    monkeypatch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
+    told = f"Check the path and its rights ({left} belongs to {left.owner()}), or choose another directory."
+    assert describe_write_error(left / "server.log", refused).fix == told

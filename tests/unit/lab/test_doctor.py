@@ -89,6 +89,7 @@ def test_fit_machine(state: MachineState) -> None:
         ("directories", CheckLevel.FAIL, {"unwritable": ("/full",)}),
         ("git", CheckLevel.WARN, {"git": "", "commit": ""}),
         ("git", CheckLevel.WARN, {"commit": ""}),
+        ("git", CheckLevel.WARN, {"commit": "", "git_problem": LINKED}),
         ("lock", CheckLevel.WARN, {"holder": "process 4711 of ada"}),
         ("lock", CheckLevel.FAIL, {"lock_problem": LINKED}),
         ("variables", CheckLevel.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
