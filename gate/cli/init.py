@@ -48,6 +48,10 @@ def run_init(options: Namespace) -> ExitCode:
     workflows, note = _choose_workflows(here, action, options.runner or _label_runner(device))
     written, kept = write_missing(here, (*files, *workflows))
     _tell_files(written, kept)
+    factory = f"{name_factory(sketch.target)}.py"
+    _tell_inputs(sketch, factory)
+    if factory in kept and (options.inputs or options.arguments):
+        print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
     if CONFIG_FILE in kept:
         _tell_entry(sketch)
     _tell_next(note, has_workflows=bool(workflows))
@@ -91,6 +95,14 @@ def _tell_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
         print(f"wrote  {path}")
     for path in kept:
         print(f"kept   {path}: it was there already")
+
+
+def _tell_inputs(sketch: Sketch, factory: str) -> None:
+    """Show which inputs were guessed, and from what."""
+    for one in sketch.inputs:
+        if one.source:
+            what = f"{'x'.join(map(str, one.shape))}:{one.dtype}"
+            print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
 
 
 def _tell_entry(sketch: Sketch) -> None:

@@ -129,7 +129,10 @@ def render_factory(sketch: Sketch) -> str:
     typed = ", ".join(key + _annotate(value) for key, value in sketch.arguments.items())
     call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
     told = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
-    inputs = "\n".join(f"            {_render_tensor(one)}," for one in sketch.inputs)
+    inputs = "\n".join(f"        {_render_tensor(one)}," for one in sketch.inputs)
+    call_once = (
+        "    model(*inputs)  # a lazy module has the sizes of its first call\n" if sketch.is_lazy else ""
+    )
     return f'''\
 """What compile-gate measures of {module}: written by `compile-gate init`, and yours from now on."""
 
@@ -141,12 +144,13 @@ from {module} import {top}
 
 def build({f"*, {typed}" if typed else ""}) -> Workload:
     """Build the model on the CPU in float32, with random weights, and one set of inputs."""
-{told}    return Workload(
-        forward={name}{call},
-        inputs=(
-            # Make these what you ship: compiled code is made for one shape.
+{told}    model = {name}{call}
+    inputs = (  # make these what you ship: compiled code is made for one shape
 {inputs}
-        ),
+    )
+{call_once}    return Workload(
+        forward=model,
+        inputs=inputs,
         # A training case needs a loss; without an optimizer a step ends after the backward pass.
         # loss=lambda output: output.square().mean(),
         # optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=1e-5),
@@ -160,10 +164,10 @@ def _annotate(value: object) -> str:
 
 
 def _render_tensor(tensor: TensorSketch) -> str:
-    shape = ", ".join(map(str, tensor.shape))
+    dtype = "" if tensor.dtype == "float32" else f", dtype=torch.{tensor.dtype}"
     if tensor.high is None:
-        return f"torch.randn({shape})"
-    return f"torch.randint(0, {tensor.high}, ({shape},), dtype=torch.{tensor.dtype})"
+        return f"torch.randn({', '.join(map(str, tensor.shape))}{dtype})"
+    return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
 
 
 def load_workflows(action: str, runner: str) -> tuple[StarterFile, ...]:

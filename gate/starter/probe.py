@@ -13,14 +13,19 @@ from gate.errors import MachineError, UsageError
 from gate.programs import ask_program
 
 PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
-_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, what there is is told
+_FILE = re.compile(r"(\./)?(?P<path>[\w./]+)\.py(?P<name>:[\w.]+)?")
 _SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
-_DTYPES = ("float32", "int64", "int32", "bool")
+_FLOATS = ("float32", "bfloat16", "float16", "float64", "complex64")
+_DTYPES = (*_FLOATS, "int64", "int32", "bool")
 _FIXES = {
     "import": "Run init where the module can be imported from, with the interpreter that has its packages.",
     "name": "Name a torch.nn.Module class, a function that returns one, or a function of tensors.",
     "arguments": "Give them: --argument NAME=VALUE, once for each.",
-    "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'.",
+    "call": "Correct it, or give what it needs: --argument NAME=VALUE, once for each.",
+    "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'."
+    " For anything but tensors, as a dict, write a factory: docs/adding-a-model.md.",
+    "factory": "Write a factory that gives it in `kwargs` of a gate.Workload: docs/adding-a-model.md.",
 }
 
 
@@ -31,6 +36,7 @@ class TensorSketch:
     shape: tuple[int, ...]
     dtype: str = "float32"
     high: int | None = None
+    source: str = ""  # what it was guessed from; "" where the user named it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +58,7 @@ class Sketch:
     called: bool  # it is a class or function that makes the module
     inputs: tuple[TensorSketch, ...]
     arguments: Mapping[str, object]
+    is_lazy: bool = False  # its sizes are those of its first call
     has_cuda: bool = False
 
 
@@ -61,6 +68,9 @@ def check_probed_name(text: str) -> str:
     Raises:
         UsageError: It is no such name.
     """
+    if file := _FILE.fullmatch(text):
+        fix = f"Write {file['path'].replace('/', '.')}{file['name'] or ':Name'}."
+        raise UsageError(f"{text!r} is a file, not a Python module", fix)
     if not _TARGET.fullmatch(text):
         fix = "Write package.module:Name, as in my_package.model:MyModel."
         raise UsageError(f"{text!r} names no module", fix)
@@ -78,7 +88,7 @@ def parse_input(text: str) -> TensorSketch:
         fix = f"Write sizes, and a type of {', '.join(_DTYPES)}: --input 8x64, --input '8x64:int64<30000'."
         raise UsageError(f"--input: {text!r} is no tensor", fix)
     dtype = found["dtype"] or ("int64" if found["high"] else "float32")
-    high = int(found["high"]) if found["high"] else None if dtype == "float32" else 2
+    high = int(found["high"]) if found["high"] else None if dtype in _FLOATS else 2
     return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
 
 
@@ -97,10 +107,11 @@ def probe_module(question: ProbeQuestion) -> Sketch:
         is_factory=told["kind"] == "factory",
         called=bool(told["called"]),
         inputs=tuple(
-            TensorSketch(shape=tuple(one["shape"]), dtype=one["dtype"], high=one.get("high"))
+            TensorSketch(**{**one, "shape": tuple(one["shape"])})
             for one in told["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
         ),
         arguments=question.arguments,
+        is_lazy=bool(told["is_lazy"]),
         has_cuda=bool(told["has_cuda"]),
     )
 

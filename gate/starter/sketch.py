@@ -7,19 +7,22 @@ module to find.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import json
 import sys
-from collections.abc import Iterator
+import time
 from typing import Any
 
+from gate.starter.guesses import guess_inputs
 from gate.workload import Workload
 
-BATCH, LENGTH, SIDE = 8, 64, 64  # what guessed inputs have of each: a call takes milliseconds
-IDS = 1000  # of a guessed vocabulary where no embedding tells it
 _SEED = 0
 _PROBLEM_CHARS = 300
+_GUESSING_S = 30.0  # no further guess is tried after that
+_MOST_NAMES = 8  # of what a Python module has, or a function takes
+_MISSING = object()
 
 
 class CannotTellError(Exception):
@@ -41,24 +44,40 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     arguments = request["arguments"]
     made, called = _make(found, arguments)
     if isinstance(made, Workload):
-        return {"kind": "factory", "called": True, "inputs": [], "has_cuda": _has_cuda()}
+        return {"kind": "factory", "called": True, "is_lazy": False, "inputs": [], "has_cuda": _has_cuda()}
     forward = made.forward if _is_module(made) else made
     inputs = _find_inputs(made, forward, request["inputs"])
-    return {"kind": "module", "called": called, "inputs": inputs, "has_cuda": _has_cuda()}
+    found_out = {"called": called, "is_lazy": is_lazy(made), "inputs": inputs, "has_cuda": _has_cuda()}
+    return {"kind": "module", **found_out}
 
 
 def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
     module, _, name = target.partition(":")
     try:
-        found = importlib.import_module(module)
+        found: Any = importlib.import_module(module)
     except BaseException as error:
         raise CannotTellError("import", f"{module} cannot be imported: {_describe(error)}") from error
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError as error:
-            raise CannotTellError("name", f"{module} has no {name}") from error
+    for part in filter(None, name.split(".")):
+        found = getattr(found, part, _MISSING)
+    if found is _MISSING or not name:
+        problem = f"{module} has no {name}" if name else f"{module} is a module"
+        raise CannotTellError("name", f"{problem}{_list_made(sys.modules[module])}")
     return found
+
+
+def _list_made(module: Any) -> str:  # noqa: ANN401
+    """List the classes of modules, else the functions, that a Python module makes."""
+    own = [
+        (name, one)
+        for name, one in vars(module).items()
+        if getattr(one, "__module__", "") == module.__name__ and not name.startswith("_")
+    ]
+    torch = sys.modules.get("torch")
+    classes = [
+        name for name, one in own if torch and inspect.isclass(one) and issubclass(one, torch.nn.Module)
+    ]
+    names = [*classes, *(name for name, one in own if inspect.isfunction(one))][:_MOST_NAMES]
+    return f"; it has {', '.join(names)}: write {module.__name__}:{names[0]}" if names else ""
 
 
 def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: ANN401
@@ -67,7 +86,7 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
         return found, False
     if not callable(found):
         raise CannotTellError("name", f"it is {type(found).__name__}, not a module, class or function")
-    lacking = [name for name in _list_required(found) if name not in arguments]
+    lacking = [one.name for one in _list_required(found) if one.name not in arguments]
     if lacking and not inspect.isclass(found) and not arguments:
         return found, False  # a function of tensors
     if lacking:
@@ -77,7 +96,7 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
         _seed()
         made = found(**arguments)
     except BaseException as error:
-        raise CannotTellError("arguments", f"calling it failed: {_describe(error)}") from error
+        raise CannotTellError("call", f"calling it failed: {_describe(error)}") from error
     if _is_module(made) or isinstance(made, Workload):
         return made, True
     told = f"calling it gave {type(made).__name__}, not a torch.nn.Module or a gate.Workload"
@@ -85,44 +104,50 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
 
 
 def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[dict[str, Any]]:  # noqa: ANN401
-    """Find inputs that a call takes: those given, else the first guess that works."""
+    """Find inputs that a call takes: those given, else the first guess that works.
+
+    What is told where none works is the first guess's error: it is the likeliest.
+    """
     if _is_module(made):
         made.eval()
-    needed = len(_list_required(forward))
-    problem = f"forward takes {inspect.signature(forward)}, and no guess at its tensors worked"
-    for inputs in [given] if given else _guess_inputs(made, needed):
+    required = _list_required(forward)
+    if named := [one.name for one in required if one.kind is inspect.Parameter.KEYWORD_ONLY]:
+        raise CannotTellError("factory", f"forward takes {', '.join(named)} by keyword only")
+    told, until_s = "", time.monotonic() + _GUESSING_S
+    names = [one.name for one in required] or ["input"]
+    for inputs in [given] if given else guess_inputs(made, names):
         try:
-            _call(made, inputs)
+            _call(copy.deepcopy(made) if is_lazy(made) else made, inputs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, these are no inputs of it
-            problem = f"forward{inspect.signature(forward)} failed: {_describe(error)}"
+            told = told or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
             return inputs
-    raise CannotTellError("inputs", problem)
+        if time.monotonic() > until_s:
+            break
+    what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
+    raise CannotTellError("inputs", f"forward({_name_parameters(forward)}) {what} {told}")
 
 
-def _guess_inputs(made: Any, needed: int) -> Iterator[list[dict[str, Any]]]:  # noqa: ANN401
-    """Guess: one kind of tensor for every argument, those of the first layers first."""
-    for tensor in _guess_tensors(made):
-        yield [tensor] * max(needed, 1)
+def _name_parameters(function: Any) -> str:  # noqa: ANN401
+    names = list(inspect.signature(function).parameters)
+    return ", ".join([*names[:_MOST_NAMES], *(["..."] if names[_MOST_NAMES:] else [])])
 
 
-def _guess_tensors(made: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    for layer in made.modules() if _is_module(made) else ():
-        if count := getattr(layer, "num_embeddings", 0):
-            yield {"shape": [BATCH, LENGTH], "dtype": "int64", "high": count}
-        if width := getattr(layer, "in_channels", 0):
-            space = len(getattr(layer, "kernel_size", (1, 1)))
-            yield {"shape": [BATCH, width, *[SIDE] * space], "dtype": "float32"}
-            yield {"shape": [BATCH, width, *[224] * space], "dtype": "float32"}
-        for name in ("in_features", "input_size", "embed_dim", "num_features"):
-            if isinstance(width := getattr(layer, name, None), int):
-                yield {"shape": [BATCH, width], "dtype": "float32"}
-                yield {"shape": [BATCH, LENGTH, width], "dtype": "float32"}
-        if shape := getattr(layer, "normalized_shape", None):
-            yield {"shape": [BATCH, LENGTH, *shape], "dtype": "float32"}
-    for shape in ([SIDE, SIDE], [BATCH, LENGTH, SIDE], [BATCH, 3, SIDE, SIDE], [BATCH]):
-        yield {"shape": shape, "dtype": "float32"}
-    yield {"shape": [BATCH, LENGTH], "dtype": "int64", "high": IDS}
+def _describe_tensors(inputs: list[dict[str, Any]]) -> str:
+    return ", ".join(
+        f"{'x'.join(map(str, one['shape']))}:{one['dtype']}"
+        + (f" from {source}" if (source := one.get("source")) else "")
+        for one in inputs
+    )
+
+
+def is_lazy(made: Any) -> bool:  # noqa: ANN401
+    """Whether a module has parameters whose sizes are those of its first call."""
+    if not _is_module(made):
+        return False
+    from torch.nn.parameter import is_lazy as has_no_size  # noqa: PLC0415 - nothing before needs torch
+
+    return any(map(has_no_size, (*made.parameters(), *made.buffers())))
 
 
 def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
@@ -137,30 +162,20 @@ def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
     ]
     with torch.no_grad():
         output = made(*tensors)
-    if not any(isinstance(leaf, torch.Tensor) for leaf in _list_leaves(output)):
+    from gate.measure.workload.tensors import iterate_tensors  # noqa: PLC0415 - as torch
+
+    if not any(True for _ in iterate_tensors(output)):
         raise TypeError(f"forward returned {type(output).__name__}, and no tensor")
 
 
-def _list_leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _list_leaves(item)
-    else:
-        yield value
-
-
-def _list_required(function: Any) -> list[str]:  # noqa: ANN401
+def _list_required(function: Any) -> list[inspect.Parameter]:  # noqa: ANN401
     """List the parameters without default; none where it has no signature to look at."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [
-        one.name for one in parameters if one.default is inspect.Parameter.empty and one.kind not in variadic
-    ]
+    return [one for one in parameters if one.default is inspect.Parameter.empty and one.kind not in variadic]
 
 
 def _is_module(value: Any) -> bool:  # noqa: ANN401

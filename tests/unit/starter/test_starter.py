@@ -61,6 +61,7 @@ def test_a_model_is_named_after_its_class(target: str, name: str) -> None:
         ("8x64:int64<300", TensorSketch(shape=(8, 64), dtype="int64", high=300)),
         ("8<300", TensorSketch(shape=(8,), dtype="int64", high=300)),
         ("8:bool", TensorSketch(shape=(8,), dtype="bool", high=2)),
+        ("8:complex64", TensorSketch(shape=(8,), dtype="complex64")),
     ],
 )
 def test_an_input_is_sizes_a_type_and_a_bound(text: str, tensor: TensorSketch) -> None:
@@ -68,7 +69,7 @@ def test_an_input_is_sizes_a_type_and_a_bound(text: str, tensor: TensorSketch) -
     assert parse_input(text) == tensor
 
 
-@pytest.mark.parametrize("text", ["", "8y3", "8x", "x8", "8x3:complex64", "-1x3"])
+@pytest.mark.parametrize("text", ["", "8y3", "8x", "x8", "8x3:complex7", "-1x3"])
 def test_what_is_no_tensor_is_refused(text: str) -> None:
     """With an example of one."""
     with pytest.raises(UsageError, match="is no tensor"):
@@ -80,6 +81,8 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
     [
         ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
         ("", "mine:build", "mine has no build"),
+        ("def make(): pass\nclass _A: pass", "mine:build", "mine has no build; it has make: write mine:make"),
+        ("def make(): pass", "mine", "mine is a module; it has make: write mine:make"),
         ("build = 3", "mine:build", "it is int, not a module"),
         ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which has no default"),
         ("def build(): raise OSError('no disk')", "mine:build", "calling it failed: OSError: no disk"),
@@ -235,7 +238,7 @@ def test_a_factory_is_python_that_calls_what_was_named() -> None:
     compile(text, "gate_net.py", "exec")
     assert "from acme.model import Net\n" in text
     assert "def build(*, width: int) -> Workload:" in text
-    assert "forward=Net(width=width)," in text
+    assert "    model = Net(width=width)\n" in text
     assert "torch.randint(0, 9, (8,), dtype=torch.int64)," in text
     assert "torch.randn(8, 4)," in text
 
@@ -255,7 +258,8 @@ def test_inputs_are_guessed_from_the_first_layers_and_tried(tmp_path: Path) -> N
     )
     sketch = probe_module(ProbeQuestion(directory=str(tmp_path), target="mine:Net"))
     assert sketch.called
-    assert sketch.inputs == (TensorSketch(shape=(8, 64), dtype="int64", high=50),)
+    guessed = TensorSketch(shape=(8, 64), dtype="int64", high=50, source="words (Embedding 50)")
+    assert sketch.inputs == (guessed,)
 
 
 def test_an_argument_of_null_has_no_annotation() -> None:

@@ -1,0 +1,180 @@
+"""What is guessed of a module's inputs, and what is told where no guess works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gate.cli import main
+from gate.errors import UsageError
+from gate.starter.files import render_factory
+from gate.starter.probe import Sketch, TensorSketch, check_probed_name
+from gate.starter.sketch import CannotTellError, look
+
+MODELS = """
+import dataclasses, torch
+from torch import nn
+
+@dataclasses.dataclass
+class Out:
+    y: torch.Tensor
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(8, 4)
+
+class Record(Base):
+    def forward(self, x): return Out(self.l(x))
+
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c, self.l = nn.LazyConv2d(4, 3), nn.LazyLinear(2)
+    def forward(self, x): return self.l(self.c(x).mean((2, 3)))
+
+class Two(Base):
+    def __init__(self):
+        super().__init__()
+        self.r = nn.Linear(6, 4)
+    def forward(self, x, y): return self.l(x) + self.r(y)
+
+class Graph(Base):
+    def forward(self, x, edge_index): return self.l(x)[edge_index[0]]
+
+class Half(Base):
+    def __init__(self):
+        super().__init__()
+        self.bfloat16()
+    def forward(self, x): return self.l(x)
+
+class Short(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.positions, self.words = nn.Embedding(32, 4), nn.Embedding(100, 4)
+    def forward(self, ids): return self.words(ids) + self.positions(torch.arange(ids.shape[1]))
+
+class Dict(Base):
+    def forward(self, batch): return self.l(batch["x"])
+
+class Named(Base):
+    def forward(self, *, x): return self.l(x)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with the models."""
+    place: Path = tmp_path_factory.mktemp("guessed")
+    (place / "guessed_models.py").write_text(MODELS, encoding="utf-8")
+    return place
+
+
+def ask(place: Path, name: str) -> dict[str, Any]:
+    """Look at one of the models."""
+    return look({"directory": str(place), "target": f"guessed_models:{name}", "arguments": {}, "inputs": []})
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Record", ["8x8 float32 from l (Linear 8)"]),
+        ("Lazy", ["8x3x64x64 float32 from c (LazyConv2d)"]),
+        ("Two", ["8x8 float32 from l (Linear 8)", "8x6 float32 from r (Linear 6)"]),
+        ("Graph", ["8x8 float32 from l (Linear 8)", "2x64 int64<8 from its name, edge_index"]),
+        ("Half", ["8x8 bfloat16 from l (Linear 8)"]),
+        ("Short", ["8x16 int64<100 from words (Embedding 100)"]),
+    ],
+)
+def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: list[str]) -> None:
+    """Sizes are those of the layers, types those of the parameters; and the factory that is written works."""
+    found = ask(place, name)
+    told = [
+        f"{'x'.join(map(str, one['shape']))} {one['dtype']}"
+        + (f"<{one['high']}" if "high" in one else "")
+        + f" from {one['source']}"
+        for one in found["inputs"]
+    ]
+    assert told == expected
+    sketch = Sketch(
+        target=f"guessed_models:{name}",
+        is_factory=False,
+        called=found["called"],
+        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in found["inputs"]),
+        arguments={},
+        is_lazy=found["is_lazy"],
+    )
+    made: dict[str, Any] = {}
+    exec(render_factory(sketch), made)  # noqa: S102 - our own text
+    workload = made["build"]()
+    assert ("model(*inputs)" in render_factory(sketch)) is (name == "Lazy")
+    workload.forward(*workload.inputs)
+    assert not any(map(torch.nn.parameter.is_lazy, workload.forward.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [
+        (
+            "Dict",
+            "inputs",
+            "forward(batch) failed with guessed inputs, the likeliest of them 8x8:float32 from l (Lin",
+        ),
+        ("Named", "factory", "forward takes x by keyword only"),
+        (
+            "Nope",
+            "name",
+            "guessed_models has no Nope; it has Base, Record, Lazy, Two, Graph, Half, Short, Dict",
+        ),
+        ("", "name", "guessed_models is a module; it has Base, Record, Lazy"),
+    ],
+)
+def test_what_cannot_be_guessed_is_told(place: Path, name: str, kind: str, told: str) -> None:
+    """The error is the likeliest guess's, and a name that there is not is answered with those there are."""
+    with pytest.raises(CannotTellError) as caught:
+        ask(place, name)
+    assert caught.value.kind == kind
+    assert str(caught.value).startswith(told)
+
+
+def test_a_file_is_answered_with_the_modules_name() -> None:
+    """A path is what a shell completes."""
+    with pytest.raises(UsageError, match=r"'zoo/model\.py:TinyNet' is a file") as caught:
+        check_probed_name("zoo/model.py:TinyNet")
+    assert caught.value.fix == "Write zoo.model:TinyNet."
+
+
+def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second call with another input changes nothing, and says so."""
+    monkeypatch.chdir(tmp_path)
+    guessed = TensorSketch(shape=(8, 64), source="stem (Linear 64)")
+
+    def sketch(question: Any) -> Sketch:
+        inputs = question.inputs or (guessed,)
+        return Sketch(target=question.target, is_factory=False, called=True, inputs=inputs, arguments={})
+
+    monkeypatch.setattr("gate.cli.init.probe_module", sketch)
+    assert main(["init", "acme:Net"]) == 0
+    assert (
+        "input  8x64:float32, guessed from stem (Linear 64); change it in gate_net.py or with --input"
+        in capsys.readouterr().out.splitlines()
+    )
+    assert main(["init", "acme:Net", "--input", "4x64"]) == 0
+    assert (
+        "note   gate_net.py stays as it is, without what --input and --argument say: change it there"
+        in capsys.readouterr().out.splitlines()
+    )
+
+
+def test_sizes_have_no_comma_too_many() -> None:
+    """What is written reads as one would write it."""
+    inputs = (TensorSketch(shape=(8, 64), dtype="int64", high=500), TensorSketch(shape=(8,), dtype="float16"))
+    sketch = Sketch(target="a:B", is_factory=False, called=True, inputs=inputs, arguments={})
+    text = render_factory(sketch)
+    assert "        torch.randint(0, 500, (8, 64), dtype=torch.int64),\n" in text
+    assert "        torch.randn(8, dtype=torch.float16),\n" in text
