@@ -15,7 +15,6 @@ OLDEST_PACKAGES = {
     "argcomplete": "3.4",
     "filelock": "3.13",
     "jinja2": "3.1",
-    "jsonschema": "4.20",
     "nvidia-ml-py": "11.525",
     "packaging": "23.0",
     "psutil": "5.9",

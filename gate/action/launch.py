@@ -19,11 +19,13 @@ from typing import NoReturn
 
 from gate.action.input_table import TRUSTED_MODES, ActionMode, refuse_token
 from gate.action.isolation import drop_hidden, is_hidden, isolate, make_command
-from gate.action.packages import TRUSTED_PACKAGES, install, list_missing, read_locked
+from gate.action.packages import install, list_missing, list_packages
 from gate.errors import ExitCode, GateError
 from gate.github.job import render_annotation, write_outputs
 from gate.installation import PACKAGES_VARIABLE, copy_package
 from gate.version import __version__
+
+_GPU_DEVICE = Path("/dev/nvidiactl")  # of the driver; there is none without a GPU of NVIDIA's
 
 
 def launch(environ: Mapping[str, str]) -> int:
@@ -47,8 +49,7 @@ def check_token(environ: Mapping[str, str]) -> None:
     Raises:
         UsageError: There is one.
     """
-    if environ.get("INPUT_TOKEN", "").strip() and not _is_trusted(environ):
-        mode = environ.get("INPUT_MODE", "").strip()
+    if environ.get("INPUT_TOKEN", "").strip() and (mode := _get_mode(environ)) not in TRUSTED_MODES:
         shown = mode if mode in set(ActionMode) else ActionMode.CHECK
         raise refuse_token(shown)
 
@@ -63,7 +64,8 @@ def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:
     isolate(environ)
     # New each time: what an earlier step of this job has measured could have written to an older one.
     place = Path(tempfile.mkdtemp(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None))
-    wanted = TRUSTED_PACKAGES if _is_trusted(environ) else frozenset(read_locked())
+    on_cpu = environ.get("INPUT_DEVICE", "").strip() == "cpu"
+    wanted = list_packages(_get_mode(environ), has_gpu=_GPU_DEVICE.exists() and not on_cpu)
     if missing := list_missing(wanted):
         install(missing, place / "packages", environ)
     paths = (str(place_package(place / "source")), environ.get("PYTHONPATH", ""))
@@ -103,8 +105,8 @@ def read_given(descriptor: str) -> dict[str, str]:
         return dict(json.loads(file.read()))
 
 
-def _is_trusted(environ: Mapping[str, str]) -> bool:
-    return environ.get("INPUT_MODE", "").strip() in TRUSTED_MODES
+def _get_mode(environ: Mapping[str, str]) -> str:
+    return environ.get("INPUT_MODE", "").strip()
 
 
 def _tell(environ: Mapping[str, str], code: ExitCode, message: str) -> int:

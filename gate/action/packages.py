@@ -16,13 +16,33 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from gate.action.input_table import TRUSTED_MODES, ActionMode
 from gate.action.isolation import drop_hidden, make_command
 from gate.errors import MachineError, UsageError
-from gate.oldest import OLDEST_PACKAGES, is_older
+from gate.oldest import OLDEST_PACKAGES, is_installed, is_older
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-# What holds a token measures nothing, and needs no more than this; a test runs it with no more.
-TRUSTED_PACKAGES = frozenset(("certifi", "charset-normalizer", "idna", "pyyaml", "requests", "urllib3"))
+# What a mode imports besides torch, by its own import statements; a test imports it with no more.
+_READING = frozenset(("pyyaml",))
+_MEASURING = _READING | {"filelock", "packaging", "psutil", "pytest", "pytest-benchmark", "rich"}
+_REPORTING = _READING | {"jinja2", "rich"}
+_TRUSTED = _READING | {"requests", "urllib3"}  # what holds a token measures nothing
+_GPU = frozenset(("nvidia-ml-py",))  # without it nobody watches a GPU for throttling and strangers
+_PACKAGES: Mapping[str, frozenset[str]] = {
+    ActionMode.PLAN: _READING,
+    ActionMode.JUDGE: _REPORTING,
+    ActionMode.MEASURE: _MEASURING,
+    ActionMode.REFRESH: _MEASURING,
+    **dict.fromkeys(TRUSTED_MODES, _TRUSTED),
+}
+# What these need in their turn, all of it. Where one of them is there, its installer has seen to that.
+BROUGHT = {
+    "jinja2": ("markupsafe",),
+    "pytest": ("iniconfig", "packaging", "pluggy", "pygments"),
+    "pytest-benchmark": ("iniconfig", "packaging", "pluggy", "py-cpuinfo2", "pygments", "pytest"),
+    "requests": ("certifi", "charset-normalizer", "idna", "urllib3"),
+    "rich": ("markdown-it-py", "mdurl", "pygments"),
+}
 # Where packages come from, and how to get there.
 PIP_SETTINGS = frozenset(
     (
@@ -35,6 +55,12 @@ _PIP_LEVELS = ("global", "install", ":env:")  # a later one holds
 _BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 
 
+def list_packages(mode: str, *, has_gpu: bool) -> frozenset[str]:
+    """List the packages that a mode imports; one that is not known here measures and reports."""
+    needed = _PACKAGES.get(mode, _MEASURING | _REPORTING)
+    return needed | _GPU if has_gpu and needed >= _MEASURING else needed
+
+
 def read_locked() -> dict[str, str]:
     """Read the locked list: a package's name -> its lines, as pip reads them."""
     blocks = _BLOCK.findall(REQUIREMENTS.read_text(encoding="utf-8"))
@@ -42,25 +68,22 @@ def read_locked() -> dict[str, str]:
 
 
 def list_missing(wanted: frozenset[str]) -> list[str]:
-    """List those of the ``wanted`` packages that this interpreter lacks.
+    """List those of the ``wanted`` packages that this interpreter lacks, and what it lacks of what they need.
 
     A package that is there is left alone, whatever the lock says, unless the gate cannot use it.
 
     Raises:
         UsageError: It cannot.
     """
-    missing = []
-    for name in sorted(wanted):
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            missing.append(name)
-            continue
-        minimum = OLDEST_PACKAGES.get(name, "0")
+    missing = {name for name in wanted if not is_installed(name)}
+    brought = {one for name in missing for one in BROUGHT.get(name, ())}
+    missing |= {name for name in brought if not is_installed(name)}
+    for name in sorted(wanted - missing):
+        version, minimum = metadata.version(name), OLDEST_PACKAGES[name]
         if is_older(version, minimum):
             what = f"{sys.executable} has {name} {version}, and the gate needs {minimum}"
             raise UsageError(what, "Upgrade that package where torch is installed.")
-    return missing
+    return sorted(missing)
 
 
 def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -> None:

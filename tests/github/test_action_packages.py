@@ -18,20 +18,26 @@ from typing import Any
 
 import pytest
 from action.samples import make_bare_python
+from packaging.requirements import Requirement
+from records import make_passing
 
 from gate.action import packages
+from gate.action.input_table import TRUSTED_MODES, ActionMode
 from gate.action.packages import (
+    BROUGHT,
     REQUIREMENTS,
-    TRUSTED_PACKAGES,
     choose_pip_settings,
     install,
     list_missing,
+    list_packages,
     read_locked,
 )
 from gate.errors import MachineError, UsageError
+from gate.files.codec import save_verdict
 from gate.oldest import OLDEST_PACKAGES, is_older
 
 ROOT = Path(__file__).resolve().parents[2]
+ALL = frozenset(OLDEST_PACKAGES) - {"argcomplete"}
 
 
 @pytest.fixture
@@ -52,21 +58,24 @@ def test_the_lock_has_all_that_the_gate_needs() -> None:
     """A minimum that is raised without the lock would fail on every bare runner."""
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
 
-    assert not any(is_older(locked[name], least) for name, least in OLDEST_PACKAGES.items())
+    asked = OLDEST_PACKAGES.keys() - {"argcomplete"}  # of `compile-gate completion`, and no mode
+    assert not any(is_older(locked[name], OLDEST_PACKAGES[name]) for name in asked)
 
 
 def test_everything_in_the_lock_has_hashes() -> None:
     """Pip installs nothing else of it."""
     blocks = read_locked()
 
-    assert set(blocks) > set(OLDEST_PACKAGES) | TRUSTED_PACKAGES
+    wanted = {name for mode in ActionMode for name in list_packages(mode, has_gpu=True)}
+    brought = {one for name in wanted for one in BROUGHT.get(name, ())}
+    assert set(blocks) == wanted | brought
     assert all("--hash=sha256:" in block for block in blocks.values())
 
 
 @pytest.mark.usefixtures("have")
 def test_an_environment_that_has_everything_needs_nothing() -> None:
     """Then pip is not even asked."""
-    assert list_missing(frozenset(read_locked())) == []
+    assert list_missing(ALL) == []
 
 
 def test_only_what_is_missing_is_wanted(have: dict[str, str]) -> None:
@@ -74,15 +83,31 @@ def test_only_what_is_missing_is_wanted(have: dict[str, str]) -> None:
     del have["rich"], have["mdurl"]
     have["requests"] = "2.31.0"
 
-    assert list_missing(frozenset(read_locked())) == ["mdurl", "rich"]
+    assert list_missing(ALL) == ["mdurl", "rich"]
+
+
+def test_what_a_package_brings_is_the_business_of_whoever_installed_it(have: dict[str, str]) -> None:
+    """An older pytest-benchmark reads the processor by another package than the lock's newer one."""
+    del have["py-cpuinfo2"], have["mdurl"]
+
+    assert list_missing(ALL) == []
 
 
 def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
     """Of an empty interpreter it wants six packages, and no test runner."""
     have.clear()
 
-    assert list_missing(TRUSTED_PACKAGES) == sorted(TRUSTED_PACKAGES)
-    assert len(TRUSTED_PACKAGES) == 6
+    assert len(list_missing(list_packages("publish", has_gpu=True))) == 6
+
+
+@pytest.mark.parametrize("mode", ActionMode)
+def test_a_distributions_package_that_no_mode_imports_is_no_obstacle(
+    have: dict[str, str], mode: ActionMode
+) -> None:
+    """Debian 12's argcomplete is too old for `compile-gate completion`, and pip cannot upgrade it."""
+    have["argcomplete"] = "2.0.0"
+
+    assert list_missing(list_packages(mode, has_gpu=True)) == []
 
 
 def test_a_package_that_is_too_old_is_named(have: dict[str, str]) -> None:
@@ -90,7 +115,7 @@ def test_a_package_that_is_too_old_is_named(have: dict[str, str]) -> None:
     have["pytest"] = "7.4.4"
 
     with pytest.raises(UsageError, match=r"has pytest 7\.4\.4, and the gate needs 8\.0"):
-        list_missing(frozenset(read_locked()))
+        list_missing(ALL)
 
 
 class Pip:
@@ -256,7 +281,8 @@ def closed_door() -> Iterator[HTTPServer]:
 @pytest.mark.parametrize("command", ["publish", "publish-upgrade", "authorize", "propose"])
 def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPServer, command: str) -> None:
     """Every trusted command starts, as far as GitHub's refusal, with the few packages it is given."""
-    python = make_bare_python(tmp_path, only=TRUSTED_PACKAGES)
+    wanted = list_packages("publish", has_gpu=False)
+    python = make_bare_python(tmp_path, only={*wanted, *BROUGHT["requests"]})
     work, event = tmp_path / "work", tmp_path / "event.json"
     work.mkdir()
     event.write_text(json.dumps({"repository": {"id": 1}}))
@@ -285,8 +311,122 @@ def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPS
     assert "Traceback" not in done.stderr, done.stderr
 
 
+# The modules of what the lock has, where they are not called as their distribution is.
+_MODULES = {
+    "markdown-it-py": "markdown_it",
+    "nvidia-ml-py": "pynvml",
+    "py-cpuinfo2": "cpuinfo",
+    "pyyaml": "yaml",
+}
+# Commands of the modes that hold no token, and what they start; then what is loaded only when it is used.
+_IMPORTS = """
+import importlib, pkgutil, sys
+
+BLOCKED = set({blocked!r})
+
+class Wall:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"blocked: {{name}}")
+
+sys.meta_path.insert(0, Wall())
+for name in {modules!r}:
+    module = importlib.import_module(name)
+    for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{{name}}."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+if {renders!r}:
+    from pathlib import Path
+    from gate.files.codec import load_verdict
+    from gate.report import FORMATS, render
+    from gate.report.text import print_text
+    verdict = load_verdict(Path({verdict!r}))
+    for name in FORMATS:
+        render(verdict, name)
+    print_text(verdict, verbose=True)
+else:
+    from gate.report.progress import show_progress
+    with show_progress():
+        pass
+print("imported", *sorted(name for name in {known!r} if name in sys.modules))
+"""
+_MEASURE = ("gate.lab", "gate.measure", "gate.suite", "gate.check")
+_STARTED = {  # by modes, for which one list must be right
+    (ActionMode.PLAN,): ("gate.action.modes", "gate.cli.show"),
+    (ActionMode.JUDGE,): ("gate.action.modes", "gate.cli.compare"),
+    (ActionMode.MEASURE, ActionMode.REFRESH): (
+        *("gate.action.modes", "gate.cli.check", "gate.cli.baseline"),
+        *_MEASURE,
+    ),
+    (ActionMode.CHECK, ActionMode.UPGRADE, ActionMode.ANCHOR): (
+        *("gate.action.modes", "gate.cli.check", "gate.cli.ab"),
+        *_MEASURE,
+    ),
+}
+
+
+@pytest.mark.parametrize("modes", _STARTED)
+def test_a_mode_imports_what_is_listed_for_it_and_no_more(
+    tmp_path: Path, modes: tuple[ActionMode, ...]
+) -> None:
+    """All else of the lock cannot be imported, and each of the list is; a report needs what renders it."""
+    (listed,) = {list_packages(mode, has_gpu=False) for mode in modes}
+    given = listed | {one for name in listed for one in BROUGHT.get(name, ())}
+    modules = {name: _MODULES.get(name, name.replace("-", "_")) for name in {*read_locked(), "argcomplete"}}
+    verdict = tmp_path / "verdict.json"
+    save_verdict(make_passing(), verdict)
+    code = _IMPORTS.format(
+        blocked=[module for name, module in modules.items() if name not in given],
+        modules=_STARTED[modes],
+        renders="jinja2" in listed,
+        verdict=str(verdict),
+        known=[modules[name] for name in listed],
+    )
+    if "rich" not in listed:
+        code = code.replace("with show_progress():\n        pass", "pass")
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split()[1:] == sorted(modules[name] for name in listed)
+
+
+def test_what_packages_bring_is_what_they_say() -> None:
+    """Else a bare runner would get one without what it needs."""
+    for name in OLDEST_PACKAGES:
+        needed, waiting = set[str](), [name]
+        while waiting:
+            required = [Requirement(line) for line in metadata.requires(waiting.pop()) or ()]
+            found = {
+                one.name.lower().replace("_", "-")
+                for one in required
+                if not one.marker or one.marker.evaluate({"extra": ""})
+            }
+            waiting += found - needed
+            needed |= found
+        assert set(BROUGHT.get(name, ())) == needed, name
+
+
+def test_every_mode_without_a_token_is_tried() -> None:
+    """One that is new has a list, and is imported with it."""
+    assert {mode for modes in _STARTED for mode in modes} == set(ActionMode) - TRUSTED_MODES
+
+
+def test_the_guide_lists_what_an_image_needs() -> None:
+    """For a runner without network: the packages of a check, which has most; the others need no further."""
+    text = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"A runner without network needs `([^`]+)` in its image", text)
+    modes = set(ActionMode) - TRUSTED_MODES
+    assert set(told.split()) == {name for mode in modes for name in list_packages(mode, has_gpu=False)}
+    (trusted,) = re.findall(r"in jobs with a token only `([^`]+)`", text)
+    assert all(set(trusted.split()) == list_packages(mode, has_gpu=True) for mode in TRUSTED_MODES)
+
+
 def test_whoever_measures_can_watch_a_gpu() -> None:
-    """What asks the driver comes with the gate, wherever it is installed from."""
+    """What asks the driver comes with the gate, wherever it is installed from and there is a GPU."""
     assert "nvidia-ml-py" in OLDEST_PACKAGES
-    assert "nvidia-ml-py" in read_locked()
-    assert "nvidia-ml-py" not in TRUSTED_PACKAGES
+    assert "nvidia-ml-py" in list_packages("check", has_gpu=True)
+    assert "nvidia-ml-py" not in list_packages("check", has_gpu=False)
+    assert "nvidia-ml-py" not in list_packages("publish", has_gpu=True)
