@@ -6,10 +6,9 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import write_atomic
-from gate.project.config import Config
+from gate.project.config import Config, load_config
 from gate.report.clean import clean_line
 from gate.report.trend.pages import Link, render_pages
 from gate.report.trend.series import Track, make_tracks
@@ -24,7 +23,8 @@ _SHOWN = 5  # damaged lines that are told
 
 def run_trend(options: Namespace) -> ExitCode:
     """Read the histories, write the pages, and say what could not be read."""
-    config = load_configured(options)
+    # Nothing is measured or recorded: `out` is for pages, wherever `out` and `baselines` of gate.yml lie.
+    config = load_config(Path(options.config) if options.config else None)
     paths = _find_histories(options, config)
     if options.compact:
         for path in paths:

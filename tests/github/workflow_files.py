@@ -17,6 +17,7 @@ PERMISSIONS = {
     ("target", "compile"): {"contents": "read"},
     ("anchor", "compare"): {"contents": "read"},
     ("trend", "measure"): {"contents": "read"},
+    ("trend", "render"): {"contents": "read"},
     ("trend", "publish"): {"contents": "write"},  # the branch gh-pages
     ("ci", "test"): {"contents": "read"},
     ("gate", "check"): {"contents": "read"},

@@ -105,3 +105,10 @@ def test_a_history_is_compacted(place: Place, capsys: pytest.CaptureFixture[str]
     assert "2 runs" in capsys.readouterr().out
     assert [path.name for path in Path("runs").iterdir()] == ["history.jsonl"]
     assert Path("site/index.html").is_file()
+
+
+def test_pages_may_lie_around_what_gate_yml_names(place: Place) -> None:
+    """No results and no baselines are written, so nothing can be written over."""
+    assert place.run("check", "--quiet", "--history", "runs") == 0
+    assert place.run("trend", "runs", "--out", ".") == 0
+    assert Path("index.html").is_file()
