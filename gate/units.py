@@ -155,13 +155,13 @@ def render_value(metric: Metric, value: float) -> str:
 
 
 def render_change(metric: Metric, value: float) -> str:
-    """Return a change (+ is worse): percent, or ``+2`` for counters, or log2 with its factor for drift."""
+    """Return a change (+ is worse): percent, ``+2`` or ``+64.0 KiB`` of what is exact, log2 and factor."""
     family = SPECS[metric].family
     if family is Family.LOG2:
         return render_log2(value)
     if family is Family.EXACT:
-        text = render_count(value)
-        return f"+{text}" if value > 0 and text != "0" else text
+        text = render_value(metric, abs(value))
+        return text if text.partition(" ")[0] == "0" else f"{'+' if value > 0 else '-'}{text}"
     return render_percent(value)
 
 

@@ -20,7 +20,7 @@ from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
 from gate.project.model_entries import CaseEntry
 from gate.records import Metric
-from gate.units import MICRO
+from gate.units import MICRO, render_threshold
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "tests" / "golden" / "report" / "side_by_side.txt"
@@ -33,7 +33,7 @@ def describe_threshold(spec: MetricSpec) -> str:
     if spec.role is Role.EXPLAINS:
         return "-"
     if spec.family is Family.EXACT:
-        return "any change"
+        return render_threshold(spec.metric, spec.threshold)
     if spec.family is Family.LOG2:
         return f"{spec.threshold.absolute:g}"
     parts = [f"{spec.threshold.relative * 100:g} %"]

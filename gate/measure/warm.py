@@ -8,6 +8,7 @@ from gate.kinds import has_metric
 from gate.measure.compiler import graph
 from gate.measure.compiler.calls import count_compile_calls, list_graph_keys
 from gate.measure.context import Prepared, WorkerContext, open_case
+from gate.measure.kept import find_keeper, measure_kept, measure_rate
 from gate.measure.numerics.state import copy_state
 from gate.measure.numerics.steps import compute_step_drift, has_steps
 from gate.measure.process.logbook import describe_error
@@ -34,6 +35,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
         _compile_first(context, prepared)
         _measure_memory(context, prepared, eager_bytes)
+        _measure_kept(context, prepared)
         if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):
             _count_calls(context, prepared)
         if not has_metric(context.case, Metric.DRIFT):
@@ -109,3 +111,18 @@ def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: 
     context.logbook.add_samples({Metric.PEAK_MEMORY: (peak_bytes,)})
     if eager_bytes:
         context.logbook.add_samples({Metric.MEMORY_RATIO: (compiled_bytes / eager_bytes,)})
+
+
+def _measure_kept(context: WorkerContext, prepared: Prepared) -> None:
+    """Measure what each compiled call keeps for good; of one that does, where, and whether eager does too."""
+    try:
+        kept = measure_kept(prepared.compiled_step, context.device)
+        eager_bytes = measure_rate(prepared.eager_step, context.device) if kept.bytes else 0.0
+    except OSError as error:
+        context.logbook.note(Code.KEPT_UNMEASURED, why=str(error))
+        return
+    context.logbook.add_samples({Metric.MEMORY_GROWTH: (kept.bytes,)})
+    if kept.bytes:
+        numbers = {"bytes": kept.bytes, "calls": kept.calls, "eager": eager_bytes}
+        location = find_keeper(prepared.compiled_step, context.directory)
+        context.logbook.note(Code.MEMORY_KEPT, numbers, **({"location": location} if location else {}))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gate.metrics.bases import DRIFT, MEMORY, TIME, limit
 from gate.metrics.spec import Family, Role, Source, Unit
-from gate.records import Metric
+from gate.records import CauseKind, Metric
 from gate.records.faults import FaultKind
 
 MIB = 1024 * 1024
@@ -27,6 +27,17 @@ ROWS = (
         title="peak memory, compiled / eager",
         unit=Unit.RATIO,
         follows=Metric.PEAK_MEMORY,
+    ),
+    # Where nothing is kept this is 0, so a change is told in bytes. Less than 1 KiB, of which a million calls
+    # keep 1 GB, counts as nothing.
+    replace(
+        limit(MEMORY, 0.0, 1024),
+        metric=Metric.MEMORY_GROWTH,
+        title="memory that each further warm compiled call keeps",
+        family=Family.EXACT,
+        worse="more",
+        better="less",
+        causes=(CauseKind.KEPT,),
     ),
     replace(
         limit(MEMORY, 0.10, 20 * MIB),

@@ -236,6 +236,8 @@ class Code(StrEnum):
     GRAPH_DIFFERS = "graph_differs"  # in the second process, from the first one's
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"
+    MEMORY_KEPT = "memory_kept", "bytes calls eager"  # by each of so many calls; names: location, if known
+    KEPT_UNMEASURED = "kept_unmeasured"  # names: why
     MEMORY_UNMEASURED = "memory_unmeasured"  # names: why
     WORK_UNCOUNTED = "work_uncounted"  # names: why
     LAUNCHES_UNCOUNTED = "launches_uncounted"

@@ -35,6 +35,7 @@ class CauseKind(StrEnum):
     BOUND = "bound"  # what a call's time goes to: launches, memory or arithmetic
     COMPILE_PHASE = "compile_phase"
     CACHE = "cache"
+    KEPT = "kept"  # memory that calls do not give back
     MACHINE = "machine"
     OUTPUT = "output"  # compiled gives another answer
     UNEXPLAINED = "unexplained"  # nothing that was recorded accounts for it

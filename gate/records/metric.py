@@ -18,6 +18,7 @@ class Metric(StrEnum):
     WARM_COMPILE_TIME = "warm_compile_time"
     PEAK_MEMORY = "peak_memory"
     MEMORY_RATIO = "memory_ratio"
+    MEMORY_GROWTH = "memory_growth"
     COMPILE_PEAK_MEMORY = "compile_peak_memory"
     DRIFT = "drift"
     DRIFT_FLOAT32 = "drift_float32"

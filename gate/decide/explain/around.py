@@ -47,6 +47,15 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(CauseKind.WORKLOAD, fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
 
 
+def find_kept(inquiry: Inquiry) -> list[Cause]:
+    """What calls keep of memory, and the line that made it."""
+    if not inquiry.asks(CauseKind.KEPT):
+        return []
+    told = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
+    kept = [fact for fact in told if fact.code is Code.MEMORY_KEPT]
+    return [inquiry.weigh(CauseKind.KEPT, fact) for fact in kept[-1:]]
+
+
 def find_imports(inquiry: Inquiry) -> list[Cause]:
     """Files of the project that the case imports, and that are not the base's."""
     files = {name for trial in inquiry.evidence.trials for name in trial.changed_imports or ()}

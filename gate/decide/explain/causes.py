@@ -13,6 +13,7 @@ from gate.decide.explain.around import (
     find_definition,
     find_eager,
     find_imports,
+    find_kept,
     find_machine,
     find_stack,
     find_usage,
@@ -56,6 +57,7 @@ _FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
     find_usage,
     find_phases,
     find_cache_loss,
+    find_kept,
     find_machine,
 )
 

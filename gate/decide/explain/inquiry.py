@@ -19,6 +19,7 @@ WEIGHTS: Mapping[Code, float] = {
     Code.OUTPUT_FAR: 0.99,
     Code.DEFINITION_CHANGED: 0.98,  # another program: nothing else of it can be held against what was
     Code.GRAPH_BREAK: 0.97,
+    Code.MEMORY_KEPT: 0.968,
     Code.GRAPH_DIFFERS: 0.965,
     Code.CACHE_MISSED: 0.96,
     Code.RECOMPILED: 0.95,

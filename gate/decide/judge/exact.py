@@ -13,7 +13,10 @@ from gate.records import MAYBE_WORSE, NOT_WORSE, Change, Code, Fact, Finding, Re
 
 
 def judge_exact(question: Question) -> Finding:
-    """Judge a counter: more is worse, and nothing is left to chance while each arm agrees with itself."""
+    """Judge a counter: more is worse, and nothing is left to chance while each arm agrees with itself.
+
+    An amount that is as exact has a threshold, which a change must exceed.
+    """
     status, reason = _decide_counter(question)
     if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
         status = Status.UNCHANGED
@@ -60,12 +63,14 @@ def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
 
 
 def _decide_counter(question: Question) -> tuple[Status, Reason]:
-    before, after = set(question.before), set(question.after)
+    before, after, tolerance = set(question.before), set(question.after), question.threshold.absolute
     if before == after and len(before) == 1:
         return Status.UNCHANGED, Reason.EXACT_EQUAL
-    if min(after) > max(before):
+    if max(*before, *after) - min(*before, *after) <= tolerance:
+        return Status.UNCHANGED, Reason.BELOW_THRESHOLD
+    if min(after) - max(before) > tolerance:
         return Status.REGRESSED, Reason.EXACT_CHANGED
-    if max(after) < min(before):
+    if min(before) - max(after) > tolerance:
         return Status.IMPROVED, Reason.EXACT_CHANGED
     return Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE
 
@@ -76,7 +81,7 @@ def _count_change(question: Question) -> Change:
         centre=median(question.after) - before,
         low=min(question.after) - max(question.before),
         high=max(question.after) - min(question.before),
-        detectable=1.0,
+        detectable=max(1.0, question.threshold.absolute),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
-from gate.measure.device import process_memory, tensor_memory
+from gate.measure.device import process_memory, tensor_memory, used_memory
 from gate.measure.device.nvml import DeviceState, NvmlDevice
 from gate.measure.device.profile import PROFILED_CALLS, DeviceProfile, summarize_profile
 
@@ -64,6 +64,10 @@ class Device(ABC):
     @abstractmethod
     def measure_tensor_growth(self, run: Call) -> int:
         """Return by how many bytes torch's own tensors grew during ``run``, at their largest."""
+
+    @abstractmethod
+    def read_used(self) -> int:
+        """Return the bytes in use now, to the byte; raises ``OSError`` where nobody counts them."""
 
     @abstractmethod
     def hold_memory(self) -> None:
@@ -141,6 +145,10 @@ class CpuDevice(Device):
         """Return by how much the allocator's tensors grew during ``run``."""
         return tensor_memory.measure_tensor_growth(run)
 
+    def read_used(self) -> int:
+        """Return what the process has allocated."""
+        return used_memory.read_used()
+
     def hold_memory(self) -> None:
         """Keep freed memory in the process."""
         process_memory.hold_freed_memory()
@@ -196,6 +204,11 @@ class CudaDevice(Device):
     def measure_tensor_growth(self, run: Call) -> int:
         """Return the same: there is one allocator."""
         return self.measure_growth(run)
+
+    def read_used(self) -> int:
+        """Return what the device's allocator has handed out."""
+        self.synchronize()
+        return torch.cuda.memory_allocated(self.name)
 
     def hold_memory(self) -> None:
         """Return what compiling left unused, which a pair's other arm may need; later blocks are kept."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
-from gate.records.code_places import MISMATCH_CODES
+from gate.records.code_places import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
 from gate.units import count_rest, render_percent, render_seconds
@@ -14,7 +14,7 @@ from gate.units import count_rest, render_percent, render_seconds
 
 def describe_cause(fact: Fact) -> str:
     """Describe one piece of evidence; without its names where they may not be told."""
-    if fact.code in MISMATCH_CODES:
+    if fact.code in OF_TRIALS:
         told = describe_measuring(fact)
         return f"{told[:1].upper()}{told[1:]}."
     template = _TEMPLATES[fact.code] if fact.names else _NAMELESS.get(fact.code) or _TEMPLATES[fact.code]
@@ -69,10 +69,6 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.LONGEST_PHASES: "Longest phases of the compile: {told}.",
     Code.CHANGED_PHASES: "Phases of the compile that changed: {told}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
-    Code.GRAPH_DIFFERS: (
-        "The second process compiled other graphs than the first: something in them differs between"
-        " processes, as the order of a set of strings (another hash seed), an object id or a time."
-    ),
     Code.CACHE_MISSED: "The second process {finds} the compile cache{which}{uses}.",
     Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {told}.",
     Code.BOUND_BY: "A call is {limit}-bound: {least}.",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
-from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Reason, Status
+from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.code_places import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances, describe_measuring
@@ -62,7 +62,6 @@ _OPENINGS: Mapping[Status, str] = {
     Status.MISSING: "missing: ",
 }
 _BOTH = 2
-# What stands instead of values and reason, in brackets behind the reason, and behind it as a sentence.
 _INSTEAD: Mapping[Code, str] = {
     Code.FAILURE: "Trial {trial} failed at {stage} ({kind}): {failure}",
     Code.TRIALS_CAME: "Missing: {came} of {planned} planned trials came back.",
@@ -163,7 +162,8 @@ def _describe_reason(one: Comparison) -> str:
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
     if reason is Reason.EXACT_CHANGED and before and after:
         arm = "base" if one.pairs else "baseline"
-        return f"{_describe_counts(before, f'{arm} trial')}, {_describe_counts(after, 'head trial')}"
+        sides = ((before, f"{arm} trial"), (after, "head trial"))
+        return ", ".join(_describe_counts(one.metric, *side) for side in sides)
     leader = _describe_leader(one) if reason is Reason.LEADER_STANDS else ""
     codegen = ", another instruction set or another number of threads"
     return REASONS[reason].format(
@@ -182,11 +182,11 @@ def _describe_leader(one: Comparison) -> str:
     return f"{name_metric(leader)} itself did not improve by its limit"
 
 
-def _describe_counts(estimate: Estimate, noun: str) -> str:
+def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
     """What a counter was: ``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
     if estimate.low is None or estimate.high is None:
-        return f"{estimate.centre:,.0f} in the {noun}"
-    low, high = (f"{value:,.0f}" for value in (estimate.low, estimate.high))
+        return f"{render_value(metric, estimate.centre)} in the {noun}"
+    low, high = (render_value(metric, value) for value in (estimate.low, estimate.high))
     if low != high:
         return f"{low} to {high} in {estimate.n} {noun}s"
     return f"{low} in {'both' if estimate.n == _BOTH else f'all {estimate.n}'} {noun}s"

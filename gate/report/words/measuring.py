@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gate.records import Code, Disturbance, Fact
 from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
-from gate.units import join_some
+from gate.units import join_some, render_bytes
 
 _UNFORKED = "workers are not forked, each imports everything itself"
 _SERVER_FAILED = f"{_UNFORKED}: the process that was to fork them failed"
@@ -57,6 +57,8 @@ _PHRASES: Mapping[Code, str] = {
     ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
     Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",
+    Code.MEMORY_KEPT: "each compiled call keeps {bytes:bytes} more, still after {calls:call}{made}; {beside}",
+    Code.KEPT_UNMEASURED: "what calls keep of memory is not measured: {why}",
     Code.MEMORY_UNMEASURED: "memory cannot be measured here: {why}",
     Code.WORK_UNCOUNTED: "floating-point operations are not counted: {why}",
     Code.LAUNCHES_UNCOUNTED: "launches are not counted: calls differ, or the profiler tells none",
@@ -120,7 +122,7 @@ _DISTURBANCES: Mapping[Disturbance, str] = {
 
 def describe_measuring(fact: Fact) -> str:
     """Describe what a run tells as it goes, or what a trial could not do."""
-    location, thread = fact.name("location"), fact.name("thread")
+    location, thread, eager = fact.name("location"), fact.name("thread"), fact.numbers.get("eager")
     told = {
         "disturbances": describe_disturbances(fact),
         "failure": describe_quoted(fact),
@@ -130,6 +132,8 @@ def describe_measuring(fact: Fact) -> str:
         "how": _describe_difference(fact),
         "seen": " and ".join(fact.names.get("unseen", ())),
         "where": f" at {location}" if location else "",
+        "made": f", made at {location}" if location else "",
+        "beside": f"each eager call keeps {render_bytes(eager)}" if eager else "eager calls keep nothing",
         "threads": f"the thread {thread!r}" if thread else "threads of a library",
     }
     return fill(_PHRASES[fact.code], fact, **told)

@@ -44,6 +44,40 @@ def test_counters(  # noqa: PLR0913, PLR0917 - a table of situations and three f
     assert (found.status, found.reason) == (status, reason)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "status", "reason"),
+    [
+        ((0.0,), (0.0,), Status.UNCHANGED, Reason.EXACT_EQUAL),
+        ((0.0,), (65536.0, 65536.0), Status.REGRESSED, Reason.EXACT_CHANGED),
+        ((65536.0,), (0.0,), Status.IMPROVED, Reason.EXACT_CHANGED),
+        ((65536.0,), (66560.0, 65536.0), Status.UNCHANGED, Reason.BELOW_THRESHOLD),
+        ((65536.0,), (67584.0, 66560.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
+    ],
+)
+def test_memory_that_calls_keep(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
+    situation: Make,
+    judge: Judge,
+    find: Find,
+    before: Sequence[float],
+    after: Sequence[float],
+    status: Status,
+    reason: Reason,
+) -> None:
+    """It is as exact as a counter, but for 1 KiB."""
+    growth = Metric.MEMORY_GROWTH
+    found = find(judge(situation(before={growth: before}, after={growth: after})), growth)
+    assert (found.status, found.reason) == (status, reason)
+
+
+def test_memory_that_calls_keep_is_told_in_bytes(situation: Make, judge: Judge, find: Find) -> None:
+    """Of nothing before there is no percentage."""
+    growth = Metric.MEMORY_GROWTH
+    found = find(judge(situation(before={growth: (0.0,)}, after={growth: (65536.0,)})), growth)
+    assert tell_row(found) == (
+        "0 B -> 64.0 KiB, +64.0 KiB (more): 0 B in the baseline trial, 64.0 KiB in the head trial."
+    )
+
+
 def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: Find) -> None:
     """One break to three: two more."""
     found = find(judge(situation(before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})), BREAKS)

@@ -66,6 +66,14 @@ def test_peaks_are_what_was_added() -> None:
         assert device.measure_growth(lambda: None) == 64
 
 
+def test_what_is_in_use_is_what_the_allocator_handed_out() -> None:
+    """Once the device has done what it was asked to do; cached blocks are nobody's."""
+    with play_gpu() as (device, cuda):
+        cuda.memory_allocated.return_value = 4096
+        assert device.read_used() == 4096
+        assert [call[0] for call in cuda.mock_calls][-2:] == ["synchronize", "memory_allocated"]
+
+
 def test_an_arm_that_is_about_to_be_timed_holds_what_it_needs() -> None:
     """What eager calls, tuning and compiling left in the allocator is room for the other arm of a pair."""
     with play_gpu() as (device, cuda):

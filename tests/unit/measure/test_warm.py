@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 
+from gate.measure import kept
 from gate.measure.context import WorkerContext
 from gate.measure.device.device import Call, CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.warm import measure_warm
-from gate.records import Case, Metric
+from gate.records import Case, Code, Metric
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 
@@ -46,5 +49,45 @@ def test_workspaces_of_libraries_count_on_both_sides() -> None:
     )
     measure_warm(context, Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),)))
     assert logbook.result.samples[Metric.MEMORY_RATIO] == (pytest.approx(1.0),)
+    assert logbook.result.samples[Metric.MEMORY_GROWTH] == (0.0,)
+    assert not logbook.result.warnings
     (peak,) = logbook.result.samples[Metric.PEAK_MEMORY]
     assert peak == pytest.approx(36 * MIB, rel=0.01)
+
+
+class Watched(torch.nn.Linear):
+    """Keeps what it saw, in a list that nothing empties."""
+
+    def __init__(self) -> None:
+        super().__init__(128, 128)
+        self.seen: list[torch.Tensor] = []
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Keep 64 KiB."""
+        self.keep(value)
+        return super().forward(value)
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator] # torch's
+    def keep(self, value: torch.Tensor) -> None:
+        """Keep a copy."""
+        self.seen.append(value.detach().clone())
+
+
+def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note."""
+    monkeypatch.setattr(kept, "_MOST_CALLS", 64)
+    case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case,
+        device=CpuDevice(),
+        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        logbook=logbook,
+        directory="/nowhere",
+    )
+    measure_warm(context, Workload(forward=Watched(), inputs=(torch.randn(128, 128),)))
+    (growth,) = logbook.result.samples[Metric.MEMORY_GROWTH]
+    assert 64 * 1024 <= growth <= 70 * 1024
+    (fact,) = [one for one in logbook.result.warnings if one.code is Code.MEMORY_KEPT]
+    assert fact.numbers["bytes"] == growth == pytest.approx(fact.numbers["eager"], abs=1024)
+    line = inspect.getsourcelines(Watched.keep)[1] + 3
+    assert fact.name("location").endswith(f"test_warm.py:{line}")

@@ -1,0 +1,111 @@
+"""What calls keep of memory: seen to the byte, and no cache that fills up is taken for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from gate.measure.device import used_memory
+from gate.measure.device.device import CpuDevice
+from gate.measure.kept import find_keeper, measure_kept, measure_rate
+
+KIB, MIB = 1024, 2**20
+HISTORY: deque[torch.Tensor] = deque(maxlen=40)
+
+
+class CountingDevice(CpuDevice):
+    """A device whose memory in use is what the calls say that they keep."""
+
+    def __init__(self, keeps: Callable[[int], int]) -> None:
+        super().__init__()
+        self.keeps, self.calls, self.used = keeps, 0, 10 * MIB
+
+    def call(self) -> None:
+        """Call once more."""
+        self.calls += 1
+        self.used += self.keeps(self.calls)
+
+    def read_used(self) -> int:
+        """Read what was kept so far."""
+        return self.used
+
+
+@pytest.mark.parametrize(
+    ("keeps", "kept_bytes", "calls"),
+    [
+        (lambda _: 0, 0, range(3, 18)),
+        (lambda _: 1000, 0, range(3, 18)),  # less than what calls may differ by
+        (lambda _: 64 * KIB, 64 * KIB, range(2048, 4096)),
+        (lambda call: 64 * KIB if call <= 1000 else 0, 0, range(1000, 4096)),  # a history of 1000 calls
+        (lambda _: 300 * MIB, 300 * MIB, range(17, 18)),  # so much that waiting would fill the memory
+        (lambda call: 4 * KIB if call % 2 else 0, 2 * KIB, range(2048, 4096)),
+    ],
+)
+def test_what_still_grows_after_thousands_of_calls_is_kept(
+    keeps: Callable[[int], int], kept_bytes: int, calls: range
+) -> None:
+    """A bounded history is not, however many calls fill it; what keeps nothing costs few calls."""
+    device = CountingDevice(keeps)
+    found = measure_kept(device.call, device)
+    assert (found.bytes, found.calls) == (kept_bytes, device.calls)
+    assert found.calls in calls
+
+
+def keep_tensors(kept: list[object]) -> None:
+    kept.append(torch.zeros(16 * KIB))
+
+
+def keep_objects(kept: list[object]) -> None:
+    kept.append([{place: None} for place in range(100)])
+
+
+def keep_cycle(_: list[object]) -> None:
+    node: dict[str, object] = {"value": torch.zeros(16 * KIB)}
+    node["self"] = node
+
+
+def keep_last(kept: list[object]) -> None:
+    kept[:] = [torch.zeros(16 * KIB)]
+
+
+def keep_history(_: list[object]) -> None:
+    HISTORY.append(torch.zeros(16 * KIB))
+
+
+@pytest.mark.parametrize(
+    ("keep", "least", "most"),
+    [
+        (keep_tensors, 64 * KIB, 70 * KIB),
+        (keep_objects, 6 * KIB, 40 * KIB),  # 100 of Python's own small objects
+        (keep_cycle, 0, 0),  # garbage is nobody's
+        (keep_last, 0, 0),
+        (keep_history, 0, 0),
+    ],
+)
+def test_a_process_knows_what_it_has_in_use(
+    keep: Callable[[list[object]], None], least: int, most: int
+) -> None:
+    """Of tensors and of Python's objects; what is replaced or collected is none."""
+    kept: list[object] = []
+    device = CpuDevice()
+    assert least <= measure_kept(lambda: keep(kept), device).bytes <= most
+    assert least <= measure_rate(lambda: keep(kept), device) <= most
+
+
+def test_the_line_that_keeps_is_found() -> None:
+    """It is the one in the measured code, by whose objects are as many as the calls."""
+    kept: list[object] = []
+    line = inspect.getsourcelines(keep_tensors)[1] + 1
+    assert find_keeper(lambda: keep_tensors(kept), "/nowhere").endswith(f"test_kept.py:{line}")
+    assert find_keeper(lambda: torch.zeros(16), "/nowhere") == ""
+
+
+def test_another_allocator_is_not_taken_for_one_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody counts, that is said."""
+    monkeypatch.setattr(used_memory, "_is_counted", lambda: False)
+    with pytest.raises(OSError, match="counted by glibc"):
+        measure_kept(lambda: None, CpuDevice())
