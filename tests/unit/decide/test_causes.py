@@ -394,7 +394,7 @@ def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: 
     assert explain(judge(one), "cache")[0] == (
         "The second process compiles other graphs than the first, and finds none of them in the caches:"
         " something in them differs between processes, as the order of a set of strings (another hash seed),"
-        " an id() or a time."
+        " an object id or a time."
     )
 
 
