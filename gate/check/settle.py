@@ -73,4 +73,6 @@ def _predict_effort(run: Run, suspect: Suspect) -> PairEffort:
     more = max(need.more, SETTLING_PAIRS - pairs)
     slots = list_pair_slots(run, [replace(need, more=more)])
     seconds = sum(predict_pair_s(run, slot, name_device(run)) for slot in slots)
-    return PairEffort(pairs=pairs, seconds=max(seconds, _LEAST_S))
+    told = [trial.changed_imports for trial in run.trials if trial.case_id == suspect.case_id]
+    known = [imports for imports in told if imports is not None]
+    return PairEffort(pairs=pairs, seconds=max(seconds, _LEAST_S), untouched=bool(known) and not any(known))

@@ -124,24 +124,29 @@ def list_unsettled(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairEffort:
-    """The pairs that an open case has, and the seconds that it still needs to be settled as most are."""
+    """The pairs that an open case has, and the seconds that it still needs to be settled as most are.
+
+    ``untouched``: it is known to import no file that changed.
+    """
 
     pairs: int
     seconds: float
+    untouched: bool = False
 
 
 def order_unsettled(unsettled: Sequence[Suspect], efforts: Mapping[str, PairEffort]) -> tuple[Suspect, ...]:
     """Order the open cases that ``efforts`` names by who is to get pairs first.
 
     What is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where time is
-    short, some cases are settled and not all begun. Then those with the fewest pairs. What is convicted
-    comes last, since no pair of it changes the outcome.
+    short, some cases are settled and not all begun. Then those with the fewest pairs. What imports nothing
+    that changed waits for all others, unless stored values doubt it. What is convicted comes last, since no
+    pair of it changes the outcome.
     """
 
-    def rank(one: Suspect) -> tuple[bool, int, float]:
+    def rank(one: Suspect) -> tuple[bool, bool, int, float]:
         effort = efforts[one.case_id]
         turn = effort.pairs if effort.pairs >= SETTLING_PAIRS else -min(effort.pairs, 1)
-        return one.convicted, turn, -_measure_gain(one) / effort.seconds
+        return one.convicted, effort.untouched and one.doubt <= 0, turn, -_measure_gain(one) / effort.seconds
 
     return tuple(sorted((one for one in unsettled if one.case_id in efforts), key=rank))
 

@@ -80,8 +80,8 @@ def measure_rate(step: Callable[[], object], device: Device) -> float:
         _call(step, 1)
         before = device.read_used()
         _call(step, _TRACED_CALLS)
-        kept = (device.read_used() - before) / _TRACED_CALLS
-    return _round(kept) if kept >= LEAST_BYTES else 0.0
+        kept = device.read_used() - before
+    return _round(kept / _TRACED_CALLS) if kept >= _UNSETTLED_BYTES else 0.0
 
 
 def find_keeper(step: Callable[[], object], directory: str) -> str:

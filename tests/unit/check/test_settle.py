@@ -12,7 +12,7 @@ from gate.decide import Suspect
 from gate.decide.evidence.pairs import Pair
 from gate.records import Metric, Run, Trial
 
-from .conftest import POLICY, Given, Subject, make_pair, make_run
+from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial
 
 LATENCY, COMPILE = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 WILD = (0.3, -0.3) * 8  # no number of these pairs settles anything
@@ -56,6 +56,17 @@ def test_the_worst_comes_first() -> None:
     suspects = [make_suspect("mild", doubt=0.5), make_suspect("worst", doubt=2.0)]
     settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
     assert given.measured == ["worst/x"] * 3 + ["mild/x"] * 3
+
+
+def test_what_imports_nothing_that_changed_comes_last() -> None:
+    """Without stored values all look alike: the pairs that there is time for go to what the change is in."""
+    subjects = [Subject(name="neighbour", imports=()), Subject(name="changed", imports=("model.py",))]
+    given = Given(subjects=subjects, time_for=4)
+    run = replace(make_bare_run(*subjects), trials=tuple(make_trial(one, 1) for one in subjects))
+    settle_pairs(
+        given, run, POLICY, 100.0, [make_suspect("neighbour", doubt=0.0), make_suspect("changed", doubt=0.0)]
+    )
+    assert given.measured == ["changed/x"] * 3 + ["neighbour/x"]
 
 
 def test_last_look_ends_it() -> None:

@@ -89,7 +89,8 @@ def test_more_cases_share_the_error_budget(
 def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
     """Begun first, then by doubt and seconds, then those with the fewest pairs; what is convicted comes last.
 
-    The dear one looks worst and takes three times as long: (1 + 4) / 90 s is less than (1 + 1.1) / 30 s.
+    The dear one looks worst and takes three times as long: (1 + 4) / 90 s is less than (1 + 1.1) / 30 s. What
+    imports nothing that changed waits for all that may, unless stored values doubt it.
     """
     found = {
         "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
@@ -99,15 +100,19 @@ def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles(
         "mild": (0, Suspect(case_id="mild", metrics=(LATENCY,), doubt=1.1)),
         "worst": (0, Suspect(case_id="worst", metrics=(LATENCY,), doubt=3.0)),
         "dear": (0, Suspect(case_id="dear", metrics=(COLD,), doubt=4.0)),
+        "untouched": (1, Suspect(case_id="untouched", metrics=(LATENCY,))),
+        "doubted": (6, Suspect(case_id="doubted", metrics=(LATENCY,), doubt=0.1)),
         "no time": (0, Suspect(case_id="no time", metrics=(LATENCY,), doubt=4.0)),
     }
     efforts = {
-        name: PairEffort(pairs=pairs, seconds=90.0 if name == "dear" else 30.0)
+        name: PairEffort(
+            pairs=pairs, seconds=90.0 if name == "dear" else 30.0, untouched=name in {"untouched", "doubted"}
+        )
         for name, (pairs, _) in found.items()
         if name != "no time"
     }
     ordered = order_unsettled([one for _, one in found.values()], efforts)
-    expected = ["begun", "worst", "mild", "dear", "few", "many", "convicted"]
+    expected = ["begun", "worst", "mild", "dear", "few", "many", "doubted", "untouched", "convicted"]
     assert [one.case_id for one in ordered] == expected
 
 
