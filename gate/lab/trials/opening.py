@@ -20,7 +20,7 @@ from gate.lab.host.mps import refuse_service
 from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench, LabSettings, check_disk
-from gate.lab.trials.tries import find_unavailable, find_unimportable
+from gate.lab.trials.tries import find_unavailable, find_unimportable, foresee_unavailable
 from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import make_directory
@@ -52,7 +52,7 @@ def open_lab(
 ) -> Iterator[Lab]:
     """Lock the device, make a scratch directory, prime; all of it is undone at the end.
 
-    Factories of ``cases`` that cannot be imported are told of before the rest takes its time.
+    Which of ``cases`` are unavailable, or cannot be imported, is said before the rest takes its time.
 
     Raises:
         MachineError: The lock is held, the machine cannot compile, a disk is full, or the GPU is shared
@@ -67,13 +67,14 @@ def open_lab(
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
         _note_company(bench, observe)
-        unimportable = find_unimportable(bench, cases, observe)
+        foreseen = foresee_unavailable(cases, bench)
+        _report_failed(foreseen, observe)
+        unimportable = find_unimportable(bench, _leave_out(cases, foreseen), observe)
         _report_failed(unimportable, observe)
         observe(PrimeStarted())
         primed = prime_bench(bench)
         observe(PrimeFinished(toolchain_s=primed.toolchain_s))
-        known = {failure.case_id for failure in unimportable}
-        left = [case for case in cases if case.id not in known]
+        left = _leave_out(cases, (*foreseen, *unimportable))
         unavailable = find_unavailable(left, primed.environment, bench)
         _report_failed(unavailable, observe)
         yield Lab(
@@ -81,7 +82,7 @@ def open_lab(
             environment=primed.environment,
             toolchain_s=primed.toolchain_s,
             observe=observe,
-            failed=(*unimportable, *unavailable),
+            failed=(*foreseen, *unimportable, *unavailable),
         )
 
 
@@ -95,6 +96,11 @@ def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
         raise InterruptedRunError(
             "stopped outside a trial", "Start it again; --resume keeps what is saved."
         ) from None
+
+
+def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure]) -> list[Case]:
+    failed = {failure.case_id for failure in failures}
+    return [case for case in cases if case.id not in failed]
 
 
 def _report_failed(failures: Sequence[CaseFailure], observe: Observer) -> None:

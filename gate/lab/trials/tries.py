@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 
 from gate.lab.trials.trials import Bench, make_job, remove_cache, run_job
 from gate.lab.workers.worker import WorkerJob, add_told, name_log
-from gate.project.capability import Card, list_unavailable
+from gate.oldest import is_installed
+from gate.project.capability import Card, list_needs, list_unavailable
 from gate.records import Case, CaseFailure, Code, Environment, Fact, FailureKind, quote_failure
 from gate.records.events import Noted, Observer
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
@@ -68,6 +71,23 @@ def _import_alone(bench: Bench, job: WorkerJob, factory: str, together: WorkerRe
     return None if isinstance(alone, CaseFailure) else alone.unimportable.get(factory)
 
 
+def foresee_unavailable(cases: Sequence[Case], bench: Bench) -> tuple[CaseFailure, ...]:
+    """Find what is known to be unavailable before anything is warmed up, as `plan` and `doctor` know it.
+
+    What another interpreter has is found out by its trials.
+    """
+    gpu, absent = bench.gpu, set[str]()
+    card = Card(capability=gpu.capability, memory_gib=gpu.memory_total_mib / 1024) if gpu else Card()
+    if bench.arm.python == sys.executable:
+        absent = {name for case in cases for name in list_needs(case) if not _is_here(name)}
+    return _fail_unavailable(list_unavailable(cases, card, absent), bench)
+
+
+def _is_here(package: str) -> bool:
+    """Whether a package is installed, or its module found where nobody has installed it."""
+    return is_installed(package) or find_spec(package.replace("-", "_").replace(".", "_")) is not None
+
+
 def find_unavailable(
     cases: Sequence[Case], environment: Environment, bench: Bench
 ) -> tuple[CaseFailure, ...]:
@@ -75,7 +95,10 @@ def find_unavailable(
     traits = environment.device_traits
     memory_gib = 0.0 if is_target(bench.settings.device) else _parse_gib(traits.get("memory", ""))
     card = Card(capability=traits.get("capability", ""), memory_gib=memory_gib)
-    unavailable = list_unavailable(cases, card)
+    return _fail_unavailable(list_unavailable(cases, card), bench)
+
+
+def _fail_unavailable(unavailable: Mapping[str, Fact], bench: Bench) -> tuple[CaseFailure, ...]:
     return tuple(
         CaseFailure(
             case_id=case_id,

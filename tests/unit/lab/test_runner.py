@@ -473,6 +473,22 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     assert (run.failures, ()) == (workshop.saved[0].failures, workshop.saved[0].trials)
 
 
+def test_a_package_that_is_not_here_is_told_before_the_priming(
+    workshop: Workshop, make_case: MakeCase
+) -> None:
+    """Its case is unavailable, as plan and doctor say; a module that nobody installed is here, too."""
+    lacking = replace(make_case(name="lacking"), needs=("no-such-package-at-all",))
+    beside = replace(make_case(name="beside"), needs=("xml",))
+    with workshop.open(lacking, beside) as lab:
+        assert [failure.case_id for failure in lab.failed] == [lacking.id]
+        told = describe_failure(lab.failed[0])
+    kinds = [type(event) for event in workshop.events]
+    assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
+    assert told.startswith(
+        "UNAVAILABLE: no-such-package-at-all is not installed (pip install no-such-package-at-all); leave"
+    )
+
+
 @pytest.mark.parametrize(("capability", "is_available"), [("7.5", False), ("8.0", True), ("", True)])
 def test_case_that_the_gpu_cannot_run_fails_at_once(
     workshop: Workshop,
