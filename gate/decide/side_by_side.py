@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gate.decide.conclude.accept import keep_own
+from gate.decide.evidence.disturbed import blame_disturbance
 from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
 from gate.decide.judge.machine import Shifts
 from gate.decide.judge.paired_case import compare_paired
@@ -116,7 +117,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     return replace(
         verdict,
         headline=make_pair_headline(verdict),
-        next_steps=list_pair_steps(verdict, policy),
+        next_steps=(*blame_disturbance(run, verdict.comparisons), *list_pair_steps(verdict, policy)),
         notes=list_pair_notes(run, verdict, policy),
     )
 

@@ -17,7 +17,12 @@ from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
 from gate.decide.conclude.summary import summarize_suite
 from gate.decide.conclude.tally import measure_tally, note_pairs, note_warnings
-from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
+from gate.decide.evidence.disturbed import (
+    blame_disturbance,
+    doubt_disturbed,
+    note_disturbed,
+    set_aside_disturbed,
+)
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.shown import add_traces, bound_sources, show_case
@@ -120,6 +125,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         failures=run.failures,
         causes=_rank_all(screening, comparisons, run.environment),
         next_steps=(
+            *blame_disturbance(run, comparisons),
             *list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
             *suggest_anchor(screening.acquitted, policy),
         ),

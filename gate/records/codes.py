@@ -194,6 +194,7 @@ class Code(StrEnum):
     SETTLE = "settle"
     SETTLE_BY_TRIALS = "settle_by_trials"
     SETTLE_WITH_PAIRS = "settle_with_pairs"
+    QUIET_FIRST = "quiet_first"  # every trial was disturbed; names: reasons, crowd
     SETTLE_QUIETLY = "settle_quietly"
     LIFT_QUARANTINE = "lift_quarantine", "cases"  # names: expires
     RECORD_MORE = "record_more"

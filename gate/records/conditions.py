@@ -40,6 +40,7 @@ class Conditions:
     clock_mhz: float = 0.0
     temperature_c: float = 0.0
     foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
+    crowd: tuple[str, ...] = ()  # which those were, the busiest first: "chromium (pid 123, 95 %)"
     stolen: float = 0.0  # share of these cores' time that the hypervisor kept
     held_back: float = 0.0  # share of the time for which the container's processor quota stopped it
     heat_events: int = 0  # times that a core lowered its clock for heat

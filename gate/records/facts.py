@@ -30,7 +30,10 @@ USES = ("hits", "misses", "bypasses")  # of one cache
 # Of fixed test programs over the run, of eager over all cases, of the programs beside one case: fractions.
 SHIFTS = ("canary", "suite", "case")
 # What disturbed trials, each with the worst that was seen of it; the reasons of a device are names.
-DISTURBED = (Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Code.REPEATED)
+DISTURBED = (
+    *(Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED),
+    *(Code.REPEATED, Code.QUIET_FIRST),
+)
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
 # What tells of a failure among other things holds its code as the name ``why``, and what its fact holds.

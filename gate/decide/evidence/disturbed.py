@@ -91,6 +91,16 @@ def count_disturbed(run: Run) -> tuple[int, int, int]:
     return sum(map(_is_disturbed, alone)), len(alone), sum(map(_is_disturbed, _list_paired(run)))
 
 
+def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
+    """What to do first where something is open and every trial was disturbed: more of them would be, too."""
+    tried = [*_list_screened(run), *_list_paired(run)]
+    is_open = any(one.decides and one.status is Status.INCONCLUSIVE for one in comparisons)
+    if not is_open or not tried or not all(map(_is_disturbed, tried)):
+        return ()
+    conditions = [trial.conditions for trial in tried]
+    return (sum_up_disturbances(Code.QUIET_FIRST, conditions, run.environment.cores),)
+
+
 def note_count(code: Code, disturbed: int, measured: int) -> tuple[Fact, ...]:
     """A note on so many disturbed ones of all trials or pairs."""
     numbers = {"disturbed": disturbed, "measured": measured}
@@ -107,6 +117,8 @@ def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int
         numbers[CORES] = cores
     reasons = {reason for one in conditions for reason in one.throttled} - EXPECTED_THROTTLING
     names = {"reasons": tuple(sorted(reasons))} if Disturbance.THROTTLED in numbers else {}
+    if crowd := max(conditions, key=lambda one: one.foreign_cores).crowd if conditions else ():
+        names["crowd"] = crowd
     return Fact(code=code, numbers=numbers, names=names)
 
 

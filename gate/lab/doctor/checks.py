@@ -40,6 +40,7 @@ class MachineState:
     headers_lacking: str = ""  # where Python's headers should be, and are not
     cores: int = 1
     load: float = 0.0  # 1-minute load average
+    busiest: tuple[str, ...] = ()  # the programs that keep the cores busy now: "chromium (pid 123, 95 %)"
     steal: float = 0.0  # fraction of CPU time since boot that the hypervisor took
     governor: str = ""
     turbo: str = ""  # "on" or "off"
@@ -105,7 +106,8 @@ def _look_at_compiler(state: MachineState) -> Check:
 
 
 def _look_at_load(state: MachineState) -> Check:
-    told = Fact(code=Code.LOAD, numbers={"load": state.load, "cores": state.cores})
+    numbers, names = {"load": state.load, "cores": state.cores}, {"crowd": state.busiest}
+    told = Fact(code=Code.LOAD, numbers=numbers, names=names if state.busiest else {})
     per_core = state.load / max(1, state.cores)
     return grade_check("load", told, fails=per_core >= _FULL_LOAD, warns=per_core >= _BUSY_LOAD)
 

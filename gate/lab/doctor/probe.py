@@ -13,7 +13,7 @@ from gate.errors import GateError
 from gate.git import find_distrust
 from gate.host_memory import read_free_bytes, read_text
 from gate.lab.doctor.checks import MachineState
-from gate.lab.host.counters import list_cores
+from gate.lab.host.counters import find_crowd, list_cores
 from gate.lab.host.gpu import look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
 from gate.lab.host.mps import find_service
@@ -78,6 +78,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         headers_lacking=str(python.get("headers", "")),
         cores=count_cores(),
         load=os.getloadavg()[0],
+        busiest=find_crowd(),
         steal=_probe_steal(),
         governor=read_text(_CPU / "cpu0" / "cpufreq" / "scaling_governor").strip(),
         turbo=_probe_turbo(),

@@ -7,6 +7,7 @@ between, and nothing wakes up while something is measured. Where the machine doe
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,11 +17,14 @@ import psutil
 
 from gate.children import list_descendants
 from gate.host_memory import read_free_bytes, read_text
-from gate.lab.host.fitness import HostSample
+from gate.lab.host.fitness import HostSample, ProgramTimes, name_crowd
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _CPUS = Path("/sys/devices/system/cpu")
 _MICRO, _NANO = 1e-6, 1e-9
+_UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.+-]")  # a process may call itself anything, and reports name it
+_NAME_CHARS = 32
+_CROWD_WATCH_S = 0.5  # fifty ticks of the kernel's clock
 _WITH_CHILDREN = 4  # psutil's first times of a process: user and system, its own and its children's
 
 
@@ -42,6 +46,24 @@ def read_host() -> HostSample:
         free_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
         temperature_c=_read_temperature(),
     )
+
+
+def find_crowd() -> tuple[str, ...]:
+    """Watch for a moment which other programs keep the cores busy: asked where a host was found crowded."""
+    before, begun = _read_programs(), time.monotonic()
+    time.sleep(_CROWD_WATCH_S)
+    return name_crowd(before, _read_programs(), time.monotonic() - begun)
+
+
+def _read_programs() -> ProgramTimes:
+    """The processor seconds of all processes but this one, its servers and their workers."""
+    own = {os.getpid(), *list_descendants(os.getpid())}
+    found = ((one.info, one.pid) for one in psutil.process_iter(["name", "cpu_times"]))
+    return {
+        (pid, _UNPRINTABLE.sub("?", info["name"] or "")[:_NAME_CHARS]): sum(info["cpu_times"][:2])
+        for info, pid in found
+        if pid not in own and info["cpu_times"]
+    }
 
 
 def _read_own() -> float:

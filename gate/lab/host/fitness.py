@@ -7,6 +7,7 @@ not looked at: between two trials a core idles and its clock says nothing of the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gate.records import EXPECTED_THROTTLING as _EXPECTED_THROTTLING
@@ -28,6 +29,11 @@ FOREIGN_MEMORY_LIMIT = 0.05
 FREE_LIMIT_BYTES = 256 * 2**20
 # A trial is repeated once, and all repeats of a run take at most this share of its trials.
 REPEAT_SHARE = 0.25
+# Other programs are named from a tenth of a core on, which shows in latencies; more than three help nobody.
+CROWD_SHARE = 0.1
+MAX_CROWD = 3
+
+ProgramTimes = Mapping[tuple[int, str], float]  # processor seconds since each began, by its pid and name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +73,14 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
         foreign_memory=max(before.foreign_memory, after.foreign_memory),
     )
     return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
+
+
+def name_crowd(before: ProgramTimes, after: ProgramTimes, wall_s: float) -> tuple[str, ...]:
+    """Name the programs that were busiest between two looks, with their shares of a core."""
+    used_s = {key: total - before.get(key, 0.0) for key, total in after.items()}
+    shares = {key: seconds / wall_s for key, seconds in used_s.items() if seconds >= CROWD_SHARE * wall_s}
+    busiest = sorted(shares, key=lambda key: -shares[key])[:MAX_CROWD]
+    return tuple(f"{name} (pid {pid}, {100 * shares[pid, name]:.0f} %)" for pid, name in busiest)
 
 
 def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[Disturbance, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from gate.check.content import WHOLE, Content
 from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
-from gate.lab.host.counters import read_host
+from gate.lab.host.counters import find_crowd, read_host
 from gate.lab.host.fitness import HostSample, describe_host
 from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
 from gate.lab.host.provenance import format_time
@@ -32,6 +32,7 @@ from gate.records import (
     Case,
     CaseFailure,
     Code,
+    Disturbance,
     Fact,
     Trial,
     name_words,
@@ -172,9 +173,12 @@ def add_host(trial: Trial, samples: tuple[HostSample, HostSample], threads: int)
 
     The first look was before anything of the trial was started, the second once all of it has ended.
     """
+    conditions = describe_host(trial.conditions, samples, threads)
+    if Disturbance.CROWDED in conditions.disturbances:
+        conditions = replace(conditions, crowd=find_crowd())  # most of them are still at work
     return replace(
         trial,
-        conditions=describe_host(trial.conditions, samples, threads),
+        conditions=conditions,
         warnings=(*trial.warnings, *note_dropped_variables(os.environ, of_stack=True)),
     )
 

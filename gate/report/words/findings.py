@@ -73,7 +73,7 @@ _FIXES: Mapping[Code, str] = {
     Code.COMPILER_LACKING: _COMPILER_FIX,
     Code.COMPILER_BROKEN: _COMPILER_FIX,
     Code.HEADERS_LACKING: PREREQUISITE_FIXES[Prerequisite.PYTHON_HEADERS],
-    Code.LOAD: "Wait until other work has ended; times measured now are too noisy to judge.",
+    Code.LOAD: "Stop {busy}, or wait for its end; times measured now are too noisy to judge.",
     Code.THREADS: "Set `threads` in gate.yml to the cores there are.",
     Code.GOVERNOR: "Set it to performance: `cpupower frequency-set -g performance`.",
     Code.STOLEN: "Neighbours share these cores: use a machine of your own to judge times.",
@@ -128,7 +128,7 @@ def describe_finding(fact: Fact) -> str:
 
 def advise_finding(fact: Fact) -> str:
     """Advise what fixes a finding that is not well."""
-    return fill(_FIXES[fact.code], fact)
+    return fill(_FIXES[fact.code], fact, busy=", ".join(fact.names.get("crowd", ())) or "other work")
 
 
 def advise_check(check: Check) -> str:

@@ -108,7 +108,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.OUTPUT_DIFFERS: "{output} differs between eager and compiled{how}",
 }
 _DISTURBANCES: Mapping[Disturbance, str] = {
-    Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy",
+    Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy{which}",
     Disturbance.STOLEN: "the hypervisor took {stolen:share} of the time",
     Disturbance.HELD_BACK: "the container's quota stopped it for {held_back:share} of the time",
     Disturbance.HEATED: "processor cores lowered their clocks for heat",
@@ -154,5 +154,8 @@ def describe_disturbances(fact: Fact) -> str:
     """The first of what disturbed, and how many more; files of older releases have phrases instead."""
     reasons = fact.names.get("reasons")
     why = f" ({', '.join(reasons)})" if reasons else ""
-    found = [fill(phrase, fact, why=why) for code, phrase in _DISTURBANCES.items() if code in fact.numbers]
+    crowd = fact.names.get("crowd")
+    which = f": {', '.join(crowd)}" if crowd else ""
+    phrases = (phrase for code, phrase in _DISTURBANCES.items() if code in fact.numbers)
+    found = [fill(phrase, fact, why=why, which=which) for phrase in phrases]
     return join_some([*found, *fact.names.get("phrases", ())])

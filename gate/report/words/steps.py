@@ -15,6 +15,7 @@ from gate.report.words.commands import (
     write_selected,
     write_setting,
 )
+from gate.report.words.measuring import describe_disturbances
 from gate.report.words.templates import fill
 
 _UNKNOWN_DAY = "YYYY-MM-DD"
@@ -46,11 +47,14 @@ def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     """Write one step; its command names gate.yml and the base as the verdict does."""
     if fact.code is Code.TEXT:
         return NextStep(text=fact.name("text"), command=fact.name("command"))
+    crowd = ", ".join(fact.names.get("crowd", ()))
     until = " to ".join(dict.fromkeys(fact.names.get("expires", ())))
     parts = {
         "until": f" until {until}" if until else "",
         "changes": _name_changes(fact),
         "are": _choose_verb(fact),
+        "stop": f"stop {crowd}" if crowd else "make the machine quiet",
+        "by": describe_disturbances(fact) or "the machine was disturbed",
     }
     write = _COMMANDS.get(fact.code)
     return NextStep(
@@ -87,6 +91,7 @@ _TEXTS: Mapping[Code, str] = {
     Code.SETTLE: "Settle what could not be told, side by side with the merge base:",
     Code.SETTLE_BY_TRIALS: "Or measure again, with more trials, what could not be told:",
     Code.SETTLE_WITH_PAIRS: "Settle what could not be told, with more pairs:",
+    Code.QUIET_FIRST: "First {stop}, and run the same again: during every trial {by}.",
     Code.SETTLE_QUIETLY: "Settle what could not be told, on a quiet machine:",
     Code.LIFT_QUARANTINE: (
         "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"

@@ -29,7 +29,7 @@ from gate.records import (
     Trial,
     Verdict,
 )
-from tests.told import tell_note, tell_notes, tell_row
+from tests.told import tell_note, tell_notes, tell_row, tell_steps
 
 from .conftest import make_baselines, make_run
 from .one_case import EAGER, LATENCY
@@ -72,6 +72,24 @@ def test_a_regression_on_an_unfit_host_is_inconclusive(host: Environment, find: 
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert tell_notes(verdict)[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
     assert {row.case_id for row in list_open(verdict)} == {CASE.id}
+
+
+CROWD = ("chromium (pid 123, 95 %)", "rsync (pid 7, 41 %)")
+
+
+def test_what_disturbed_every_trial_is_to_be_stopped_first(host: Environment) -> None:
+    """More trials, or pairs, on a machine that others use tells no more: those are named first."""
+    one, other = (make_trial(index, 20.0, disturbed=True) for index in (1, 2))
+    worst = replace(other, conditions=replace(other.conditions, foreign_cores=1.5, crowd=CROWD))
+    assert tell_steps(judge(host, [one, worst]))[0] == (
+        "First stop chromium (pid 123, 95 %), rsync (pid 7, 41 %), and run the same again: during every trial"
+        " other programs kept 1.5 of 2 cores busy: chromium (pid 123, 95 %), rsync (pid 7, 41 %)."
+    )
+    unnamed = "First make the machine quiet, and run the same again: during every trial"
+    assert tell_steps(judge(host, [one]))[0] == f"{unnamed} {BUSY}."
+    # One calm trial decides, and so does a quiet answer.
+    for trials in ([one, make_trial(2, 20.0, disturbed=False)], [make_trial(1, 10.0, disturbed=True)]):
+        assert not any("run the same again" in step for step in tell_steps(judge(host, trials)))
 
 
 def test_a_counter_does_not_depend_on_the_host(host: Environment, find: Find) -> None:

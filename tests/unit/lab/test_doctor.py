@@ -164,8 +164,10 @@ def test_words() -> None:
     assert load == Check(name="load", level=CheckLevel.WARN, told=told)
     assert (describe_finding(told), advise_check(load)) == (
         "1.50 on 4 cores",
-        "Wait until other work has ended; times measured now are too noisy to judge.",
+        "Stop other work, or wait for its end; times measured now are too noisy to judge.",
     )
+    busy = find_check(replace(WELL, load=1.5, busiest=("chromium (pid 123, 95 %)",)), "load")
+    assert advise_check(busy).startswith("Stop chromium (pid 123, 95 %), or wait")
     lock = find_check(replace(WELL, lock_problem=LINKED), "lock")
     assert (describe_finding(lock.told), advise_check(lock)) == (LINKED.what, LINKED.fix)
     headers = find_check(replace(WELL, headers_lacking="/usr/include/python3.11"), "compiler")

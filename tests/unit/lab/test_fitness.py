@@ -15,6 +15,7 @@ from gate.lab.host.fitness import (
     describe_host,
     find_disturbances,
     may_repeat,
+    name_crowd,
 )
 from gate.records import Case, Conditions, Disturbance, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
@@ -63,6 +64,13 @@ def test_what_happened_between_two_looks() -> None:
 def test_each_disturbance_is_told(changes: dict[str, float], disturbance: Disturbance) -> None:
     """One thing wrong is one code."""
     assert describe(replace(CALM, **changes)).disturbances == (disturbance,)  # type: ignore[arg-type] # the test's
+
+
+def test_a_crowd_is_named() -> None:
+    """In ten seconds 9.5 and 4 are 95 and 40 % of a core; what had run before counts from then on only."""
+    before = {(7, "rsync"): 100.0, (8, "idle"): 50.0}
+    after = {(7, "rsync"): 104.0, (8, "idle"): 50.5, (123, "chromium"): 9.5}
+    assert name_crowd(before, after, 10.0) == ("chromium (pid 123, 95 %)", "rsync (pid 7, 40 %)")
 
 
 @pytest.mark.parametrize(

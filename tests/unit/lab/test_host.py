@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from gate.lab.host import counters as host_module
-from gate.lab.host.counters import read_host
+from gate.lab.host.counters import find_crowd, read_host
 from gate.lab.host.fitness import describe_host
 from gate.records import Conditions
 
@@ -43,7 +43,7 @@ def test_our_own_work_is_not_foreign() -> None:
 
 
 def test_the_work_of_others_is_foreign() -> None:
-    """A process that none of ours has started takes time from us, and is told."""
+    """A process that none of ours has started takes time from us, and is told by name."""
     start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null 2>&1 & echo $!"
     told = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
     try:
@@ -51,9 +51,12 @@ def test_the_work_of_others_is_foreign() -> None:
         before = read_host()
         time.sleep(1.0)
         conditions = describe_host(Conditions(), (before, read_host()), threads=2)
+        crowd = find_crowd()
     finally:
         os.kill(int(told.stdout), signal.SIGKILL)
     assert conditions.foreign_cores > 0.2
+    assert any(f"(pid {told.stdout.strip()}, " in one for one in crowd)
+    assert not any(f"(pid {os.getpid()}, " in one for one in crowd)
 
 
 @pytest.mark.parametrize(

@@ -356,6 +356,7 @@ def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
         return HostSample(at_s=float(number), cores=2, busy_s=2.0 * busy)
 
     monkeypatch.setattr(trials_module, "read_host", look)
+    monkeypatch.setattr(trials_module, "find_crowd", lambda: ("chromium (pid 123, 95 %)",))
 
 
 def test_a_disturbed_trial_is_repeated(
@@ -367,9 +368,8 @@ def test_a_disturbed_trial_is_repeated(
     (trial,) = run.trials
     assert (trial.index, trial.conditions.repeated, trial.conditions.disturbances) == (1, True, ())
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    assert any(
-        note.endswith("trial 1 is repeated: other programs kept 2.0 of 2 cores busy") for note in notes
-    )
+    told = "trial 1 is repeated: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)"
+    assert any(note.endswith(told) for note in notes)
 
 
 def test_a_stranger_on_the_card_is_told_by_his_memory(
