@@ -30,8 +30,8 @@ FREE_LIMIT_BYTES = 256 * 2**20
 # A trial is repeated once, and all repeats of a run take at most this share of its trials.
 REPEAT_SHARE = 0.25
 # Other programs are named from a tenth of a core on, which shows in latencies; more than three help nobody.
-CROWD_SHARE = 0.1
-MAX_CROWD = 3
+_CROWD_SHARE = 0.1
+_MAX_CROWD = 3
 
 ProgramTimes = Mapping[tuple[int, str], float]  # processor seconds since each began, by its pid and name
 
@@ -78,8 +78,8 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
 def name_crowd(before: ProgramTimes, after: ProgramTimes, wall_s: float) -> tuple[str, ...]:
     """Name the programs that were busiest between two looks, with their shares of a core."""
     used_s = {key: total - before.get(key, 0.0) for key, total in after.items()}
-    shares = {key: seconds / wall_s for key, seconds in used_s.items() if seconds >= CROWD_SHARE * wall_s}
-    busiest = sorted(shares, key=lambda key: -shares[key])[:MAX_CROWD]
+    shares = {key: seconds / wall_s for key, seconds in used_s.items() if seconds >= _CROWD_SHARE * wall_s}
+    busiest = sorted(shares, key=lambda key: -shares[key])[:_MAX_CROWD]
     return tuple(f"{name} (pid {pid}, {100 * shares[pid, name]:.0f} %)" for pid, name in busiest)
 
 
