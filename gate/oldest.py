@@ -13,7 +13,6 @@ OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been 
 # What the gate itself imports. An environment that has an older one cannot be used as it is.
 OLDEST_PACKAGES = {
     "argcomplete": "3.4",
-    "filelock": "3.13",
     "jinja2": "3.1",
     "nvidia-ml-py": "11.525",
     "packaging": "23.0",

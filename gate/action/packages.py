@@ -24,7 +24,7 @@ from gate.oldest import OLDEST_PACKAGES, is_installed, is_older
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 # What a mode imports besides torch, by its own import statements; a test imports it with no more.
 _READING = frozenset(("pyyaml",))
-_MEASURING = _READING | {"filelock", "packaging", "psutil", "pytest", "pytest-benchmark", "rich"}
+_MEASURING = _READING | {"packaging", "psutil", "pytest", "pytest-benchmark", "rich"}
 _REPORTING = _READING | {"jinja2", "rich"}
 _TRUSTED = _READING | {"requests", "urllib3"}  # what holds a token measures nothing
 _GPU = frozenset(("nvidia-ml-py",))  # without it nobody watches a GPU for throttling and strangers

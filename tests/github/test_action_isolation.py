@@ -41,7 +41,6 @@ PLANTED = (
         "yaml/__init__.py",
         "requests.py",
         "psutil.py",
-        "filelock.py",
         "mdurl.py",
         "rich/__init__.py",
     ),

@@ -7,6 +7,7 @@ not tell that: it is used again, and means nothing in another container that sha
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -14,8 +15,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from gate.errors import MachineError
 from gate.lab.workers.process import defer_interrupts
@@ -50,7 +49,7 @@ def open_scratch() -> Iterator[Path]:
     finally:
         with defer_interrupts():
             _remove(path)
-            owner.release()
+            os.close(owner)  # and with it goes the lock
 
 
 def find_scratch_place() -> Path:
@@ -95,11 +94,9 @@ def is_abandoned(path: Path) -> bool:
             return False  # planted by somebody else, who could make us remove what is not ours
         if not owner.is_file():
             return False
-        claim = FileLock(owner)
-        claim.acquire(timeout=0)
-    except (OSError, Timeout):  # its owner lives; or it cannot be known, and then it is left alone
+        os.close(_lock(owner))
+    except OSError:  # its owner lives; or it cannot be known, and then it is left alone
         return False
-    claim.release()
     return True
 
 
@@ -112,12 +109,26 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _make_owned(place: Path) -> tuple[Path, FileLock]:
+def _lock(owner: Path) -> int:
+    """Open and lock the owner's file.
+
+    Raises:
+        OSError: It cannot be opened, or another process holds it.
+    """
+    descriptor = os.open(owner, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _make_owned(place: Path) -> tuple[Path, int]:
     """Make a directory; it gets the name of scratch once it is owned, or others would take it for left."""
     try:
         fresh = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
-        owner = FileLock(fresh / OWNER_FILE)
-        owner.acquire(timeout=0)
+        owner = _lock(fresh / OWNER_FILE)
         path = fresh.rename(place / fresh.name.removeprefix("."))
     except OSError as error:
         raise MachineError(
