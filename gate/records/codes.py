@@ -212,7 +212,7 @@ class Code(StrEnum):
     ARMS = "arms"  # names: base, head
     UNCOMMITTED = "uncommitted"  # changes are part of an arm
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place
-    NO_SUBMODULES = "no_submodules"  # in an arm; names: arm
+    NO_SUBMODULES = "no_submodules"  # in an arm; names: arm, paths
     BASE_UNCONFIGURED = "base_unconfigured"
     BASE_MISCONFIGURED = "base_misconfigured"  # names: problem
 

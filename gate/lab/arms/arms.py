@@ -16,6 +16,7 @@ from pathlib import Path
 from gate.errors import UsageError
 from gate.installation import MODELS, find_models
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
+from gate.lab.arms.submodules import fill_submodules
 from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
 from gate.lab.host.provenance import load_provenance
 from gate.lab.host.scratch import open_scratch
@@ -236,8 +237,9 @@ def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) ->
             place.mkdir(parents=True)
             names = name_words(arm=revision.label, place=str(inside))
             notes.append(Fact(code=Code.NO_DIRECTORY, names=names))
-        if (checkout / ".gitmodules").exists():
-            notes.append(Fact(code=Code.NO_SUBMODULES, names=name_words(arm=revision.label)))
+        if empty := fill_submodules(top, checkout):
+            names = {**name_words(arm=revision.label), "paths": empty}
+            notes.append(Fact(code=Code.NO_SUBMODULES, names=names))
         yield ArmSource(
             arm=_place_arm(name, place, directory),
             label=revision.label,

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gate.children import list_children
+from gate.errors import GateError
 from gate.files import codec
 from gate.files.server_protocol import (
     ServerAnswer,
@@ -145,7 +146,8 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         check_edits(request)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
-        return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=type(error).__name__))
+        told = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours
+        return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=told))
     _note_variables(before)
     # A worker sets its own before it imports, so there the module has the last word.
     if importlib.import_module("torch").get_num_threads() != threads:

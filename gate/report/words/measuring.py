@@ -22,7 +22,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.ARMS: "base: {base}; head: {head}",
     Code.UNCOMMITTED: "uncommitted changes are part of what was measured",
     Code.NO_DIRECTORY: "{arm} has no directory {place}",
-    Code.NO_SUBMODULES: "submodules of {arm} are not checked out",
+    Code.NO_SUBMODULES: "submodules of {arm} are empty: this clone has no objects of {paths:some}",
     Code.BASE_UNCONFIGURED: "the base has no gate.yml: only the reference models are compared",
     Code.BASE_MISCONFIGURED: (
         "the base's configuration cannot be used ({problem}): only the reference models are compared"
@@ -32,7 +32,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.FORKED_IF_OWN: f"{_UNFORKED}: they do not run the gate's own program",
     Code.SERVER_SILENT: f"{_SERVER_FAILED}, no answer within {{limit_s:.6g}} s",
     Code.SERVER_GONE: f"{_SERVER_FAILED}, it ended",
-    Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails with {{exception}}",
+    Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails: {{exception}}",
     Code.IMPORT_SETS_THREADS: f"{_UNFORKED}: importing the model sets torch's number of threads",
     Code.IMPORT_STARTS_PROCESSES: f"{_UNFORKED}: importing the model starts a process",
     Code.IMPORT_STARTS_THREADS: f"{_UNFORKED}: importing the model starts {{threads}}",

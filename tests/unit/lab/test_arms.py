@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -210,15 +211,104 @@ def test_base_without_that_subdirectory(repository: Path) -> None:
         )
 
 
-def test_submodules_are_noted(repository: Path, git: Git) -> None:
-    """Code in a submodule is not in the checkout, which a note says."""
+ALLOW = ("-c", "protocol.file.allow=always")  # git clones no submodule from a path otherwise
+
+
+@pytest.fixture
+def vendored(repository: Path, git: Git, tmp_path: Path) -> Path:
+    """Main has a submodule with another one in it; the feature, checked out, has newer commits of both."""
+    places = [tmp_path / "inner", tmp_path / "outer"]
+    for place in places:
+        place.mkdir()
+        git(place, "init", "--quiet")
+        save(git, place, "code.py", "base")
+    git(places[1], *ALLOW, "submodule", "--quiet", "add", str(places[0]), "deep/inner")
+    save(git, places[1], "code.py", "base, with an inner one")
     git(repository, "checkout", "--quiet", "main")
-    (repository / ".gitmodules").write_text("", encoding="utf-8")
+    git(repository, *ALLOW, "submodule", "--quiet", "add", str(places[1]), "vendor/outer")
+    git(repository, *ALLOW, "submodule", "--quiet", "update", "--init", "--recursive")
+    save(git, repository, "shop.py", "base")
+    git(repository, "checkout", "--quiet", "-B", "feature")
+    for place in (repository / "vendor/outer/deep/inner", repository / "vendor/outer", repository):
+        save(git, place, "code.py", "head")
+    return repository
+
+
+def save(git: Git, place: Path, name: str, text: str) -> None:
+    (place / name).write_text(text, encoding="utf-8")
+    git(place, "add", "--all")
+    git(place, "commit", "--quiet", "--message", text)
+
+
+def read_vendored(directory: str) -> list[str]:
+    """Read the code of both submodules of an arm; empty where there is none."""
+    files = [Path(directory) / "vendor/outer" / one for one in ("code.py", "deep/inner/code.py")]
+    return [file.read_text(encoding="utf-8") if file.exists() else "" for file in files]
+
+
+BOTH = ["base, with an inner one", "base"]
+
+
+@pytest.mark.parametrize("kind", ["checkout", "linked", "own directory", "not checked out"])
+def test_submodules_come_from_the_objects_that_the_clone_has(
+    vendored: Path, git: Git, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the base's commits, the inner one too, without a network; head's own stay as they are."""
+    top = vendored
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
+    if kind == "linked":
+        top = tmp_path / "linked"
+        git(vendored, "worktree", "add", "--quiet", "--detach", str(top))
+    elif kind == "own directory":  # as git before 1.7.8 made them, and as a clone in place is
+        kept = vendored / ".git/modules/vendor/outer"
+        (vendored / "vendor/outer/.git").unlink()
+        git(vendored, f"--git-dir={kept}", "config", "--unset", "core.worktree")
+        kept.rename(vendored / "vendor/outer/.git")
+        inner = vendored / "vendor/outer/.git/modules/deep/inner"
+        git(vendored, "config", "--file", str(inner / "config"), "--unset", "core.worktree")
+        (vendored / "vendor/outer/deep/inner/.git").write_text(f"gitdir: {inner}\n")
+    elif kind == "not checked out":
+        git(vendored, "submodule", "--quiet", "deinit", "--force", "--all")
+    with open_arms(ArmOptions(directory=top, base="main")) as arms:
+        assert read_vendored(arms.base.arm.directory) == BOTH
+        assert arms.base.notes == ()
+        assert not arms.base.provenance.dirty
+    assert not Path(arms.base.arm.directory).exists()
+    if kind == "checkout":
+        assert read_vendored(str(vendored)) == ["head", "head"]
+        assert git(vendored, "status", "--porcelain") == ""
+
+
+def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, git: Git, tmp_path: Path) -> None:
+    """They stay empty, which a note says by their paths: a clone without submodules, or with head's alone."""
+    plain = tmp_path / "plain"
+    git(tmp_path, "clone", "--quiet", str(vendored), str(plain))
+    git(plain, "branch", "--quiet", "main", "origin/main")
+    for top, empty in ((plain, "vendor/outer"), (vendored, "vendor/outer/deep/inner")):
+        shutil.rmtree(vendored / ".git/modules/vendor/outer/modules")
+        shutil.rmtree(vendored / "vendor/outer/deep")
+        (vendored / ".git/modules/vendor/outer/modules").mkdir()
+        (vendored / "vendor/outer/deep").mkdir()
+        with open_arms(ArmOptions(directory=top, base="main")) as arms:
+            told = f"submodules of {arms.base.label} are empty: this clone has no objects of {empty}"
+            assert told in map(describe_measuring, arms.base.notes)
+            assert read_vendored(arms.base.arm.directory)[1] == ""
+
+
+def test_a_submodule_of_that_name_elsewhere_is_not_read(repository: Path, git: Git, tmp_path: Path) -> None:
+    """A commit cannot make the gate read a repository outside of the clone by naming it."""
+    other = tmp_path / "other"
+    git(tmp_path, "init", "--quiet", str(other))
+    save(git, other, "code.py", "secret")
+    git(repository, "checkout", "--quiet", "main")
+    path = os.path.relpath(other / ".git", repository / ".git" / "modules")
+    (repository / ".gitmodules").write_text(f'[submodule "{path}"]\n\tpath = vendor/outer\n\turl = x\n')
+    commit = git(other, "rev-parse", "HEAD")
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/outer")
     git(repository, "add", ".gitmodules")
-    git(repository, "commit", "--quiet", "--message", "submodule")
+    git(repository, "commit", "--quiet", "--message", "a name that leads out")
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
-        told = f"submodules of {arms.base.label} are not checked out"
-        assert tuple(map(describe_measuring, arms.base.notes)) == (told,)
+        assert read_vendored(arms.base.arm.directory) == ["", ""]
 
 
 def test_interpreters_on_one_code(

@@ -162,7 +162,7 @@ def test_every_event_and_warning_has_words(code: Code) -> None:
         (Fact(code=Code.IMPORT_STARTS_THREADS), "importing the model starts threads of a library"),
         (
             Fact(code=Code.IMPORT_FAILED, names=name_words(exception="KeyError")),
-            "importing the model fails with KeyError",
+            "importing the model fails: KeyError",
         ),
     ],
 )
