@@ -20,8 +20,10 @@ from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
+from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
+from gate.measure.workload.watching import call_watched
 from gate.records import Case, Code, Kind, Metric, Mode, Task
 from gate.records.protocol import Sampling, Stage
 from gate.records.turns import Side
@@ -76,7 +78,8 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
             logbook.note(Code.INPUT_AS_IT_IS, input=place, kind=type(leaf).__qualname__)
     logbook.enter(Stage.EAGER)
     eager_step = protocol.make_eager_step(subject)
-    for _ in range(EAGER_CALLS):
+    _call_first(context, subject, eager_step)
+    for _ in range(EAGER_CALLS - 1):
         returned = eager_step()
     settings = precision.describe_settings(context.device.kind)  # the workload's own: its calls may set some
     logbook.record(workload={**size, "settings": settings, "runtime": describe_runtime()})
@@ -96,6 +99,13 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
         compiled_step=protocol.make_compiled_step(subject, compiled),
         protocol=protocol,
     )
+
+
+def _call_first(context: WorkerContext, subject: Subject, eager_step: Step) -> None:
+    if context.case.kind is Kind.DISTRIBUTED:  # each process trains a copy
+        eager_step()
+    elif unseen := call_watched(subject, eager_step):
+        context.logbook.note(Code.PARAMETERS_UNSEEN, why=unseen)
 
 
 @contextmanager

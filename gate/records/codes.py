@@ -233,6 +233,7 @@ class Code(StrEnum):
     LEFT_TO_EAGER = "left_to_eager"  # a frame; names: reason, location
     UNKNOWN_HERE = "unknown_here"  # this torch does not report these metrics
     INPUT_AS_IT_IS = "input_as_it_is"  # neither cast nor moved; names: input, kind
+    PARAMETERS_UNSEEN = "parameters_unseen"  # neither cast nor copied; names: why
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     GRAPH_DIFFERS = "graph_differs"  # in the second process, from the first one's
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"

@@ -6,6 +6,7 @@ import importlib
 import random
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -189,7 +190,7 @@ def make_subject(
     """
     dtype = TORCH_DTYPES[case.dtype]
     if (held := hold(workload.forward, workload.loss)) is not None:
-        _check_initialized(held, case)
+        _check_values(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
@@ -207,7 +208,8 @@ def assemble_subject(
     """
     module = hold(workload.forward, workload.loss)
     if module is not None:
-        module.train(case.task == Task.TRAINING)
+        with suppress(NotImplementedError):  # an exported program stays what it was exported as
+            module.train(case.task == Task.TRAINING)
     subject = Subject(
         case=case,
         device=device,
@@ -229,11 +231,14 @@ def assemble_subject(
     return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
 
 
-def _check_initialized(held: torch.nn.Module, case: Case) -> None:
+def _check_values(held: torch.nn.Module, case: Case) -> None:
     for name, tensor in (*held.named_parameters(), *held.named_buffers()):
         if is_lazy(tensor):
             told = f"{_name_source(case)}: {name} has no size yet, its module is a lazy one"
             raise UsageError(told, "Call the module once in the factory: model(*inputs).")
+        if tensor.is_meta:
+            told = f"{_name_source(case)}: {name} is on the meta device and has no values"
+            raise UsageError(told, "Keep it on the CPU, or give it values: module.to_empty(device='cpu').")
 
 
 def _check_given(subject: Subject) -> None:

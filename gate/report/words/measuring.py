@@ -45,6 +45,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.NO_TRACE: "this torch leaves no structured trace",
     Code.TRACE_CUT: "its trace is not whole: {failure}",
     Code.INPUT_AS_IT_IS: "{input} is {kind}: it is given as it is, and not cast or moved",
+    Code.PARAMETERS_UNSEEN: "{why}: it is not cast, moved or copied for float64",
     Code.EAGER_COMPILED: (
         "the eager calls are compiled in part, since the model uses torch.compile itself: what that costs is"
         " in no compile time, and drift and speedup cannot see it; measure the model without its own"

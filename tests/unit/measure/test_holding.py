@@ -14,6 +14,7 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, make_exact_twin
 from gate.measure.workload.build import Subject, make_step, make_subject
 from gate.measure.workload.holding import hold, rebind
+from gate.measure.workload.watching import call_watched
 from gate.records import Case, DType, Task
 from gate.workload import Workload
 
@@ -249,3 +250,51 @@ def test_a_module_among_the_inputs_is_refused(given: Callable[..., Any]) -> None
     with pytest.raises(UsageError, match=r"m:f: inputs\[0\] is or holds a module") as caught:
         make_subject(workload, case, CpuDevice())
     assert "functools.partial(function, module)" in caught.value.fix
+
+
+class Hidden:
+    """An object whose module is its class's."""
+
+    layer = make_layer()
+
+    def run(self, value: Any) -> Any:
+        """Call the module."""
+        return self.layer(value)
+
+
+class Unregistered(torch.nn.Module):
+    """A module with a layer in a list that torch does not look into."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.own = [make_layer()], make_layer()
+
+    def forward(self, value: Any) -> Any:
+        """Call both."""
+        return self.own(self.layers[0](value))
+
+
+@pytest.mark.parametrize("make", [lambda: Hidden().run, Unregistered], ids=["class", "list"])
+def test_parameters_that_nobody_finds_are_seen_in_use(make: Callable[[], Any]) -> None:
+    """A note in inference; in training, and where their type is in the way, an error with the fix."""
+    told = "forward uses a parameter of 1x1 that no module which can be found has registered"
+    inference = build(make(), task=Task.INFERENCE)
+    assert call_watched(inference, lambda: inference.forward(*inference.inputs)) == told
+    for changes in ({}, {"task": Task.INFERENCE, "dtype": DType.BFLOAT16}):
+        subject = build(make(), **changes)
+        with pytest.raises(UsageError, match=told) as caught:
+            call_watched(subject, make_step(subject, subject.function))
+        assert caught.value.fix.startswith("Register what it uses in a module")
+
+
+@pytest.mark.parametrize("kind", FORWARDS)
+def test_parameters_that_are_found_are_nothing_to_tell(kind: str) -> None:
+    """Whatever forward is, what it uses is known."""
+    subject = build(FORWARDS[kind]())
+    assert not call_watched(subject, make_step(subject, subject.function))
+
+
+def test_a_module_without_values_is_refused() -> None:
+    """One on the meta device has sizes alone."""
+    with pytest.raises(UsageError, match="weight is on the meta device"):
+        build(torch.nn.Linear(1, 1, device="meta"))
