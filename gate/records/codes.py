@@ -40,7 +40,7 @@ class Code(StrEnum):
     AGAINST_BASE = "against_base"  # everything was
 
     # Remarks on one comparison.
-    MACHINE_MOVED = "machine_moved"
+    MACHINE_MOVED = "machine_moved", "shift without"  # and by how much the comparison does without that
     DRIFT_LIMIT = "drift_limit", "limit"
     DRIFT_OF = "drift_of", "steps"  # of which output or gradient it mostly is; names: output
     OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit

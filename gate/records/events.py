@@ -20,6 +20,7 @@ class Progress:
     left_s: float
     cases: int = 0
     cases_done: int = 0
+    is_limited: bool = False  # the time limit leaves less than it would take: ``left_s`` is up to that
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

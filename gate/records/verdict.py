@@ -53,7 +53,8 @@ class Reason(StrEnum):
     WITHIN_OWN_LIMIT = "within_own_limit"  # UNCHANGED: within such a limit, and nothing else judged it
     SUSPECT = "suspect"  # INCONCLUSIVE: looks changed, not settled within the budget
     NOISE_TOO_HIGH = "noise_too_high"  # INCONCLUSIVE: even a large change could not have been seen
-    MACHINE_SHIFT = "machine_shift"  # INCONCLUSIVE: the whole machine got slower or faster
+    MACHINE_SHIFT = "machine_shift"  # INCONCLUSIVE or UNCHANGED: the whole machine got slower or faster
+    UNCLAIMED = "unclaimed"  # UNCHANGED: looks better, not for sure
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
     SOONER_DONE = "sooner_done"  # INCONCLUSIVE: a compile took more CPU time, and less by the clock

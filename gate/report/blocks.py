@@ -20,7 +20,7 @@ from gate.report.rows import (
     part_comparisons,
 )
 from gate.report.view import Block, Member, Row
-from gate.report.words.causes import describe_cause
+from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.commands import write_again
 from gate.report.words.failures import describe_whole
 from gate.units import count_noun, render_change, render_threshold
@@ -225,8 +225,9 @@ def _make_member(found: _Found) -> Member:
 
 def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
     """What explains the changes; of several cases, what explains them all."""
+    write = doubt_cause if group[0].status is Status.INCONCLUSIVE else str
     told = [
-        dict.fromkeys(clean_line(describe_cause(one.fact), MAX_SENTENCE) for one in found.causes)
+        dict.fromkeys(clean_line(write(describe_cause(one.fact)), MAX_SENTENCE) for one in found.causes)
         for found in group
     ]
     common = [cause for cause in told[0] if all(cause in one for one in told)]

@@ -26,7 +26,7 @@ from gate.records.groups import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
-from gate.report.words.causes import describe_cause
+from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.failures import describe_failure, describe_whole
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
@@ -171,7 +171,8 @@ def _list_details(
     if failure:
         lines.append(clean_line(describe_whole(failure)))
         lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
-    lines += [f"why: {clean_line(describe_cause(cause.fact))}" for cause in causes]
+    write = doubt_cause if comparison.status is Status.INCONCLUSIVE else str
+    lines += [f"why: {clean_line(write(describe_cause(cause.fact)))}" for cause in causes]
     lines.append(f"run again: {again}")
     return lines + list(clean_lines(failure.log_tail, _LOG_LINES) if failure else ())
 

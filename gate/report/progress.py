@@ -141,7 +141,8 @@ def _render_left(progress: Progress) -> str:
         return ""
     left = render_duration(progress.left_s)
     if progress.cases:  # it may be more: who is open after these pairs gets others
-        return f"; {progress.cases_done} of {progress.cases} cases done, about {left} more"
+        ends = f"{left} before the time is up" if progress.is_limited else f"about {left} more"
+        return f"; {progress.cases_done} of {progress.cases} cases done, {ends}"
     return f"; about {left} left"
 
 

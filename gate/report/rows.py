@@ -7,12 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.metrics import SPECS, Family
-from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Status
+from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
-from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, Row
+from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, NO_INTERVAL, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided
 from gate.report.words.terms import describe_range, name_direction, name_metric
-from gate.units import is_another_answer, render_change, render_interval, render_threshold, render_value
+from gate.units import (
+    count_noun,
+    is_another_answer,
+    render_change,
+    render_interval,
+    render_threshold,
+    render_value,
+)
 
 STATUS_ORDER = (
     Status.REGRESSED,
@@ -28,6 +35,13 @@ STATUS_ORDER = (
 RANK: Mapping[Status, int] = {status: rank for rank, status in enumerate(STATUS_ORDER)}
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
+# Of what is unchanged, reasons that its numbers show: any other is told beside them.
+_PLAIN = frozenset(
+    {
+        *(Reason.EXACT_EQUAL, Reason.WITHIN_NOISE, Reason.BELOW_THRESHOLD, Reason.ACQUITTED),
+        *(Reason.WITHIN_OWN_LIMIT, Reason.EXACT_CHANGED),
+    }
+)
 _COULD_NOT_TELL = "could not tell"
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
 
@@ -53,10 +67,13 @@ def make_row(part: Sequence[Comparison]) -> Row:
         before=_render_estimate(first.metric, first.baseline) if has_values else "",
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
-        interval=render_change_interval(first.metric, first.change),
+        interval=NO_INTERVAL
+        if _is_of_one_pair(first)
+        else render_change_interval(first.metric, first.change),
         limit=_render_limit(first),
         sentence=complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
+        is_plain=first.status is Status.UNCHANGED and first.reason in _PLAIN,
     )
 
 
@@ -93,6 +110,10 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
         return sentence
     if abs(change.centre) >= change.detectable:  # it was noticed
         return sentence
+    if SPECS[comparison.metric].is_ratio and change.detectable > 1:  # twice as slow, and unseen
+        measured = comparison.candidate.n if comparison.candidate else 0
+        of = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
+        return f"{sentence} No change could have been noticed from {of}.".strip()
     smallest = render_change(comparison.metric, change.detectable).lstrip("+")
     return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
 
@@ -100,6 +121,12 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
 def is_whole_case(comparison: Comparison) -> bool:
     """Whether the comparison stands for the whole case, and not for a metric."""
     return comparison.reason in OF_WHOLE_CASE
+
+
+def _is_of_one_pair(comparison: Comparison) -> bool:
+    """Whether it has a change whose noise nobody knows."""
+    noisy = SPECS[comparison.metric].family is Family.NOISY
+    return noisy and comparison.pairs == 1 and comparison.change is not None
 
 
 def _label_status(comparison: Comparison) -> str:

@@ -12,7 +12,18 @@ from dataclasses import replace
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import QUIET, CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Metric, Verdict
+from gate.records import (
+    QUIET,
+    CacheUse,
+    Case,
+    CaseEvidence,
+    Cause,
+    Comparison,
+    KernelChange,
+    Metric,
+    Status,
+    Verdict,
+)
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line
 from gate.report.rows import RANK, make_row
@@ -91,11 +102,19 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
 def _tell_numbers(own: Verdict) -> list[str]:
     """Every comparison on a line of its own: what decides and moved first."""
     ordered = sorted(own.comparisons, key=lambda one: (not one.decides, RANK[one.status], -one.severity))
-    rows = [
-        (row.label, row.metric, row.before, row.after, row.change, row.interval)
-        for row in (make_row([one]) for one in ordered)
+    rows = [make_row([one]) for one in ordered]
+    titles = ("", "metric", "before", "after", "change", "interval")
+    lines = _lay_out(
+        [titles, *((row.label, row.metric, row.before, row.after, row.change, row.interval) for row in rows)]
+    )
+    told = [
+        "",
+        *(
+            f"    {row.sentence}" if row.status is Status.UNCHANGED and not row.is_plain else ""
+            for row in rows
+        ),
     ]
-    return ["Numbers", *_lay_out([("", "metric", "before", "after", "change", "interval"), *rows])]
+    return ["Numbers", *(line for pair in zip(lines, told, strict=True) for line in pair if line)]
 
 
 def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:

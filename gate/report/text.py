@@ -170,7 +170,7 @@ def _choose_layout(rows: Sequence[Row], titles: Mapping[str, str], width: int) -
 
 def _list_details(row: Row, layout: Mapping[str, int]) -> str:
     """The sentence of what is not unchanged, and whatever has no column."""
-    details = [row.sentence] if row.sentence and row.status is not Status.UNCHANGED else []
+    details = [row.sentence] if row.sentence and not row.is_plain else []
     if row.before and "before" not in layout:
         details.insert(0, f"{row.before} -> {row.after}.")
     return " ".join([*details, *row.describe_bounds(layout)])

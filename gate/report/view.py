@@ -10,6 +10,7 @@ from gate.records.calibration import Rate
 
 AGAINST_BASELINE = "baseline"
 AGAINST_BASE = "base"
+NO_INTERVAL = "no interval"  # of one pair, whose noise nobody knows
 ABSENT = "-"
 
 
@@ -28,10 +29,13 @@ class Row:
     limit: str = ""
     sentence: str = ""
     decides: bool = True
+    is_plain: bool = False  # unchanged, and the sentence says no more
 
     def describe_bounds(self, told: Collection[str] = ()) -> list[str]:
         """The interval and the limit as sentences, where no column and no sentence tells them."""
-        interval = f"Interval {self.interval}." if self.interval and "interval" not in told else ""
+        is_none = self.interval == NO_INTERVAL
+        told_interval = f"{NO_INTERVAL.capitalize()}." if is_none else f"Interval {self.interval}."
+        interval = told_interval if self.interval and "interval" not in told else ""
         has_limit = self.limit and "limit" not in told and self.limit not in self.sentence
         return [one for one in (interval, f"Limit {self.limit}." if has_limit else "") if one]
 

@@ -9,11 +9,9 @@ from gate.records.code_places import MISMATCH_CODES
 
 
 def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
-    """Find it in the trial that drifted most; ``None`` where nobody knows."""
-    known = [(max(trial.samples[metric]), trial) for trial in trials if trial.samples.get(metric)]
-    if not known:
-        return None
-    _, trial = max(known, key=lambda one: one[0])
+    """Find it in the trial that drifted most, of those that measured it; ``None`` where nobody knows."""
+    known = (trial for trial in trials if trial.samples.get(metric))
+    trial = max(known, key=lambda one: max(one.samples[metric]))
     worst = trial.worst.get(metric)
     if worst is None or not worst.output:
         return None

@@ -116,6 +116,7 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     if not inquiry.asks(CauseKind.EAGER):
         return []
     both = eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
+    both = both and inquiry.shows(CauseKind.EAGER)  # or noise moved both
     if inquiry.is_worse and compiled < 0:  # both got faster: that made nothing worse
         both = False
     code = Code.EAGER_TOO if both else Code.BOTH_LATENCIES
@@ -156,7 +157,9 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
             name: math.expm1(move) for name, move in zip(SHIFTS, moves, strict=True) if move is not None
         }
         fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
-        found.append(inquiry.weigh(CauseKind.MACHINE, fact, _measure_share(inquiry, list(numbers.values()))))
+        # What it has no part in, or would have moved the other way, has a note on the machine and no cause.
+        if share := _measure_share(inquiry, list(numbers.values())):
+            found.append(inquiry.weigh(CauseKind.MACHINE, fact, share))
     # Trials of pairs are disturbed in both arms alike.
     return found if inquiry.is_beside else [*found, *_find_disturbances(inquiry)]
 

@@ -110,8 +110,13 @@ def is_excluded(reading: Reading, bar: Bar) -> bool:
 
 
 def make_pair_change(reading: Reading, bar: Bar, detectable: float) -> Change:
-    """The change as fractions with its interval: that of the ranks where they alone settle it."""
+    """The change as fractions with its interval: that of the ranks where they alone settle it.
+
+    One pair says nothing of its own noise, so it has none.
+    """
     change = make_change(reading, detectable)
+    if reading.trials < MIN_PAIRS:
+        return replace(change, low=change.centre, high=change.centre)
     if not _is_settled_by_ranks(reading, bar):
         return change
     tail = (1 - INTERVAL_CONFIDENCE) / 2
@@ -123,8 +128,11 @@ def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
     """Smallest true change, as a fraction, that would have been confirmed in 95 % of cases.
 
     A change is confirmed when its estimate exceeds the threshold and is as far from no change as its
-    lower bound is below it; a true change above that by what CLEAR_CONFIDENCE leaves to chance is.
+    lower bound is below it; a true change above that by what CLEAR_CONFIDENCE leaves to chance is. One
+    pair confirms nothing, however large it is.
     """
+    if reading.trials < MIN_PAIRS:
+        return to_fraction(math.inf)
     if _is_settled_by_ranks(reading, bar):
         needed, margin = (reading.change - compute_rank_bound(reading.ranked, p) for p in (bar.alpha, _MISS))
     else:

@@ -31,15 +31,15 @@ from gate.decide.judge.screen import (
     screen_change,
 )
 from gate.decide.stats.estimate import estimate_log_mean
-from gate.records import PLACES, Change, Code, Fact, Finding, Metric, Reason, Status
+from gate.records import Change, Code, Fact, Finding, Metric, Reason, Status
 
 
 def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
     """Judge one reading; the rule is in docs/decision.md, "Noisy metrics"."""
     detectable = compute_detectable(reading, bar)
     found = _decide_status(reading, bar, controls, detectable)
-    moved = _name_shifts(controls) if found[1] is Reason.MACHINE_SHIFT else ()
-    return make_finding(reading, found, make_change(reading, detectable), moved)
+    told = _name_doubt(found, reading, bar, controls)
+    return make_finding(reading, found, make_change(reading, detectable), told)
 
 
 def make_finding(
@@ -102,15 +102,24 @@ def _decide_status(
     alike = _find_alike(reading, bar, controls)
     if worse is not None:
         return alike or worse
-    if _is_improved(reading, bar, controls):
+    better = _find_better(reading, bar, controls)
+    if better is Status.IMPROVED:
         return alike or (Status.IMPROVED, Reason.BEYOND_BAR)
     if is_too_noisy(detectable, bar.threshold, reading.baseline):
         return alike or (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
     if alike == _KEPT_PACE and is_doubtful(reading, bar, controls.shifts):
         return alike
-    small = abs(reading.change) <= math.log1p(bar.threshold.relative)
-    below = small and is_significant(reading)
-    return Status.UNCHANGED, Reason.BELOW_THRESHOLD if below else Reason.WITHIN_NOISE
+    return Status.UNCHANGED, _explain_unchanged(reading, bar, better)
+
+
+def _explain_unchanged(reading: Reading, bar: Bar, better: Status | None) -> Reason:
+    """Why nothing is claimed, beside an interval that excludes no change: not for its noise."""
+    is_large = reading.change > math.log1p(bar.threshold.relative)
+    if is_large and screen_change(reading, bar) is not Level.CLEAR:
+        return Reason.MACHINE_SHIFT
+    if not is_significant(reading):
+        return Reason.WITHIN_NOISE
+    return Reason.UNCLAIMED if better is Status.INCONCLUSIVE else Reason.BELOW_THRESHOLD
 
 
 def _find_alike(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
@@ -138,12 +147,14 @@ def _is_convicted(reading: Reading, bar: Bar, shifts: Sequence[float]) -> bool:
     return all(screen_change(reading, bar, shift) is Level.CONVICTED for shift in (0.0, *shifts))
 
 
-def _is_improved(reading: Reading, bar: Bar, controls: Controls) -> bool:
-    """Whether the mirror image would be convicted; a doubtful improvement is not claimed."""
+def _find_better(reading: Reading, bar: Bar, controls: Controls) -> Status | None:
+    """IMPROVED where the mirror image would be convicted; a doubtful improvement is not claimed."""
     if -reading.change <= math.log1p(bar.threshold.relative):  # spares most the mirror
-        return False
-    mirrored = _find_worse(mirror_reading(reading), bar, mirror_controls(controls))
-    return mirrored == (Status.REGRESSED, Reason.BEYOND_BAR)
+        return None
+    mirror = mirror_reading(reading)
+    if _find_worse(mirror, bar, mirror_controls(controls)) == (Status.REGRESSED, Reason.BEYOND_BAR):
+        return Status.IMPROVED
+    return None if screen_change(mirror, bar) is Level.CLEAR else Status.INCONCLUSIVE
 
 
 def _find_worse(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
@@ -204,7 +215,20 @@ def _is_idle_suspicion(doubt: Doubt | None, reading: Reading, bar: Bar) -> bool:
     return reading.change <= math.log1p(bar.threshold.relative)
 
 
-def _name_shifts(controls: Controls) -> tuple[Fact, ...]:
-    """What does not depend on the compiled code changed by so much."""
-    changes = map(math.expm1, controls.shifts)
-    return (Fact(code=Code.MACHINE_MOVED, numbers=dict(zip(PLACES, changes, strict=False))),)
+def _name_doubt(
+    found: tuple[Status, Reason], reading: Reading, bar: Bar, controls: Controls
+) -> tuple[Fact, ...]:
+    """How the machine changed and what is left without that; what a compile took of CPU time."""
+    status, reason = found
+    if reason is Reason.UNCORROBORATED and controls.processor is not None:
+        change = math.expm1(controls.processor)
+        is_cold = reading.metric is Metric.COLD_COMPILE_TIME
+        return (Fact(code=Code.PROCESSOR_TIME, numbers={"change": change}),) if is_cold else ()
+    if reason is not Reason.MACHINE_SHIFT:
+        return ()
+    # What looks slower as seen raw a slower machine may explain; what does not, a faster one may hide.
+    looks_slower = screen_change(reading, bar) is Level.CONVICTED or status is Status.UNCHANGED
+    shifts = controls.sure_shifts if status is Status.UNCHANGED else controls.shifts
+    shift = max(shifts) if looks_slower else min(shifts)
+    numbers = {"shift": math.expm1(shift), "without": math.expm1(reading.change - shift)}
+    return (Fact(code=Code.MACHINE_MOVED, numbers=numbers),)

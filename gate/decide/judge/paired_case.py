@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from gate.decide.constants import (
     BLIND_THRESHOLDS,
@@ -39,7 +40,8 @@ from gate.decide.judge.controls import Controls, Doubt, find_doubt, has_witness
 from gate.decide.judge.noisy import make_finding
 from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.judge.sides import CasePairs
-from gate.decide.stats.moments import Variance, compute_prior, compute_variance
+from gate.decide.stats.estimate import estimate_log_mean
+from gate.decide.stats.moments import Variance, compute_logs, compute_prior, compute_variance
 from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records import (
@@ -108,11 +110,25 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
         processor = read_pairs(side.processor, rules.processor)
         bar = Bar(alpha=rules.alpha, threshold=side.questions[cold.metric].threshold)
         findings[cold.metric] = _judge_cold(cold, processor, bar, has_witness=has_witness(controls))
-    findings = follow_leaders(findings, controls)
+    findings = follow_leaders(
+        {
+            metric: _show_measured(found, side.questions[metric], readings.get(metric))
+            for metric, found in findings.items()
+        },
+        controls,
+    )
     speedup = findings.get(Metric.WARM_SPEEDUP)
     if speedup and speedup.reason is Reason.SUSPECT:  # as its latency, in the words of pairs
         findings[Metric.WARM_SPEEDUP] = replace(speedup, reason=Reason.UNSETTLED)
     return list_comparisons(side.evidence, side.questions, findings)
+
+
+def _show_measured(found: Finding, question: Question, reading: Reading | None) -> Finding:
+    """Show what head measured: the change of pairs is of blocks side by side, and not of these values."""
+    if reading is None or found.candidate is None or min(question.after) <= 0:
+        return found
+    centre = fmean(compute_logs(question.after))
+    return replace(found, candidate=estimate_log_mean(centre, reading.noise, reading.trials))
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:

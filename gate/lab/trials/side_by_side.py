@@ -162,10 +162,12 @@ def _compute_progress(
     waiting = {slot.case.id for slot in asked}
     done = sum(trial.pairing is not Pairing.ALONE for trial in run.trials) // 2
     left_s = sum(predict_pair_s(run, slot, name_device(run)) for slot in left)
+    limit_s = max(clock.limit_s - clock.read_s(), 0.0)
     return Progress(
         done=done,
         total=done + len(left),
-        left_s=min(left_s, max(clock.limit_s - clock.read_s(), 0.0)),
+        left_s=min(left_s, limit_s),
+        is_limited=limit_s < left_s,
         cases=len(paired | waiting),
         cases_done=len(paired - waiting),
     )

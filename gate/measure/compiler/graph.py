@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import linecache
 import os
+import re
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,13 @@ _CACHES = {
     "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
 }
 _KERNELS, _BUNDLES = "kernel", "triton_bundle"
+
+
+# What torch writes of a function that it does not trace, below its first line.
+_FUNCTION = re.compile(
+    r"Developer debug context: "
+    r"(?:module: ([\w.]+), qualname: ([\w.<>]+)|builtin (\w+)|<function ([\w.<>]+) at)"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -255,5 +263,8 @@ def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a pri
 
 
 def _shorten(reason: str) -> str:
-    lines = reason.strip().splitlines()
-    return " ".join(lines[0].split())[:_MAX_REASON] if lines else ""
+    """The first line, and the function that it is about, which torch names further down."""
+    first = " ".join(reason.strip().partition("\n")[0].split())
+    found = _FUNCTION.search(reason)
+    name = ".".join(part for part in found.groups() if part) if found else ""
+    return f"{first}: {name}"[:_MAX_REASON] if name and name not in first else first[:_MAX_REASON]

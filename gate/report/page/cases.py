@@ -154,7 +154,7 @@ def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
 
 def _shorten(row: Row) -> Row:
     """What is unchanged needs no sentence beside its numbers."""
-    return replace(row, sentence="") if row.status is Status.UNCHANGED else row
+    return replace(row, sentence="") if row.is_plain else row
 
 
 def _tell(block: Block, leading: Comparison | None) -> str:

@@ -22,6 +22,16 @@ def describe_cause(fact: Fact) -> str:
     return fill(template, fact, **parts)
 
 
+def doubt_cause(told: str) -> str:
+    """A cause of what could not be told."""
+    return f"If it is real: {lower_first(told)}"
+
+
+def lower_first(told: str) -> str:
+    """Begin it in the middle of a sentence; a name as CPU keeps its letters."""
+    return told if told[1:2].isupper() else f"{told[:1].lower()}{told[1:]}"
+
+
 def describe_recompile(one: Recompile) -> str:
     """Describe a guard that failed, the line that made it, and where that is."""
     return f"{one.guard}{_mention_line(one.code, one.location)}"

@@ -19,7 +19,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.EXACT_CHANGED: "the counts of both sides do not overlap",
     Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
     Reason.WITHIN_NOISE: "within noise",
-    Reason.BELOW_THRESHOLD: "too small a change to matter",
+    Reason.BELOW_THRESHOLD: "a change below{limit}",
     Reason.BEYOND_BAR: "beyond{limit}, and too large to be noise",
     Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than is allowed",
     Reason.OWN_LIMIT_EXCEEDED: "beyond the absolute limit under `limits` in gate.yml",
@@ -28,13 +28,14 @@ REASONS: Mapping[Reason, str] = {
     Reason.SUSPECT: "it looks changed, but noise could explain it",
     Reason.NOISE_TOO_HIGH: "the trials differ so much that even a large change could hide",
     Reason.MACHINE_SHIFT: "the machine changed since the baseline was recorded",
+    Reason.UNCLAIMED: "it looks better, but noise, the machine or what eager shares could explain it",
     Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.SOONER_DONE: "compiling took more CPU time, and less by the clock",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
     Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
     Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
-    Reason.LEADER_STANDS: "{leader}",
+    Reason.LEADER_STANDS: "what it is a ratio of did not move by its limit",
     Reason.EAGER_FASTER: "only because eager got faster",
     Reason.DISTURBED: "the machine was disturbed during the measurement",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
@@ -55,6 +56,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.UNSETTLED: "could not tell{beside}",
     Reason.BASE_FAILED: "the base could not be measured",
 }
+_TOO_MANY = "beyond noise for one comparison, and not for as many as were made"
 _OPENINGS: Mapping[Status, str] = {
     Status.INCONCLUSIVE: "could not tell: ",
     Status.NEW: "not judged: ",
@@ -62,6 +64,7 @@ _OPENINGS: Mapping[Status, str] = {
     Status.MISSING: "missing: ",
 }
 _BOTH = 2
+_APART = 0.03  # the change of pairs, and that of both values
 _INSTEAD: Mapping[Code, str] = {
     Code.FAILURE: "Trial {trial} failed at {stage} ({kind}): {failure}",
     Code.TRIALS_CAME: "Missing: {came} of {planned} planned trials came back.",
@@ -139,13 +142,25 @@ def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     """Values and change, then the reason, then the clauses."""
     other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES), None)
     told = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
-    parts = (_describe_need(one), *told)
+    parts = (_describe_need(one), *told, _describe_averages(one))
     clauses = [part for part in parts if part]
     remark = f" ({'; '.join(clauses)})" if clauses else ""
     if other:
         return _capitalize(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
     return _capitalize(f"{values}{_find_opening(one)}{_describe_reason(one)}{remark}.")
+
+
+def _describe_averages(one: Comparison) -> str:
+    """That the change of pairs is none of the two values, where a reader would see that it is not."""
+    values = one.baseline, one.candidate
+    if not one.pairs or one.change is None or SPECS[one.metric].family is not Family.NOISY or None in values:
+        return ""
+    before, after = (value.centre for value in values if value)
+    shown = before / after if SPECS[one.metric].higher_is_better else after / before
+    if abs(shown / (1 + one.change.centre) - 1) <= _APART:
+        return ""
+    return "the change is of calls side by side, the values are means of each side"
 
 
 def _capitalize(text: str) -> str:
@@ -164,14 +179,36 @@ def _describe_reason(one: Comparison) -> str:
         arm = "base" if one.pairs else "baseline"
         sides = ((before, f"{arm} trial"), (after, "head trial"))
         return ", ".join(_describe_counts(one.metric, *side) for side in sides)
-    leader = _describe_leader(one) if reason is Reason.LEADER_STANDS else ""
+    if reason is Reason.LEADER_STANDS:
+        return _describe_leader(one)
+    facts = {fact.code: fact for fact in one.remarks}
+    if reason is Reason.MACHINE_SHIFT and Code.MACHINE_MOVED in facts:
+        return _describe_shift(one, facts[Code.MACHINE_MOVED])
+    if reason is Reason.UNCORROBORATED and Code.PROCESSOR_TIME in facts:
+        return "compiling took longer, but hardly more CPU time"
+    if reason is Reason.SUSPECT and one.change and one.change.low > 0:
+        return f"it looks changed, {_TOO_MANY}"
     codegen = ", another instruction set or another number of threads"
     return REASONS[reason].format(
         limit=_describe_limit(one),
-        leader=leader,
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base" if one.pairs else "",
         codegen=codegen if SPECS[one.metric].same_codegen else "",
     )
+
+
+def _describe_shift(one: Comparison, fact: Fact) -> str:
+    """By how much the machine changed, and what is left: of what is left noise may be an explanation."""
+    slower = fact.numbers["shift"] > 0
+    told = fill(
+        "the machine got {way} by {by}; without that {without:percent}",
+        fact,
+        way="slower" if slower else "faster",
+        by=render_percent(abs(fact.numbers["shift"]), signed=False),
+    )
+    if not slower or one.status is not Status.INCONCLUSIVE or one.change is None:
+        return told
+    left = (1 + one.change.low) / (1 + fact.numbers["shift"]) - 1
+    return f"{told}, {_TOO_MANY if left > 0 else 'which noise could explain'}"
 
 
 def _describe_leader(one: Comparison) -> str:
@@ -198,10 +235,8 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
         return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
     if fact.code is Code.SINCE_STORED and _is_stored_told(one):
         return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
-    if fact.code is Code.MACHINE_MOVED:
-        moves = sorted(fact.numbers.values())
-        told = dict.fromkeys(map(render_percent, (*moves[:1], *moves[-1:])))
-        return f"eager and fixed test programs changed by {' to '.join(told)}"
+    if fact.code is Code.MACHINE_MOVED:  # or it is the reason
+        return "" if (one.found or one.reason) is Reason.MACHINE_SHIFT else _describe_shift(one, fact)
     output = fact.name("output", "an output")
     return fill(_CLAUSES[fact.code], fact, output=output) if fact.code in _CLAUSES else ""
 

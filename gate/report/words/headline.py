@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from gate.decide.explain.causes import find_first_cause
 from gate.records import Code, Fact, PairBase, Verdict
 from gate.records.code_places import MISMATCH_CODES
-from gate.report.words.causes import describe_cause
+from gate.report.words.causes import describe_cause, lower_first
 from gate.report.words.templates import fill
 from gate.report.words.terms import mention_change, name_base, name_direction
 from gate.units import count_noun
@@ -38,7 +38,7 @@ def write_first_cause(verdict: Verdict) -> str:
     told = describe_cause(cause.fact).rstrip(".")
     if cause.fact.code in _NO_CAUSES:
         return f"{told}."
-    return f"Likely cause: {told[:1].lower()}{told[1:]}."
+    return f"Likely cause: {lower_first(told)}."
 
 
 # What is said instead of a cause.

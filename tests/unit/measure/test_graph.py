@@ -163,6 +163,35 @@ def test_recompile_is_told_by_guard_line_and_place(
     assert graph.observe_graphs(str(tmp_path / "head")).recompile_reasons == (expected,)
 
 
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        (
+            "Attempted to call function marked as skipped\n {context}module: posix, qualname: getcwd, skip",
+            "Attempted to call function marked as skipped: posix.getcwd",
+        ),
+        (
+            "Failed to trace builtin operator\n  {context}builtin print [<class 'x'>] False",
+            "Failed to trace builtin operator: print",
+        ),
+        (
+            "Skip calling `torch.compiler.disable()`d function\n  {context}<function dd at 0>",
+            "Skip calling `torch.compiler.disable()`d function: dd",
+        ),
+        (
+            "Call to `torch._dynamo.graph_break()`\n  {context}Called `graph_break()` with",
+            "Call to `torch._dynamo.graph_break()`",
+        ),
+    ],
+)
+def test_graph_break_names_the_function(reason: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch 2.13 writes it: its first line says what kind of break it is, a later one of what."""
+    reason = reason.format(context="Developer debug context: ")
+    breaks = [SimpleNamespace(reason=reason, user_stack=())]
+    monkeypatch.setattr(torch._dynamo.utils, "graph_break_reasons", breaks)
+    assert [one.reason for one in graph.observe_graphs("").graph_breaks] == [expected]
+
+
 def test_kernels_that_are_compiled_though_their_graph_was_found_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
