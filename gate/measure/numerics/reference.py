@@ -127,7 +127,7 @@ def evaluate(
     try:
         returned = function(*subject.inputs, **subject.kwargs)
         root = "the loss" if subject.is_training else "output"
-        leaves = {f"{root}{path}": _copy_leaf(leaf) for path, leaf in iterate_leaves(returned)}
+        leaves = {f"{root}{path}": _copy_leaf(leaf) for path, leaf in _list_returned(returned)}
         if subject.is_training:
             returned.backward()
         gradients = _take_gradients(subject)
@@ -140,6 +140,15 @@ def evaluate(
     return Evaluation(
         outputs=outputs, gradients=gradients, written=written, others=others, generators=generators
     )
+
+
+def _list_returned(returned: object) -> Iterator[tuple[str, object]]:
+    """List all that was returned; of a nested tensor the parts, which can be compared."""
+    for path, leaf in iterate_leaves(returned):
+        if isinstance(leaf, torch.Tensor) and leaf.is_nested:
+            yield from ((f"{path}[{index}]", part) for index, part in enumerate(leaf.unbind()))
+        else:
+            yield path, leaf
 
 
 def _copy_leaf(leaf: object) -> object:

@@ -268,3 +268,15 @@ def test_complex_numbers_stay_complex() -> None:
     assert torch.allclose(own[2], (1 + 1j) * torch.exp(torch.tensor(2j)))
     assert (own.dtype, exact.dtype) == (torch.complex64, torch.complex128)
     assert [torch.complex64] == [tensor.dtype for tensor in subject.list_state() if tensor.is_complex()]
+
+
+def test_a_nested_tensor_is_compared_by_its_parts() -> None:
+    """Sequences of different lengths in one tensor, whose elements no other function of torch picks."""
+    parts = [torch.zeros(2, 3), torch.ones(4, 3)]
+    nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
+    case = Case(id="m/c", model="m")
+    subject = make_subject(Workload(forward=torch.abs, inputs=(nested,)), case, CpuDevice())
+    outputs = reference.evaluate(subject, subject.function).outputs
+    assert {name: value.tolist() for name, value in outputs.items()} == {
+        f"output[{index}]": part.tolist() for index, part in enumerate(parts)
+    }
