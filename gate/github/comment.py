@@ -7,13 +7,23 @@ text can come last; the workflows' concurrency group keeps them apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, MissingError
-from gate.github.sticky import Action, Draft, Post, Sticky, Written, choose_body, find_oldest, is_same
+from gate.github.sticky import (
+    Action,
+    Draft,
+    Post,
+    Sticky,
+    Written,
+    choose_body,
+    find_displaced,
+    find_oldest,
+    is_same,
+)
 
 DEFAULT_AUTHOR = "github-actions[bot]"  # whom a workflow's own token writes as
 _INSTALLATION = "ghs_"  # begins the tokens that have no user: a workflow's own and an app's
@@ -65,8 +75,10 @@ class StickyComment(Sticky[CommentDraft]):
             GitHubError: GitHub refuses or does not answer.
         """
         own, written = self.look(draft)
-        if written is not None:
-            return written
+        displaced = find_displaced(own, draft)
+        return replace(written or self._write(own, draft, has_moved), displaced=displaced)
+
+    def _write(self, own: Sequence[Post], draft: CommentDraft, has_moved: Callable[[], bool]) -> Written:
         if len(own) == 1 and is_same(own[0].body, draft.body):
             return Written(action=Action.UNCHANGED, url=own[0].url)
         if has_moved():

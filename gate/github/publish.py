@@ -27,6 +27,7 @@ from gate.github.events import (
 )
 from gate.github.git_data import GitData
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
+from gate.github.jobs import find_own_conclusion
 from gate.github.retarget import find_outdated, is_of_retarget
 from gate.github.rules import note_touched
 from gate.github.status import CommitStatus, State, set_status
@@ -42,11 +43,13 @@ from gate.publish.trusted_result import TrustedResult
 from gate.records import Code, Fact, Outcome, Status, Verdict
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
+from gate.store.approvals import DEFAULT_KEY
 
 # Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
 # was skipped is not among them: its check is green, so somebody must say that nothing was measured.
 _SILENT = frozenset({"action_required", "stale"})
 _SKIPPED = "skipped"
+_SUCCESS = "success"
 
 WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
 
@@ -59,7 +62,7 @@ class Settings:
     workflow: str = WORKFLOW
     artifact_name: str = "compile-gate"
     comment: CommentWhen = CommentWhen.ALWAYS
-    key: str = "default"
+    key: str = DEFAULT_KEY
     status: str = "compile-gate/report"
     fail_on: FailOn = FailOn.REGRESSION
 
@@ -169,7 +172,7 @@ def _may_be_approved(finding: TrustedResult) -> bool:
     where the queue squashes them. Here neither red nor green would be sound.
     """
     run, lacks = finding.run, finding.outcome in {Outcome.NOTHING_COMPARED, Outcome.PASS}
-    return run.event == MERGE_GROUP and run.conclusion == "success" and finding.is_failing and lacks
+    return run.event == MERGE_GROUP and run.conclusion == _SUCCESS and finding.is_failing and lacks
 
 
 def _tell_comment(
@@ -190,6 +193,11 @@ def _tell_comment(
     if written is None:
         return ""
     notes.append(f"Comment on pull request {target.pull.number}: {written.action.value}.")
+    if written.displaced:
+        troubles.lines.append(
+            f"The comment told of the artifact {written.displaced} of the same run, as its commit status"
+            " may have. Give each gate a `comment-key` and a `status` of its own."
+        )
     return written.url
 
 
@@ -213,7 +221,41 @@ def _find_remarks(context: PublishContext, target: Target, troubles: Troubles) -
 def _make_finding(
     context: PublishContext, settings: Settings, target: Target, troubles: Troubles
 ) -> TrustedResult:
+    """Make what may be told of the run, as the job ended that left its verdict."""
     remarks = _find_remarks(context, target, troubles)
+    finding = _judge(context, settings, target, troubles, remarks)
+    if _asks_for_job(finding):
+        conclusion = troubles.attempt(
+            "Which job left the verdict could not be looked up",
+            lambda: find_own_conclusion(
+                context.client, context.job.repository, target.run, settings.artifact_name
+            ),
+        )
+        if conclusion and conclusion != target.run.conclusion:
+            target = replace(target, run=replace(target.run, conclusion=conclusion))
+            finding = _judge(context, settings, target, troubles, remarks)
+    return replace(finding, gate="" if settings.key == DEFAULT_KEY else settings.key)
+
+
+def _asks_for_job(finding: TrustedResult) -> bool:
+    """Whether it matters how the gate's own job ended, and not the run: other gates may be in it.
+
+    What failed in any case is told as that.
+    """
+    run = finding.run
+    if finding.verdict is None:
+        return finding.refusal is Refusal.OLD_ATTEMPT
+    is_failed = finding.outcome in {Outcome.REGRESSION, Outcome.INCOMPLETE}
+    return not is_failed and (run.conclusion not in {_SUCCESS, ""} or run.attempt > 1)
+
+
+def _judge(
+    context: PublishContext,
+    settings: Settings,
+    target: Target,
+    troubles: Troubles,
+    remarks: tuple[Fact, ...],
+) -> TrustedResult:
     try:
         verdict = _find_verdict(context, settings, target, troubles)
     except RefusedError as error:
@@ -286,7 +328,7 @@ def _write_comment(
 ) -> Written:
     if target.pull is None:
         return Written(action=Action.NOT_WANTED)
-    marker = make_marker(settings.key, target.run)
+    marker = make_marker(settings.key, target.run, settings.artifact_name)
     draft = CommentDraft(
         repository=context.job.repository,
         workflow=settings.workflow,

@@ -72,6 +72,7 @@ class Written:
 
     action: Action
     url: str = ""
+    displaced: str = ""  # the artifact of the same run and key that was told before, where it is another
 
 
 W = TypeVar("W", bound=Draft)
@@ -182,6 +183,12 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     is_older = run.head_sha == ours.head_sha and run.started < ours.started
     is_foreign = bool(draft.workflow) and not is_of_workflow(run, draft.repository, draft.workflow)
     return found if is_told and not is_older and not is_foreign else replace(found, run_id=0, attempt=0)
+
+
+def find_displaced(own: Sequence[Post], draft: Draft) -> str:
+    """Find which other artifact of the same attempt of a run our posts tell of; empty where none does."""
+    told = (post.marker for post in own if post.marker.order == draft.marker.order)
+    return next((one.artifact for one in told if one.artifact != draft.marker.artifact), "")
 
 
 def find_oldest(own: Sequence[Post]) -> Post:

@@ -17,9 +17,11 @@ from gate.report.words.notes import write_note
 
 # GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
 MAX_BODY_BYTES = 60_000
+DEFAULT_ARTIFACT = "compile-gate"
 _MARKER = re.compile(
     r"<!-- compile-gate key=(?P<key>[A-Za-z0-9_.-]{1,40}) run=(?P<run>[0-9]{1,19}) "
-    r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64}) -->"
+    r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64})"
+    r"(?: artifact=(?P<artifact>[A-Za-z0-9_.-]{1,100}))? -->"
 )
 
 
@@ -31,6 +33,7 @@ class Marker:
     run_id: int
     attempt: int
     head_sha: str
+    artifact: str = DEFAULT_ARTIFACT
     started: str = field(default="", compare=False)  # known of the run that is told; not written down
 
     @property
@@ -39,16 +42,24 @@ class Marker:
         return (self.run_id, self.attempt)
 
 
-def make_marker(key: str, run: CiRun) -> Marker:
+def make_marker(key: str, run: CiRun, artifact: str = DEFAULT_ARTIFACT) -> Marker:
     """Make the marker of a run's comment."""
-    return Marker(key=key, run_id=run.id, attempt=run.attempt, head_sha=run.head_sha, started=run.started)
+    return Marker(
+        key=key,
+        run_id=run.id,
+        attempt=run.attempt,
+        head_sha=run.head_sha,
+        artifact=artifact,
+        started=run.started,
+    )
 
 
 def render_marker(marker: Marker) -> str:
     """Render the line, which Markdown does not show."""
+    artifact = f" artifact={marker.artifact}" if marker.artifact != DEFAULT_ARTIFACT else ""
     return (
         f"<!-- compile-gate key={marker.key} run={marker.run_id} attempt={marker.attempt}"
-        f" head={marker.head_sha} -->"
+        f" head={marker.head_sha}{artifact} -->"
     )
 
 
@@ -62,6 +73,7 @@ def parse_marker(body: str) -> Marker | None:
         run_id=int(match["run"]),
         attempt=int(match["attempt"]),
         head_sha=match["head"],
+        artifact=match["artifact"] or DEFAULT_ARTIFACT,
     )
 
 
@@ -141,7 +153,15 @@ def _write_heading(finding: TrustedResult) -> str:
 
 
 def _find_sign(finding: TrustedResult) -> str:
-    """Red where the check is red; what it lets pass without being a pass is in between."""
+    """Red where the check is red; what it lets pass without being a pass is in between. Then whose it is."""
+    return _name(finding, _choose_sign(finding))
+
+
+def _name(finding: TrustedResult, sign: str) -> str:
+    return f"{sign} `{finding.gate}`:" if finding.gate else sign
+
+
+def _choose_sign(finding: TrustedResult) -> str:
     if finding.is_failing or finding.has_other_trouble:
         return BAD
     return GOOD if finding.outcome is Outcome.PASS and not _is_nobodys(finding) else UNSURE
@@ -161,7 +181,7 @@ def _render_refusal(finding: TrustedResult) -> str:
     remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.remarks)
     notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
-        f"## {BAD} INCOMPLETE: there is no verdict\n\n"
+        f"## {_name(finding, BAD)} INCOMPLETE: there is no verdict\n\n"
         f"{_capitalize(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
         f"**Next**\n\n{steps}\n\n{notes}{_render_origin(finding)}\n"
     )

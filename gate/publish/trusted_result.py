@@ -35,6 +35,7 @@ class TrustedResult:
     is_waived: bool = False  # somebody accepts for this commit that baselines are missing
     can_accept: bool = True  # the repository has a workflow that accepts regressions
     can_refresh: bool = True  # and one that records baselines
+    gate: str = ""  # the key that tells it from others of the repository, if it has one
 
     @property
     def outcome(self) -> Outcome:

@@ -771,3 +771,80 @@ def test_request_count(github: FakeGitHub, context: PublishContext, comments: in
         github.state.add_comment(7, f"comment {index}")
     publish_verdict(github, context, make_failing())
     assert context.client.request_count == requests
+
+
+# --- several gates of one run ---
+
+
+def publish_gate(context: PublishContext, name: str, key: str = "") -> Publication:
+    return publish(
+        context,
+        Settings(run_id=RUN.id, artifact_name=f"gate-{name}", key=key or name, status=f"gate/{key or name}"),
+    )
+
+
+def read_heading(github: FakeGitHub, key: str) -> str:
+    bodies = [str(one["body"]) for one in github.state.list_comments(7)]
+    (body,) = (one for one in bodies if f" key={key} " in one)
+    return body.splitlines()[1]
+
+
+def read_states(github: FakeGitHub) -> dict[str, str]:
+    return {one["context"]: one["state"] for one in reversed(github.state.statuses[SHA])}
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_each_gate_of_a_run_is_told_by_its_own_job(github: FakeGitHub, context: PublishContext) -> None:
+    """Gate a passed and b regressed, in two jobs: a is green, b red, and each comment says whose it is."""
+    for name, verdict, conclusion in (("a", make_passing(), "success"), ("b", make_failing(), "failure")):
+        artifact = github.state.add_artifact(RUN.id, f"gate-{name}", make_archive(verdict))
+        times = {"began": "2026-11-01T11:59:00Z", "ended": "2026-11-01T13:00:00Z"}
+        github.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **times)
+
+    for name in "ab":
+        assert not any("::warning" in line for line in publish_gate(context, name).lines)
+
+    assert read_states(github) == {"gate/a": "success", "gate/b": "failure"}
+    assert read_heading(github, "a").startswith("## ✅ `a`: PASS")
+    assert read_heading(github, "b").startswith("## ❌ `b`: REGRESSION")
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out"])
+def test_a_job_that_died_after_its_upload_does_not_pass(
+    github: FakeGitHub, context: PublishContext, conclusion: str
+) -> None:
+    """Its verdict says PASS, and it ended otherwise: red, whatever the other job of the run did."""
+    for name, ended in (("a", conclusion), ("b", "success")):
+        artifact = github.state.add_artifact(RUN.id, f"gate-{name}", make_archive(make_passing()))
+        times = dict.fromkeys(("began", "ended"), artifact["created_at"])
+        github.state.add_job(RUN.id, name, ended, **times)
+
+    for name in "ab":
+        publish_gate(context, name)
+
+    assert read_states(github) == {"gate/a": "failure", "gate/b": "success"}
+    assert f"The run ended with {escape_text(conclusion)}" in read_heading(github, "a")
+
+
+def test_where_jobs_are_not_told_the_run_decides(github: FakeGitHub, context: PublishContext) -> None:
+    """Trouble that is told, and no pass of a run that failed."""
+    github.state.add_artifact(RUN.id, "gate-a", make_archive(make_passing()))
+    github.fail("GET", r"/jobs$", Fault(status=403, message=NO_RIGHT, times=9))
+
+    published = publish_gate(context, "a")
+
+    assert read_states(github) == {"gate/a": "failure"}
+    assert "Which job left the verdict could not be looked up" in "".join(published.lines)
+
+
+def test_two_gates_with_one_key_are_warned_of(github: FakeGitHub, context: PublishContext) -> None:
+    """The second writes over the first, which passed unseen; told again, one gate warns of nothing."""
+    for name, verdict in (("a", make_failing()), ("b", make_passing())):
+        github.state.add_artifact(RUN.id, f"gate-{name}", make_archive(verdict))
+
+    quiet = [publish_gate(context, "a", key="default") for _ in range(2)]
+    warned = publish_gate(context, "b", key="default")
+
+    assert not any("::warning" in line for one in quiet for line in one.lines)
+    (warning,) = (line for line in warned.lines if line.startswith("::warning"))
+    assert "told of the artifact gate-a of the same run" in warning

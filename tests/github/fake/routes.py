@@ -103,6 +103,11 @@ def compare_commits(state: State, query: Query) -> tuple[Any, ...]:
     return 200, make_example(state.host, "commit-comparison") | {"status": status}
 
 
+@route("GET", f"{_REPO}/actions/runs/{{run_id}}/jobs")
+def list_jobs(state: State, query: Query) -> tuple[Any, ...]:
+    return 200, {"jobs": state.list_jobs(int(query.path["run_id"]))}
+
+
 @route("GET", f"{_REPO}/actions/runs/{{run_id}}/artifacts")
 def list_artifacts(state: State, query: Query) -> tuple[Any, ...]:
     run_id = int(query.path["run_id"])

@@ -170,7 +170,7 @@ def _paginate(value: Any, query: Mapping[str, str], url: str) -> tuple[Any, dict
     key = next(
         (
             k
-            for k in ("artifacts", "workflow_runs")
+            for k in ("artifacts", "workflow_runs", "jobs")
             if isinstance(value, dict) and isinstance(value.get(k), list)
         ),
         "",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import json
 import threading
+import zipfile
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,6 +37,7 @@ class State:
         self.workflows = {".github/workflows/gate.yml"}
         self.runs: dict[int, dict[str, Any]] = {}
         self.events: dict[int, list[dict[str, Any]]] = {}  # of an issue or a pull request
+        self.jobs: dict[int, list[dict[str, Any]]] = {}  # of a run, where a test says which it had
         self.artifacts: dict[int, dict[str, Any]] = {}
         self.archives: dict[int, bytes] = {}
         self.comments: dict[int, dict[str, Any]] = {}
@@ -115,6 +119,37 @@ class State:
         self.runs[run_id] = run
         return run
 
+    def add_job(self, run_id: int, name: str, conclusion: str, **times: str) -> dict[str, Any]:
+        """Add a job of a run, which uploads when it ends; ``began`` and ``ended`` default to now."""
+        now = self.make_time()
+        began, ended = times.get("began", now), times.get("ended", now)
+        job: dict[str, Any] = make_example(self.host, "job-paginated")["jobs"][0]
+        attempt = self.runs[run_id]["run_attempt"]
+        job |= {"id": next(self.ids), "run_id": run_id, "name": name, "run_attempt": attempt}
+        job |= {"status": "completed", "conclusion": conclusion, "started_at": began, "completed_at": ended}
+        job |= {"created_at": began}
+        step = {"name": "Upload the verdict", "number": 1, "status": "completed", "conclusion": "success"}
+        uploaded = times.get("uploaded", ended)
+        job["steps"] = [step | {"started_at": uploaded, "completed_at": uploaded}]
+        self.jobs.setdefault(run_id, []).append(job)
+        return job
+
+    def list_jobs(self, run_id: int) -> list[dict[str, Any]]:
+        """List the jobs of a run; where no test says which, each artifact is of one that ended as the run."""
+        if run_id in self.jobs:
+            return self.jobs[run_id]
+        left = [one for one in self.artifacts.values() if one["workflow_run"]["id"] == run_id]
+        for one in left:
+            ended = (
+                self.runs[run_id]["conclusion"] or "success"
+                if len(left) == 1
+                else _read_end(self.archives[one["id"]])
+            )
+            self.add_job(
+                run_id, f"job of {one['name']}", ended, began=one["created_at"], ended=one["created_at"]
+            )
+        return self.jobs.pop(run_id, [])
+
     def add_event(self, number: int, name: str, created: str) -> None:
         """Add what happened to a pull request, as GitHub's list of its events tells it."""
         event: dict[str, Any] = make_example(self.host, "issue-event-for-issue-items")
@@ -142,3 +177,13 @@ class State:
             status |= {"id": next(self.ids), "created_at": self.make_time()}
             self.statuses.setdefault(sha, []).insert(0, status)
             return status
+
+
+def _read_end(archive: bytes) -> str:
+    """Read how a job ended that left a verdict, by what that says."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as file:
+            outcome = json.loads(file.read("verdict.json"))["outcome"]
+    except (zipfile.BadZipFile, KeyError, ValueError):
+        return "failure"
+    return "success" if outcome == "PASS" else "failure"

@@ -24,6 +24,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     f"{_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": ("get",),
     f"{_REPO}/actions/runs/{{run_id}}": ("get",),
     f"{_REPO}/actions/runs/{{run_id}}/artifacts": ("get",),
+    f"{_REPO}/actions/runs/{{run_id}}/jobs": ("get",),
     f"{_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs": ("post",),
     f"{_REPO}/actions/workflows/{{workflow_id}}/runs": ("get",),
     f"{_REPO}/collaborators/{{username}}/permission": ("get",),

@@ -1,0 +1,50 @@
+"""Whose verdict a run left: by the job that was uploading when the artifact was made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.github.jobs import RunJob, choose_conclusion
+
+MOMENT = "2026-11-01T12:10:00Z"
+
+
+def make_job(name: str, conclusion: str, span: str = "00-20", upload: str = "", attempt: int = 1) -> RunJob:
+    """A job with its minutes, and those of its upload; the moment is the tenth."""
+    began, ended = (f"2026-11-01T12:{minute}:00Z" for minute in span.split("-"))
+    uploads = [tuple(f"2026-11-01T12:{minute}:00Z" for minute in upload.split("-"))] if upload else []
+    return RunJob(
+        name=name,
+        attempt=attempt,
+        began=began,
+        ended=ended,
+        conclusion=conclusion,
+        uploads=tuple((one, other) for one, other in uploads),
+    )
+
+
+A, B = make_job("a", "success", upload="10-11"), make_job("b", "failure", upload="14-15")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        ([A, B], "success"),  # side by side, and a was uploading
+        ([A, make_job("lint", "failure")], "success"),
+        ([make_job("a", "success", "05-10"), make_job("b", "failure", "11-20")], "success"),
+        ([replace(A, conclusion="failure"), B], "failure"),  # died after it uploaded
+        ([replace(A, conclusion="cancelled"), replace(B, conclusion="success")], "cancelled"),
+        ([A, make_job("a", "failure", "30-40", attempt=2)], "failure"),  # ran again, and left nothing
+        ([A, make_job("a", "skipped", "30-30", attempt=2)], "skipped"),
+        ([A, make_job("b", "failure", "30-40", attempt=2)], "success"),  # what succeeded is not run again
+        ([make_job("a", "success"), make_job("b", "success")], "success"),  # whichever it was
+        ([make_job("a", "success"), make_job("b", "failure")], ""),
+        ([make_job("a", "success", "11-20")], ""),
+        ([], ""),
+    ],
+)
+def test_the_job_that_left_the_artifact_is_found(jobs: list[RunJob], expected: str) -> None:
+    """Not the run's conclusion, and where nobody can tell none: then the run's is all there is."""
+    assert choose_conclusion(jobs, MOMENT) == expected
