@@ -170,6 +170,12 @@ DRIFT_NOTABLE = 0.15
 DRIFT_LIMIT_HALF = 1.58
 # Twice in float32, where semantic faults show as hundreds of times.
 DRIFT_LIMIT_FLOAT32 = 1.0
+# Without a baseline a float32 result within so many rounding steps of float64 has not drifted, however much
+# better eager is: on a processor it sums a batch's statistics in float64. Fifty were seen of that, and 70 of
+# a single wrong element in 32,768.
+DRIFT_ROUNDING_STEPS = 64.0
+# Nor has one within four times what 16 rounding steps in all weights and inputs make of the result.
+DRIFT_BEYOND_ROUNDING = 2.0
 
 # --- notes ---
 

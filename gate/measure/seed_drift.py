@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from gate.decide.constants import DRIFT_LIMIT_FLOAT32
 from gate.measure.compiler.pool import compile_together
 from gate.measure.context import WorkerContext
 from gate.measure.device import precision
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import compare
-from gate.measure.numerics.draws import Drawn, Recording, draw_as_eager
+from gate.measure.numerics.draws import Recording, draw_as_eager
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
 from gate.measure.numerics.habits import Habit, find_habit, has_drawn_alike
-from gate.measure.numerics.reference import Evaluation
-from gate.measure.numerics.state import State, copy_state
+from gate.measure.numerics.reference import Called, Evaluation
+from gate.measure.numerics.rounding import measure_beyond
+from gate.measure.numerics.state import copy_state
 from gate.measure.process.logbook import Logbook, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
-from gate.records import Code, DType, Metric, Worst
+from gate.records import Code, DType, Fact, Metric, Worst
 
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 
@@ -84,20 +87,11 @@ def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) 
             record_drift(context.logbook, metric, seeds)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Eager:
-    """An eager call: what there was before, what it drew, and what came of it."""
-
-    state: State
-    drawn: list[Drawn]
-    found: Evaluation
-
-
-def _evaluate_eager(subject: Subject, habit: Habit) -> _Eager:
+def _evaluate_eager(subject: Subject, habit: Habit) -> Called:
     state, recording = copy_state(subject), Recording()
     with recording if habit is Habit.RANDOM else nullcontext():
         found = reference.evaluate(subject, subject.function, state)
-    return _Eager(state=state, drawn=recording.drawn, found=found)
+    return Called(state=state, drawn=recording.drawn, found=found)
 
 
 def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
@@ -107,9 +101,16 @@ def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> No
     """
     ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
     logbook.add_samples({metric: (MISMATCH if MISMATCH in ratios else statistics.mean(ratios),)})
-    largest = seeds[ratios.index(max(ratios))]
-    worst = Worst(output=largest.worst, steps=largest.steps)
+    largest = max(seeds, key=lambda one: (_get_doubt(one), one.log2_ratio or 0.0))
+    worst = Worst(output=largest.worst, steps=largest.steps, beyond=largest.beyond)
     logbook.record(worst={**logbook.result.worst, metric: worst})
+
+
+def _get_doubt(drift: Drift) -> float:
+    """How doubtful it is that a ratio is no more than rounding."""
+    if drift.log2_ratio is None or drift.log2_ratio <= DRIFT_LIMIT_FLOAT32:
+        return -math.inf
+    return math.inf if drift.beyond is None else drift.beyond
 
 
 @contextmanager
@@ -171,7 +172,7 @@ def _compile_anew() -> Iterator[None]:
         torch.compiler.reset()
 
 
-def _evaluate_reference(context: WorkerContext, subject: Subject, eager: _Eager) -> Evaluation | None:
+def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called) -> Evaluation | None:
     try:
         return reference.evaluate_reference(subject, eager.state, eager.drawn)
     except reference.NoRoomError as error:
@@ -183,18 +184,43 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: _Eager)
 
 
 def _compare(
-    context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: _Eager
+    context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Called
 ) -> Drift | None:
     """Compute the drift of a pair; None where the reference tells nothing, which is noted."""
     compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)
     if eager.drawn and not has_drawn_alike(eager.found, compiled):
         context.logbook.note(Code.RANDOM_UNJUDGED)
         return None
-    sees_writes = find_protocol(pair.subject.case).shares_state
-    drift = compare(exact, eager.found, compiled, eager.state, sees_writes=sees_writes)
+    if not find_protocol(pair.subject.case).shares_state:
+        _note_unseen(context, eager.found)
+        eager = replace(eager, found=replace(eager.found, written={}))
+        compiled = replace(compiled, written={})
+    drift = compare(exact, eager.found, compiled, eager.state)
     context.logbook.add_warnings(*drift.warnings)
-    is_known = exact is not None and eager.found.has_tensors and drift.log2_ratio is not None
-    return drift if is_known or drift.log2_ratio == MISMATCH else None
+    if drift.log2_ratio == MISMATCH:
+        return drift
+    if exact is None or drift.log2_ratio is None or not eager.found.has_tensors:
+        return None
+    if drift.log2_ratio <= DRIFT_LIMIT_FLOAT32:
+        return drift
+    return replace(drift, beyond=_measure_beyond(pair.subject, exact, eager, compiled))
+
+
+def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled: Evaluation) -> float | None:
+    """Compute how far compiled is beyond what rounding may cost; None where there is no room to know."""
+    try:
+        return measure_beyond(subject, exact, eager, compiled)
+    except RuntimeError as error:
+        if not (subject.device.kind.is_gpu and reference.is_out_of_memory(error)):
+            raise
+        return None
+
+
+def _note_unseen(context: WorkerContext, eager: Evaluation) -> None:
+    """Note what a package or another process writes to tensors of its own."""
+    if eager.written:
+        names = {"outputs": tuple(sorted(eager.written))}
+        context.logbook.add_warnings(Fact(code=Code.WRITES_UNSEEN, names=names))
 
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:

@@ -180,6 +180,7 @@ class Worst:
 
     output: str  # "output[0].logits", "the gradient of layer.weight"; "" where nothing has drifted
     steps: NotNegative = 0.0  # compiled's relative error, in rounding steps of its type; 0 where unknown
+    beyond: float | None = None  # log2 of its error over what rounding may cost; None where nobody looked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

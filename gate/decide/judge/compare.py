@@ -190,8 +190,7 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:
         before = estimate_metric(metric, match.baseline.trials[metric])
         return Finding(status=Status.MISSING, reason=Reason.NOT_MEASURED, baseline=before)
     if SPECS[metric].family is Family.LOG2:
-        others = [one.baseline.trials.get(metric, ()) for one in evidence.stored if one.same_definition]
-        alone = judge_drift_alone(evidence.case, metric, after, others)
+        alone = judge_drift_alone(evidence, metric)
         if alone is not None:
             return alone
     reason = match.reason or Reason.NO_BASELINE

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from gate.decide.constants import (
+    DRIFT_BEYOND_ROUNDING,
     DRIFT_LIMIT_FLOAT32,
     DRIFT_LIMIT_HALF,
     DRIFT_NOTABLE,
+    DRIFT_ROUNDING_STEPS,
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
 )
 from gate.decide.evidence.finding import Question
+from gate.decide.evidence.stored import Evidence
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import compute_variance, pool_variances
-from gate.records import Case, Change, Code, DType, Fact, Finding, Metric, Reason, Status
+from gate.records import Case, Change, Code, DType, Fact, Finding, Metric, Reason, Status, Worst
 
 
 def judge_drift(question: Question) -> Finding:
@@ -39,18 +42,17 @@ def judge_drift(question: Question) -> Finding:
     )
 
 
-def judge_drift_alone(
-    case: Case, metric: Metric, after: Sequence[float], others: Sequence[Sequence[float]]
-) -> Finding | None:
-    """Judge drift that no baseline applies to: beyond the limit it has regressed.
+def judge_drift_alone(evidence: Evidence, metric: Metric) -> Finding | None:
+    """Judge drift that no baseline applies to: beyond the limit, and what rounding costs, it has regressed.
 
-    ``others`` are the values that baselines of other environments hold for the same definition; one
-    of them beyond the limit waives it. ``None`` when there is nothing to say. The change is against the
-    limit: it is what an acceptance allows.
+    A value beyond the limit that a baseline of another environment holds for the same definition waives it.
+    ``None`` when there is nothing to say. The change is against the limit: it is what an acceptance allows.
     """
+    case, after = evidence.case, evidence.values[metric]
+    others = [one.baseline.trials.get(metric, ()) for one in evidence.stored if one.same_definition]
     limit = get_limit(case, metric)
     waived = any(fmean(values) > limit for values in others if values)
-    if waived or fmean(after) <= limit:
+    if waived or fmean(after) <= limit or _is_rounding(evidence, metric):
         return None
     candidate = estimate_metric(metric, after)
     return Finding(
@@ -65,6 +67,19 @@ def judge_drift_alone(
         ),
         remarks=_name_limit(case, metric),
     )
+
+
+def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
+    """Whether every trial is known to be no further from float64 than rounding explains."""
+    known = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
+    is_float32 = get_limit(evidence.case, metric) == DRIFT_LIMIT_FLOAT32
+    return all(one is not None and _is_explained(one, is_float32=is_float32) for one in known)
+
+
+def _is_explained(worst: Worst, *, is_float32: bool) -> bool:
+    if worst.beyond is not None and worst.beyond <= DRIFT_BEYOND_ROUNDING:
+        return True
+    return is_float32 and 0 < worst.steps <= DRIFT_ROUNDING_STEPS
 
 
 _HALF = frozenset((DType.BFLOAT16, DType.FLOAT16))

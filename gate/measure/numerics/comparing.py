@@ -14,31 +14,21 @@ from gate.measure.workload.tensors import compare_leaves
 from gate.records import Code, Fact, name_words
 
 
-def compare(
-    exact: Evaluation | None,
-    eager: Evaluation,
-    compiled: Evaluation,
-    state: State,
-    *,
-    sees_writes: bool = True,
-) -> Drift:
+def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, state: State) -> Drift:
     """Compute the drift of the worst of all that a call returns and leaves behind.
 
     ``state`` is what there was before the calls. Without a reference (``exact``) only another answer than
-    eager's has a drift. Where compiled code has tensors of its own, what it writes is not seen: that is told.
+    eager's has a drift.
 
     Raises:
         NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
     """
     sides = [side for side in (exact, eager, compiled) if side is not None]
-    values = [dict(side.outputs) for side in sides]
-    warnings: list[Fact] = []
-    if sees_writes:
-        names, warnings = _name_written(eager, compiled, state)
-        for side, of_side in zip(sides, values, strict=True):
-            of_side |= {name: value for name in names if (value := _read(name, side, state)) is not None}
-    elif eager.written:
-        warnings = [Fact(code=Code.WRITES_UNSEEN, names={"outputs": tuple(sorted(eager.written))})]
+    names, kept = _name_written(eager, compiled, state)
+    values = [
+        {**side.outputs, **{name: value for name in names if (value := _read(name, side, state)) is not None}}
+        for side in sides
+    ]
     gradients = [side.gradients for side in sides]
     if exact is None:
         values, gradients = [{}, *values], [{}, *gradients]
@@ -50,7 +40,7 @@ def compare(
     if differing and worst.log2_ratio != MISMATCH:
         worst = Drift(log2_ratio=MISMATCH, worst=differing[0].name("output"))
     facts = (fact for one in drifts for fact in one.warnings)
-    return replace(worst, warnings=(*facts, *differing, *warnings, *unseen))
+    return replace(worst, warnings=(*facts, *differing, *kept, *unseen))
 
 
 def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact], list[Fact]]:

@@ -28,7 +28,8 @@ MIN_ELEMENTS = 256
 # What chance gives is therefore not counted: with the allowance at most 0.7 of 100 are beyond it.
 FEW_ELEMENTS = 32
 # What ought to be zero (the gradient of a bias in front of a normalization) is rounding noise in all
-# three programs. Tensors this much smaller than the rest are measured against the rest, not themselves.
+# three programs. Tensors this much smaller than the rest are measured against that share of the rest, not
+# themselves, and against all of the rest where eager has lost half of their digits.
 MIN_RELATIVE_SIZE = 1e-3
 # Where no float64 is there to compare with, compiled may be so many rounding steps from eager, relative to
 # the output's RMS. Sums in another order differ by some 10 steps in a deep model of float32 and by 100 where
@@ -57,6 +58,7 @@ class Drift:
     log2_ratio: float | None  # None: nothing is finite in float64, so nobody knows what is right
     worst: str = ""  # the output or gradient that it is mostly of
     steps: float = 0.0  # the relative error of compiled in the worst group, in rounding steps of its type
+    beyond: float | None = None  # log2 of that over what rounding may cost; None: nobody looked
     warnings: tuple[Fact, ...] = ()
 
 
@@ -200,18 +202,21 @@ def compare_group(group: Sequence[Triple]) -> Drift:
     if not elements:
         return Drift(log2_ratio=0.0)
     step = max(torch.finfo(triple.eager.dtype).eps for triple in group)
-    sizes = _compute_sizes([triple.reference.double() for triple in group])
-    of_eager, of_compiled = (
-        [
-            float(((value.double() - triple.reference.double()) / size).square().sum())
-            for value, triple, size in zip(values, group, sizes, strict=True)
-        ]
-        for values in ([one.eager for one in group], [one.compiled for one in group])
-    )
+    references = [triple.reference.double() for triple in group]
+    squares = [
+        tuple(float((value.double() - exact).square().sum()) for value in (triple.eager, triple.compiled))
+        for triple, exact in zip(group, references, strict=True)
+    ]
+    lost = [
+        math.sqrt(of_eager) > math.sqrt(step) * float(exact.norm())
+        for (of_eager, _), exact in zip(squares, references, strict=True)
+    ]
+    sizes = _compute_sizes(references, lost)
+    relative = [[one / size**2 for one in pair] for pair, size in zip(squares, sizes, strict=True)]
     eager, compiled = (
-        max(step * FLOOR_STEPS, math.sqrt(sum(squares) / elements)) for squares in (of_eager, of_compiled)
+        max(step * FLOOR_STEPS, math.sqrt(sum(side) / elements)) for side in zip(*relative, strict=True)
     )
-    worst = max(range(len(group)), key=lambda index: of_compiled[index] - of_eager[index])
+    worst = max(range(len(group)), key=lambda index: relative[index][1] - relative[index][0])
     return Drift(log2_ratio=math.log2(compiled / eager), worst=group[worst].name, steps=compiled / step)
 
 
@@ -309,13 +314,16 @@ def _split(value: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
 
 
-def _compute_sizes(references: list[torch.Tensor]) -> list[float]:
-    """Compute what each reference's errors are relative to: its RMS, within limits."""
+def _compute_sizes(references: list[torch.Tensor], lost: Sequence[bool] = ()) -> list[float]:
+    """Compute what each reference's errors are relative to: its RMS, within limits.
+
+    What is ``lost`` in eager's rounding is measured against the rest.
+    """
     squares = [float(reference.square().sum()) for reference in references]
     elements = sum(reference.numel() for reference in references)
-    smallest = MIN_RELATIVE_SIZE * math.sqrt(sum(squares) / max(1, elements))
+    rest = math.sqrt(sum(squares) / max(1, elements))
     sizes = (
-        max(smallest, math.sqrt(total / max(1, reference.numel())))
-        for total, reference in zip(squares, references, strict=True)
+        max(rest * (1.0 if is_lost else MIN_RELATIVE_SIZE), math.sqrt(total / max(1, reference.numel())))
+        for total, reference, is_lost in zip(squares, references, lost or [False] * len(squares), strict=True)
     )
     return [size or 1.0 for size in sizes]

@@ -39,6 +39,9 @@ from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
+# A batch's statistics, summed in float32 one by one, are off by some ten steps, and each layer adds to it:
+# with weights and inputs off by these, ten convolutions with BatchNorm train as far from float64 as compiled.
+PERTURBED_STEPS = 16
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
 _RAISED = {
@@ -62,6 +65,15 @@ class Evaluation:
     def has_tensors(self) -> bool:
         """Whether there is anything whose error can be computed."""
         return bool(self.outputs or self.gradients or self.written)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Called:
+    """An eager call: what there was before, what it drew, and what came of it."""
+
+    state: State
+    drawn: Sequence[Drawn] = ()
+    found: Evaluation
 
 
 class Float64Mode(TorchFunctionMode):
@@ -202,6 +214,24 @@ def evaluate_reference(
         for part in ("outputs", "gradients", "written")
     }
     return replace(exact, **moved)
+
+
+def evaluate_perturbed(subject: Subject, eager: Called, seed: int) -> Evaluation:
+    """Evaluate in float64 with all parameters, buffers and inputs off by some rounding steps of float32.
+
+    How far that is from the reference is what rounding may cost: sums in another order are off as much, and
+    where an activation is close to its kink, either falls on the other side.
+    """
+    twin = make_exact_twin(subject)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for tensor in twin.list_state():
+            if tensor.is_floating_point() and tensor.layout == torch.strided:
+                noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.device)
+                off = 1 + PERTURBED_STEPS * torch.finfo(torch.float32).eps * (2 * noise - 1)
+                write_tensor(tensor, tensor * off)
+    with in_float64(), replay(eager.drawn):
+        return evaluate(twin, twin.function, eager.state)
 
 
 class NoRoomError(MemoryError):

@@ -90,6 +90,32 @@ def test_limit_without_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situat
     assert verdict.outcome is (Outcome.REGRESSION if status is Status.REGRESSED else Outcome.NOTHING_COMPARED)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "metric", "worst", "status"),
+    [
+        (DType.FLOAT32, DRIFT, Worst(output="x", steps=64.0), Status.NEW),
+        (DType.FLOAT32, DRIFT, Worst(output="x", steps=65.0), Status.REGRESSED),
+        (DType.FLOAT32, DRIFT, Worst(output="x", steps=65.0, beyond=2.0), Status.NEW),
+        (DType.FLOAT32, DRIFT, Worst(output="x", steps=65.0, beyond=2.1), Status.REGRESSED),
+        (DType.FLOAT32, DRIFT, Worst(output="x"), Status.REGRESSED),  # another answer has no steps
+        (DType.BFLOAT16, DRIFT, Worst(output="x", steps=64.0), Status.REGRESSED),  # half of its size
+        (DType.BFLOAT16, FLOAT32, Worst(output="x", steps=64.0), Status.NEW),
+    ],
+)
+def test_without_a_baseline_rounding_is_no_drift(  # noqa: PLR0913, PLR0917 - a table and three fixtures
+    situation: Make,
+    judge: Judge,
+    find: Find,
+    dtype: DType,
+    metric: Metric,
+    worst: Worst,
+    status: Status,
+) -> None:
+    """Where eager is better than its type allows, compiled is twenty times as far off and right."""
+    one = situation(dtype=dtype, after={metric: (4.5,)}, worst={metric: worst})
+    assert find(judge(one), metric).status is status
+
+
 def test_limit_is_waived_by_a_baseline_of_another_stack(
     situation: Make, judge: Judge, find: Find, host: Environment
 ) -> None:

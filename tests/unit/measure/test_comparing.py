@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from gate.decide.constants import DRIFT_BEYOND_ROUNDING
 from gate.measure.context import WorkerContext, use_gradients
 from gate.measure.device.device import CpuDevice
 from gate.measure.numerics.drift import MISMATCH
@@ -210,6 +211,27 @@ def test_an_object_that_nobody_can_compare_is_named() -> None:
     assert result.samples[Metric.DRIFT] == (0.0,)
     (told,) = map(describe_measuring, result.warnings)
     assert told.startswith("output[1], of type object, is not compared")
+
+
+class Exact(torch.nn.Module):
+    """Computes in float64 whatever it is given, as eager's BatchNorm does on a processor."""
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply, with the only rounding at the end."""
+        return (value.double() * 3).to(value.dtype)
+
+
+@pytest.mark.parametrize(("off", "is_beyond"), [(1 + 2**-20, False), (1 + 1e-3, True)])
+def test_what_rounding_may_cost_is_measured_where_eager_is_better(off: float, is_beyond: bool) -> None:
+    """Eight rounding steps are what 16 in the input make of it, a thousandth is more than four times that.
+
+    Both are far beyond eager's own error, which is below half a step.
+    """
+    result = measure_pair(Exact(), lambda value: value * 3 * off)
+    assert result.samples[Metric.DRIFT] > (3.0,)
+    beyond = result.worst[Metric.DRIFT].beyond
+    assert beyond is not None
+    assert (beyond > DRIFT_BEYOND_ROUNDING) is is_beyond
 
 
 class Filling(torch.nn.Module):

@@ -144,6 +144,18 @@ def test_gradients_that_should_be_zero_do_not_decide() -> None:
     assert compute_drift(reference, eager, compiled, pooled=True).log2_ratio == pytest.approx(0.0, abs=0.01)
 
 
+def test_what_eager_loses_in_rounding_is_measured_against_the_rest() -> None:
+    """Eager knows a gradient of 1e-5 to one digit; compiled, ten times as far off, is off by 1e-5 of 1."""
+    reference = {"weight": REFERENCE["output"], "bias": torch.full((SIZE,), 1e-5, dtype=torch.float64)}
+    eager = {"weight": make_outputs(2**-20)["output"], "bias": torch.full((SIZE,), 1.1e-5)}
+    compiled = {"weight": make_outputs(2**-20)["output"], "bias": torch.full((SIZE,), 2e-5)}
+    drift = compute_drift(reference, eager, compiled, pooled=True)
+    # The squares of 2^-20 and of 1e-5, and of 2^-20 and of 1e-6, over the size of both: sqrt(1 / 2).
+    wanted = math.log2(math.hypot(2**-20, 1e-5 * math.sqrt(2)) / math.hypot(2**-20, 1e-6 * math.sqrt(2)))
+    assert drift.log2_ratio == pytest.approx(wanted, abs=0.01)
+    assert drift.worst == "bias"
+
+
 @pytest.mark.parametrize(
     ("value", "what"), [(math.nan, "NaN"), (math.inf, "infinity"), (-math.inf, "infinity")]
 )
