@@ -17,7 +17,6 @@ import torch
 from torch.utils import _pytree as pytree  # what is compiled goes through outputs as Dynamo knows it
 
 from gate.measure.workload.build import load_factory
-from gate.measure.workload.tensors import iterate_tensors
 from gate.records.faults import FaultKind
 from gate.selftest.planted import ops
 from gate.workload import Workload
@@ -105,21 +104,13 @@ def make_seam(kind: FaultKind, dose: float) -> Seam:
 
 
 def _wrap_function(forward: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
-    ticket = ops.make_ticket()
+    ticket = ops.make_ticket()  # moved with the workload, as all that a function closes over is
 
     def run_planted(*inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
-        nonlocal ticket
-        if not torch.compiler.is_compiling():  # eager comes first: the ticket goes where the inputs are
-            ticket = _follow_inputs(ticket, (inputs, kwargs))
         seam.before(ticket)
         return seam.after(ticket, forward(*inputs, **kwargs))
 
     return run_planted
-
-
-def _follow_inputs(ticket: torch.Tensor, inputs: object) -> torch.Tensor:
-    device = next((tensor.device for _, tensor in iterate_tensors(inputs)), ticket.device)
-    return ticket if ticket.device == device else ticket.to(device)
 
 
 def _burn(seconds: float, *, compiled: bool) -> Before:
