@@ -17,7 +17,7 @@ from gate.errors import UsageError
 from gate.github.approval_branch import store_approval
 from gate.github.artifact import fetch_verdict
 from gate.github.client import GitHubClient
-from gate.github.command import CommentCommand, check_asked_commit, check_writer, find_command, load_pull
+from gate.github.command import CommentCommand, check_asked_commit, find_command, load_pull, read_command
 from gate.github.context import JobContext
 from gate.github.errors import GitHubError
 from gate.github.gate_run import find_failed_run, rerun_failed_jobs
@@ -52,8 +52,7 @@ def authorize_acceptance(
     """
     if command is None:
         return None
-    words = parse_accept_words(command.words)
-    author = check_writer(client, context, command.user)
+    author, words = read_command(client, context, command, parse_accept_words)
     head = load_pull(client, context, command)
     check_asked_commit(words.sha, head)
     return AcceptRequest(

@@ -53,7 +53,10 @@ class Answerer:
         try:
             yield
         except CommandRefusedError as error:
-            self.refuse(error.what, error.fix)
+            if error.is_told:
+                self.refuse(error.what, error.fix)
+            else:
+                self.react(Reaction.REFUSED)
             raise
         except GitHubError:
             self.refuse(*_NO_ANSWER)

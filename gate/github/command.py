@@ -11,8 +11,9 @@ is in it, and it may be told to everybody.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext, is_sha
@@ -23,6 +24,7 @@ from gate.publish.commands import CommandRefusedError, split_command
 
 # What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.
 WRITERS = frozenset(("admin", "write"))
+W = TypeVar("W")
 _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})")
 
 
@@ -98,6 +100,26 @@ def check_writer(client: GitHubClient, context: JobContext, user: object) -> str
     if find_value(answer, "permission") not in WRITERS or find_text(answer, "user.login") != login:
         raise denied
     return login
+
+
+def read_command(
+    client: GitHubClient, context: JobContext, command: CommentCommand, parse: Callable[[tuple[str, ...]], W]
+) -> tuple[str, W]:
+    """Check who wrote a command, then what it says; return the login and the parsed words.
+
+    Raises:
+        CommandRefusedError, GitHubError: As :func:`check_writer`; or the words mean nothing.
+    """
+    try:
+        words = parse(command.words)
+    except CommandRefusedError:
+        try:
+            check_writer(client, context, command.user)
+        except CommandRefusedError as denied:
+            denied.is_told = False
+            raise denied from None
+        raise
+    return check_writer(client, context, command.user), words
 
 
 def load_pull(client: GitHubClient, context: JobContext, command: CommentCommand) -> PullHead:

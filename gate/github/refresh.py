@@ -13,7 +13,14 @@ from dataclasses import dataclass
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import CommentCommand, check_asked_commit, check_writer, find_command, load_pull
+from gate.github.command import (
+    CommentCommand,
+    check_asked_commit,
+    check_writer,
+    find_command,
+    load_pull,
+    read_command,
+)
 from gate.github.context import JobContext, is_sha
 from gate.github.errors import MissingError
 from gate.github.payload import find_text, find_value
@@ -64,8 +71,7 @@ def find_refresh(context: JobContext) -> CommentCommand | None:
 
 
 def _authorize_comment(client: GitHubClient, context: JobContext, command: CommentCommand) -> Authorization:
-    words = parse_refresh_words(command.words)
-    author = check_writer(client, context, command.user)
+    author, words = read_command(client, context, command, parse_refresh_words)
     head = load_pull(client, context, command)
     if head.is_fork:
         raise CommandRefusedError(

@@ -21,7 +21,12 @@ _WORD = re.compile(r'reason=(?:"([^"]*)"|“([^“”]*)”|([^"“].*))(?= |$)|
 
 
 class CommandRefusedError(UsageError):
-    """Somebody asked and it is not done; ``what`` and ``fix`` hold no foreign text."""
+    """Somebody asked and it is not done; ``what`` and ``fix`` hold no foreign text.
+
+    ``is_told`` is whether a comment says so: none does to a stranger whose words mean nothing.
+    """
+
+    is_told = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

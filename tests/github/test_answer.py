@@ -15,6 +15,7 @@ from gate.github.answer import Answerer, Reaction, make_patience
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
 from gate.github.refresh import authorize_refresh, find_refresh
+from gate.publish.commands import CommandRefusedError
 
 HEAD = "a" * 40
 HOSTILE = "/refresh-baselines @octo-org/all ![x](https://evil.example/x.png) ##[add-mask]true"
@@ -66,7 +67,7 @@ def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(client: GitHubClient, rea
     [
         ("/refresh-baselines", "eve", "this needs the right to write to the repository."),
         ("/refresh-baselines", "stranger", "this needs the right to write to the repository."),
-        (HOSTILE, "eve", "word 1 after the command cannot be read."),
+        (HOSTILE, "octocat", "word 1 after the command cannot be read."),
         ("/refresh-baselines select=a @everyone", "octocat", "word 2 after the command cannot be read."),
         (f"/refresh-baselines {'b' * 40}", "octocat", "the commit in the command is not the head"),
     ],
@@ -142,6 +143,19 @@ def test_trouble_in_answering_changes_no_decision(
     assert (error is None) is is_writer
     assert len(told) == (2 if is_writer else 3)
     assert all(line.startswith("The comment could not be answered: POST ") for line in told)
+
+
+@pytest.mark.parametrize("author", ["eve", "stranger"])
+def test_a_strangers_words_that_mean_nothing_get_no_comment(
+    client: GitHubClient, ready: FakeGitHub, author: str
+) -> None:
+    """A reaction: whether they may ask is looked up first, and anybody could make the bot talk else."""
+    asked, _, error = ask(ready, client, HOSTILE, author)
+
+    assert isinstance(error, CommandRefusedError)
+    assert "needs the right to write" in error.what
+    assert ready.state.reactions == {asked: ["eyes", "confused"]}
+    assert len(ready.state.list_comments(7)) == 1
 
 
 def test_an_answer_waits_for_little() -> None:
