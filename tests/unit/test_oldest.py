@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -44,3 +45,31 @@ def test_what_starts_in_any_python_asks_for_the_same() -> None:
 def test_releases_are_compared_by_their_numbers(release: str, oldest: str, *, expected: bool) -> None:
     """Whatever follows the numbers does not count."""
     assert is_older(release, oldest) is expected
+
+
+def test_nothing_asks_a_package_index_for_this_project() -> None:
+    """Whoever registers its name there would decide a check: it comes from a clone, or by a commit."""
+    places = [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*.yml"),
+        *(ROOT / "gate").rglob("*.py"),
+    ]
+    asked = re.compile(r"(?:install\b[^\n]*?[ '\"=])compile-gate(?:\[[a-z,]+\])?(?: @ (?P<url>\S+))?")
+    found = {
+        (path.relative_to(ROOT).as_posix(), match["url"] or "")
+        for path in (ROOT / "README.md", *places)
+        for match in asked.finditer(path.read_text(encoding="utf-8"))
+    }
+    # Once a release is there, whether it can be had is looked at; the placeholder is a commit's.
+    assert found == {
+        ("docs/release.md", ""),
+        ("examples/workflows/target.yml", 'git+$GITHUB_SERVER_URL/$COMPILE_GATE"'),
+    }
+
+
+def test_what_a_message_asks_for_is_what_the_extra_needs() -> None:
+    """Where a part is missing the fix names its own package, which no name of ours brings."""
+    extras = PROJECT["optional-dependencies"]
+    for extra, file in (("trend", "report/trend/changes.py"), ("target", "measure/device/pretended.py")):
+        (needed,) = (line.partition(";")[0] for line in extras[extra])
+        assert f"pip install '{needed}'" in (ROOT / "gate" / file).read_text(encoding="utf-8")

@@ -146,7 +146,7 @@ def _target_triton(architecture: int) -> None:
     try:
         triton = importlib.import_module("triton")
     except ImportError as error:
-        fix = "Install it beside the CPU build of torch: pip install 'compile-gate[target]'."
+        fix = "Install it beside the CPU build of torch: pip install 'triton>=3.6'."
         raise MachineError("No module named 'triton': it compiles for targets", fix) from error
     target = importlib.import_module("triton.backends.compiler").GPUTarget(CUDA.name, architecture, _WARP)
     driver = SimpleNamespace(

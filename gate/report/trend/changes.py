@@ -26,7 +26,7 @@ PENALTY = 3.0
 FEWEST = 4  # runs on both sides of a step: less is an outlier, or not yet known
 _CLIP = 8.0  # units of noise: one run that went wrong must not be two steps
 _NORMAL = 1.4826  # of a median absolute deviation, to the standard deviation of normal noise
-_FIX = "Install it: pip install 'compile-gate[trend]'. It brings numpy and scipy, and leaves torch as it is."
+_FIX = "Install it: pip install 'ruptures>=1.1.9'. It brings numpy and scipy, and leaves torch as it is."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ LIMIT_S = 300
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        importlib.util.find_spec("triton") is None, reason="needs triton: pip install 'compile-gate[target]'"
+        importlib.util.find_spec("triton") is None, reason="needs triton: pip install '.[target]'"
     ),
 ]
 

@@ -59,7 +59,7 @@ def test_without_ruptures_the_fix_is_told(
     write_year(Path("h.jsonl"))
     monkeypatch.setitem(sys.modules, "ruptures", None)
     assert place.run("trend", "h.jsonl") == 2
-    assert "pip install 'compile-gate[trend]'" in capsys.readouterr().err
+    assert "pip install 'ruptures>=1.1.9'" in capsys.readouterr().err
 
 
 def write_year(path: Path) -> None:
