@@ -61,6 +61,9 @@ class Reason(StrEnum):
     SAME_WORK = "same_work"  # UNCHANGED: a compile time that only the clock doubts
     KEPT_PACE = "kept_pace"  # UNCHANGED: calls of the baseline's code, which kept pace with eager's
     SAME_PROGRAM = "same_program"  # UNCHANGED: a time of a program in which nothing differs from the base
+    CACHES_DIFFER = (
+        "caches_differ"  # UNCHANGED: one side compiles before its calls are counted, and so counts fewer
+    )
     LEADER_STANDS = "leader_stands"  # UNCHANGED: a ratio moved, and what it follows did not: eager did
     EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
     DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit

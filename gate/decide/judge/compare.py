@@ -23,7 +23,7 @@ from gate.decide.evidence.stored import (
 )
 from gate.decide.judge.controls import Controls
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
-from gate.decide.judge.exact import follow_peak_memory, judge_exact, judge_nearly_exact
+from gate.decide.judge.exact import follow_misses, follow_peak_memory, judge_exact, judge_nearly_exact
 from gate.decide.judge.machine import list_canary_shifts, list_shifts
 from gate.decide.judge.noisy import follow_latency, judge_noisy
 from gate.decide.judge.rules import JudgingRules
@@ -127,6 +127,9 @@ def follow_leaders(findings: dict[Metric, Finding], controls: Controls) -> dict[
     if Metric.MEMORY_RATIO in findings:
         peak = findings.get(Metric.PEAK_MEMORY)
         findings[Metric.MEMORY_RATIO] = follow_peak_memory(findings[Metric.MEMORY_RATIO], peak)
+    if Metric.COMPILE_CALLS in findings:
+        misses = findings.get(Metric.CACHE_MISSES)
+        findings[Metric.COMPILE_CALLS] = follow_misses(findings[Metric.COMPILE_CALLS], misses)
     return findings
 
 

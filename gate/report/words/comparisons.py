@@ -35,6 +35,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
     Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
     Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
+    Reason.CACHES_DIFFER: "a process that misses the caches counts fewer calls",
     Reason.LEADER_STANDS: "what it is a ratio of did not move by its limit",
     Reason.EAGER_FASTER: "only because eager got faster",
     Reason.DISTURBED: "the machine was disturbed during the measurement",

@@ -211,3 +211,30 @@ def test_memory_ratio_goes_as_far_as_its_peak(
     beside = None if peak is None else Finding(status=peak, reason=Reason.EXACT_CHANGED)
     found = follow_peak_memory(Finding(status=ratio, reason=Reason.EXACT_CHANGED), beside)
     assert (found.status, found.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("misses", "calls", "status"),
+    [
+        ((0.0, 2.0), (1_400_000.0, 520_000.0), Status.UNCHANGED),  # it misses, and so counts fewer
+        ((2.0, 0.0), (520_000.0, 1_400_000.0), Status.UNCHANGED),  # the fix of that is no regression
+        ((0.0, 2.0), (520_000.0, 1_400_000.0), Status.REGRESSED),
+        ((2.0, 0.0), (1_400_000.0, 520_000.0), Status.IMPROVED),
+        ((0.0, 0.0), (520_000.0, 1_400_000.0), Status.REGRESSED),
+    ],
+)
+def test_calls_that_the_caches_move_are_no_change(  # noqa: PLR0913, PLR0917 - a table and three fixtures
+    situation: Make,
+    judge: Judge,
+    find: Find,
+    misses: tuple[float, float],
+    calls: tuple[float, float],
+    status: Status,
+) -> None:
+    """Whoever misses the caches has compiled before calls are counted: that makes them fewer."""
+    before, after = (
+        {Metric.CACHE_MISSES: (misses[side],), Metric.COMPILE_CALLS: (calls[side],)} for side in (0, 1)
+    )
+    found = find(judge(situation(before=before, after=after)), Metric.COMPILE_CALLS)
+    assert found.status is status
+    assert (found.reason is Reason.CACHES_DIFFER) == (status is Status.UNCHANGED)
