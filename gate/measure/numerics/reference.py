@@ -112,14 +112,15 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
         copied = convert_tensor(tensor.detach(), device.name, dtype).clone()
         return copied.requires_grad_(tensor.requires_grad)
 
+    inputs, kwargs = map_tensors(cast, (subject.inputs, subject.kwargs))
     return replace(
         subject,
         device=device,
         forward=forward,
         function=subject.spread(make_function(forward, loss, subject.case.task)),
         loss=loss,
-        inputs=map_tensors(cast, subject.inputs),
-        kwargs=map_tensors(cast, subject.kwargs),
+        inputs=inputs,
+        kwargs=kwargs,
         module=module,
         optimizer=None,
     )

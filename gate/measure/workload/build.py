@@ -284,7 +284,8 @@ def cast_inputs(
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         return convert_tensor(tensor.detach(), device, dtype)
 
-    return map_tensors(cast, tuple(workload.inputs)), map_tensors(cast, dict(workload.kwargs))
+    given = map_tensors(cast, {"inputs": tuple(workload.inputs), "kwargs": dict(workload.kwargs)})
+    return given["inputs"], given["kwargs"]
 
 
 def compile_function(function: Function, case: Case) -> Function:

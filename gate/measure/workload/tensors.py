@@ -104,12 +104,13 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
     visits = list(_visit(value))  # holds all of it, so that ids stay its own
     memo: dict[int, Any] = {}  # of deepcopy: what stands for an object in the copy
     devices = {}
-    for _, leaf, items in visits:
+    for path, leaf, items in visits:
         if isinstance(leaf, torch.Tensor) and id(leaf) not in memo:
             memo[id(leaf)] = mapped = function(leaf)
             devices[leaf.device] = mapped.device
         elif isinstance(leaf, AbstractSet) and not items and _holds_tensors(leaf):
-            raise UsageError("a set of tensors has no order to tell them by", "Give a list or a tuple.")
+            told = f"{path or 'what was given'} is a set of tensors, which has no order to name them by"
+            raise UsageError(told, "Give a list or a tuple.")
     for _, leaf, items in visits:
         if isinstance(leaf, torch.device):  # an object that says where its tensors are
             memo[id(leaf)] = devices.get(leaf, leaf)

@@ -164,7 +164,7 @@ def test_an_object_says_where_its_tensors_are() -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        pytest.param({torch.ones(3)}, "a set of tensors has no order", id="set"),
+        pytest.param([{torch.ones(3)}], r"\[0\] is a set of tensors, which has no order", id="set"),
         pytest.param(
             Plain(MappingProxyType({"a": torch.ones(3)})),
             "Plain cannot be copied with other tensors: TypeError: cannot pickle 'mappingproxy' object",
