@@ -28,8 +28,8 @@ def say(*texts: str) -> tuple[Fact, ...]:
 
 
 def warn(*texts: str) -> tuple[Fact, ...]:
-    """Warnings of a trial that are nothing but these words, as files of older releases have them."""
-    return tuple(Fact(code=Code.WARNING, names=name_words(text=text)) for text in texts)
+    """Warnings of a trial that differ in these words."""
+    return tuple(Fact(code=Code.WORK_UNCOUNTED, names=name_words(why=text)) for text in texts)
 
 
 def tell_steps(verdict: Verdict) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ REMARK_CODES = _list_codes(Code.MACHINE_MOVED, Code.NO_PAIR) | MISMATCH_CODES
 # What a trial tells of itself, and what may be why it changed.
 OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, Code.MEMORY_KEPT, *MISMATCH_CODES})
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | OF_TRIALS
-WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS) | {Code.WARNING}
+WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS)
 NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
     *(Code.STOPPED, Code.MACHINE_CHANGED),
     *WARNING_CODES,

@@ -44,7 +44,6 @@ class Code(StrEnum):
     DRIFT_LIMIT = "drift_limit", "limit"
     DRIFT_OF = "drift_of", "steps"  # of which output or gradient it mostly is; names: output
     OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit
-    EAGER_SLOWED_TOO = "eager_slowed_too", "change"
     EAGER_CHANGED = "eager_changed", "change"
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
     SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
@@ -138,7 +137,6 @@ class Code(StrEnum):
     TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons
     PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons
     DISTURBED_KEPT = "disturbed_kept", "fewest"  # among trials that are recorded
-    WARNING = "warning"  # of an older version, which held sentences; names: text
     MORE_WARNINGS = "more_warnings", "warnings"
     QUARANTINE = "quarantine", "worse comparisons"  # names: pattern, owner, expires, reason, statuses
     QUARANTINE_EXPIRED = "quarantine_expired"  # names: pattern, owner, expires, reason

@@ -49,6 +49,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.KERNELS_MOVED: frozenset(place + moment for place in PLACES for moment in (BEFORE, AFTER)),
     Code.MACHINE_CHANGED: frozenset(SHIFTS),
     **dict.fromkeys((Code.LONGEST_PHASES, Code.CHANGED_PHASES), _PHASE_TIMES),
+    Code.EAGER_CHANGED: frozenset({"shared"}),  # it slowed down as compiled did
     Code.OUTPUT_DIFFERS: frozenset({"most", "elements", "of"}),
     Code.CODE_CHANGED: frozenset({"kernels", "changed", "added", "removed"}),
     Code.WORKLOAD_CHANGED: frozenset({"more"}),

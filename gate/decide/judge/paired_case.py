@@ -264,5 +264,5 @@ def _name_eager(latency: Reading, eager: Reading | None) -> tuple[Fact, ...]:
     if eager is None or latency.metric is not Metric.COMPILED_LATENCY:
         return ()
     is_shared = is_significant(eager) and eager.change >= SHARED_SHARE * latency.change
-    code = Code.EAGER_SLOWED_TOO if is_shared else Code.EAGER_CHANGED
-    return (Fact(code=code, numbers={"change": math.expm1(eager.change)}),)
+    numbers = {"change": math.expm1(eager.change), **({"shared": 1.0} if is_shared else {})}
+    return (Fact(code=Code.EAGER_CHANGED, numbers=numbers),)

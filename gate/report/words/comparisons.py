@@ -52,7 +52,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.CASE_FAILED: "the case could not be measured",
     Reason.ACCEPTED: "worse by no more than was accepted",
     Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",
-    Reason.ACQUITTED: "no change beyond{limit}{beside}",
+    Reason.ACQUITTED: "not worse by more than{limit}{beside}",
     Reason.UNPAIRED: "not measured side by side with the base, and what is stored does not settle it",
     Reason.UNSETTLED: "could not tell{beside}",
     Reason.BASE_FAILED: "the base could not be measured",
@@ -74,8 +74,7 @@ _INSTEAD: Mapping[Code, str] = {
 _CLAUSES: Mapping[Code, str] = {
     Code.DRIFT_LIMIT: "at most {limit:.2f}",
     Code.DRIFT_OF: "mostly of {output}, {steps:,.0f} rounding steps off",
-    Code.EAGER_SLOWED_TOO: "eager slowed down too, by {change:percent}: the cause is in what both share",
-    Code.EAGER_CHANGED: "eager changed by {change:percent}",
+    Code.EAGER_CHANGED: "eager changed by {change:percent}{shared}",
     Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
     Code.NO_RATIO: "a value is zero or less, so there is no ratio",
     Code.REGRESSED_ANYWAY: "the case has regressed anyway",
@@ -238,8 +237,11 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
         return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
     if fact.code is Code.MACHINE_MOVED:  # or it is the reason
         return "" if (one.found or one.reason) is Reason.MACHINE_SHIFT else _describe_shift(one, fact)
-    output = fact.name("output", "an output")
-    return fill(_CLAUSES[fact.code], fact, output=output) if fact.code in _CLAUSES else ""
+    told = {
+        "output": fact.name("output", "an output"),
+        "shared": ": the cause is in what both share" if fact.numbers.get("shared") else "",
+    }
+    return fill(_CLAUSES[fact.code], fact, **told) if fact.code in _CLAUSES else ""
 
 
 def _is_stored_told(one: Comparison) -> bool:

@@ -13,7 +13,6 @@ _UNFORKED = "workers are not forked, each imports everything itself"
 _SERVER_FAILED = f"{_UNFORKED}: the process that was to fork them failed"
 _PHRASES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
-    Code.WARNING: "{text}",
     Code.UNCOMMITTED_BEFORE: "git tells nothing of edits: earlier trials may be of other code",
     Code.REPEATED: "{case_list} trial {trial} is repeated: {disturbances}",
     Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {failure}",
@@ -152,11 +151,10 @@ def _describe_difference(fact: Fact) -> str:
 
 
 def describe_disturbances(fact: Fact) -> str:
-    """The first of what disturbed, and how many more; files of older releases have phrases instead."""
+    """The first of what disturbed, and how many more."""
     reasons = fact.names.get("reasons")
     why = f" ({', '.join(reasons)})" if reasons else ""
     crowd = fact.names.get("crowd")
     which = f": {', '.join(crowd)}" if crowd else ""
     phrases = (phrase for code, phrase in _DISTURBANCES.items() if code in fact.numbers)
-    found = [fill(phrase, fact, why=why, which=which) for phrase in phrases]
-    return join_some([*found, *fact.names.get("phrases", ())])
+    return join_some([fill(phrase, fact, why=why, which=which) for phrase in phrases])

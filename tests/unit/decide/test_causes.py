@@ -238,6 +238,25 @@ def test_changed_model_is_told(situation: Make, judge: Judge) -> None:
 
 
 @pytest.mark.parametrize(
+    ("eager", "compiled", "told"),
+    [
+        (0.0198, 0.00990, False),
+        (0.0260, 0.0130, True),
+        (0.0204, 0.0130, False),
+    ],
+    ids=["both by a percent", "both by a third", "compiled alone"],
+)
+def test_eager_is_told_to_have_changed_as_well_where_it_did(
+    situation: Make, judge: Judge, eager: float, compiled: float, told: bool
+) -> None:
+    """Half as much as compiled or more, which changed by its limit: a percent of both is noise."""
+    spread = (0.9, 1.0, 1.1)
+    after = {EAGER: [one * eager for one in spread], LATENCY: [one * compiled for one in spread]}
+    verdict = judge(situation(before=SLOW_BEFORE, after=after))
+    assert any("Eager changed as well" in cause for cause in explain(verdict, CauseKind.EAGER)) == told
+
+
+@pytest.mark.parametrize(
     ("files", "told"),
     [
         ((), []),

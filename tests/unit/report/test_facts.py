@@ -39,7 +39,7 @@ from gate.report.words.studies import describe_instability, describe_opinion
 _OTHERS = frozenset({Code.TEXT})
 # Of these the words depend on what stands beside them.
 _BESIDE = frozenset({Code.AGAINST_BASE, Code.NO_CONFIGURATION})
-_NAMES = ("author", "owner", "expires", "reason", "pattern", "phrases", "reasons", "location")
+_NAMES = ("author", "owner", "expires", "reason", "pattern", "reasons", "location")
 
 
 def make_fact(code: Code) -> Fact:
@@ -199,12 +199,11 @@ def test_what_a_trial_could_not_tell(fact: Fact, words: str) -> None:
 
 
 def test_disturbances_are_told_with_the_worst_of_each() -> None:
-    """Three are told, and phrases of older files behind them; the rest is counted."""
-    numbers = {"crowded": 1.94, "cores": 2, "stolen": 0.031, "swapped": 96 * 2**20}
-    phrases = {"phrases": ("a", "b")}
-    assert describe_disturbances(Fact(code=Code.DISTURBED_BY, numbers=numbers, names=phrases)) == (
+    """Three are told, and the rest is counted."""
+    numbers = {"crowded": 1.94, "cores": 2, "stolen": 0.031, "swapped": 96 * 2**20, "heated": 1, "shared": 1}
+    assert describe_disturbances(Fact(code=Code.DISTURBED_BY, numbers=numbers)) == (
         "other programs kept 1.9 of 2 cores busy, the hypervisor took 3 % of the time,"
-        " 96.0 MiB were swapped and 2 more"
+        " processor cores lowered their clocks for heat and 2 more"
     )
     throttled = Fact(code=Code.REPEATED, numbers={"throttled": 2}, names={"reasons": ("heat", "power")})
     assert describe_disturbances(throttled) == "the device lowered its clocks (heat, power)"

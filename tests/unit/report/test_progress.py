@@ -53,6 +53,10 @@ FAILURE = CaseFailure(
             "[3/9] a pair 1; 2 of 3 cases done, about 2.0 s more",
         ),
         (
+            PairFinished(base=BARE, head=BARE, progress=replace(PAIRED, is_limited=True)),
+            "[3/9] a pair 1; 2 of 3 cases done, 2.0 s before the time is up",
+        ),
+        (
             CaseFailed(failure=FAILURE, progress=HALF),
             "[ 3/24] bert/x trial 1 FAILED: hang in stage rounds: no result; about 5 min 12 s left",
         ),
