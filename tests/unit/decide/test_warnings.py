@@ -23,20 +23,26 @@ def _tell(run: Run) -> tuple[str, ...]:
 def test_a_warning_is_told_once_with_its_cases() -> None:
     """Trials of several cases that warn alike are one note; of four cases three are named."""
     run = make_run(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
-    assert _tell(run) == ("a, b, c and 1 more: slow.", "b: odd.")
+    assert _tell(run) == (
+        "a, b, c and 1 more: floating-point operations are not counted: slow.",
+        "b: floating-point operations are not counted: odd.",
+    )
 
 
 def test_many_warnings_are_counted() -> None:
     """Of seven warnings five are told; a run without any has no note."""
     run = make_run(*(("a", f"number {index}") for index in range(7)))
-    assert _tell(run)[4:] == ("a: number 4.", "2 more warnings of trials are in run.json.")
+    assert _tell(run)[4:] == (
+        "a: floating-point operations are not counted: number 4.",
+        "2 more warnings of trials are in run.json.",
+    )
     assert _tell(make_run()) == ()
 
 
 def test_what_most_cases_tell_comes_first() -> None:
     """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
     run = make_run(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
-    assert _tell(run)[0] == "a, b: blind."
+    assert _tell(run)[0] == "a, b: floating-point operations are not counted: blind."
 
 
 def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None:
@@ -48,5 +54,5 @@ def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None
     run = replace(make_run(("a", "slow")), retried=failures, failures=failures[2:])
     assert _tell(run) == (
         "a: failed (crash at compile) before the run was continued, and was tried again.",
-        "a: slow.",
+        "a: floating-point operations are not counted: slow.",
     )
