@@ -76,7 +76,8 @@ def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) 
         drifts[Metric.DRIFT].append(own)
         if exact is None:
             break
-        if len(drifts[Metric.DRIFT_FLOAT32]) < index:  # there was no room under an earlier seed
+        # In 16 bits float32 may stand in for float64; and there may have been no room under an earlier seed.
+        if not exact.is_float64 or len(drifts[Metric.DRIFT_FLOAT32]) < index:
             continue
         with _note_no_room(context):
             twin = twin or make_float32_pair(pair)
@@ -179,8 +180,23 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called)
         numbers = {"needed": error.needed_bytes, "free": error.free_bytes}
         context.logbook.note(Code.REFERENCE_TOO_LARGE, numbers)
     except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
-        context.logbook.note(Code.NO_FLOAT64, why=describe_error(error))
+        why = describe_error(error)
+        if subject.case.dtype == DType.FLOAT32:
+            context.logbook.note(Code.NO_FLOAT64, why=why)
+            return None
+        return _evaluate_float32(context, subject, eager, why)
     return None
+
+
+def _evaluate_float32(context: WorkerContext, subject: Subject, eager: Called, why: str) -> Evaluation | None:
+    """What has 16 bits can be compared with 32 as well."""
+    try:
+        exact = reference.evaluate_float32(subject, eager)
+    except Exception:  # noqa: BLE001 - whatever it cannot do in float32 either
+        context.logbook.note(Code.NO_FLOAT64, why=why)
+        return None
+    context.logbook.note(Code.FLOAT32_REFERENCE, why=why)
+    return exact
 
 
 def _compare(
@@ -201,7 +217,7 @@ def _compare(
         return drift
     if exact is None or drift.log2_ratio is None or not eager.found.has_tensors:
         return None
-    if drift.log2_ratio <= DRIFT_LIMIT_FLOAT32:
+    if drift.log2_ratio <= DRIFT_LIMIT_FLOAT32 or not exact.is_float64:
         return drift
     return replace(drift, beyond=_measure_beyond(pair.subject, exact, eager, compiled))
 

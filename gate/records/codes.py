@@ -244,6 +244,7 @@ class Code(StrEnum):
     NO_CUDA_GRAPH = "no_cuda_graph"  # though the case asks for them
     UNWATCHED = "unwatched"  # a GPU; names: unseen, why
     NO_FLOAT64 = "no_float64"  # names: why
+    FLOAT32_REFERENCE = "float32_reference"  # instead of float64, for 16 bits; names: why
     RANDOM_UNJUDGED = "random_unjudged"  # compiled code draws other random numbers than eager
     STATE_UNJUDGED = "state_unjudged"  # two eager calls differ, though all that is known of was put back
     NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked

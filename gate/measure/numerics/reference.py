@@ -5,19 +5,19 @@ from __future__ import annotations
 import cmath
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from gate.devices import CPU
 from gate.host_memory import read_free_bytes
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics.draws import Drawn, Generators, read_generators, replay
+from gate.measure.numerics.float64 import in_float64
 from gate.measure.numerics.state import State, copy_state, list_written, write_tensor
 from gate.measure.workload.build import (
     SEED,
@@ -29,6 +29,7 @@ from gate.measure.workload.build import (
 )
 from gate.measure.workload.holding import hold, pair_up, rebind
 from gate.measure.workload.tensors import (
+    convert_module,
     convert_tensor,
     copy_module,
     iterate_leaves,
@@ -44,11 +45,6 @@ _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_S
 PERTURBED_STEPS = 16
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
-_RAISED = {
-    **dict.fromkeys((torch.float32, torch.bfloat16, torch.float16), torch.float64),
-    torch.complex64: torch.complex128,
-}
-_CASTS = frozenset((torch.Tensor.float, torch.Tensor.bfloat16, torch.Tensor.half))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +56,7 @@ class Evaluation:
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
     others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
     generators: Generators | None = None  # where the global generators stood after the call
+    is_float64: bool = True  # of a reference
 
     @property
     def has_tensors(self) -> bool:
@@ -76,26 +73,6 @@ class Called:
     found: Evaluation
 
 
-class Float64Mode(TorchFunctionMode):
-    """Turns casts to lower floating-point types into casts to float64.
-
-    Models cast on purpose (a norm or a softmax in float32): in the reference those stay exact too.
-    """
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,  # noqa: ANN401 - torch's interface
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - torch's interface
-        """Run ``func`` with float64 where it asks for less."""
-        raised = {name: _raise_dtype(value) for name, value in (kwargs or {}).items()}
-        if func in _CASTS:
-            func = torch.Tensor.double
-        return func(*map(_raise_dtype, args), **raised)
-
-
 def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None) -> Subject:
     """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer.
 
@@ -104,7 +81,7 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     device = device or subject.device
     module, forward, loss = subject.module, subject.forward, subject.loss
     if module is not None:
-        copied = copy_module(module, device.name, dtype)
+        copied = _copy_held(subject, module, device, dtype)
         pairs = pair_up(module, copied)
         module, forward, loss = copied, rebind(forward, pairs), loss and rebind(loss, pairs)
 
@@ -124,6 +101,42 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
         module=module,
         optimizer=None,
     )
+
+
+def _copy_held(
+    subject: Subject, module: torch.nn.Module, device: Device, dtype: torch.dtype
+) -> torch.nn.Module:
+    """Copy what a subject holds; what refuses to be copied, as a lock, is built once more by the factory."""
+    try:
+        return copy_module(module, device.name, dtype)
+    except Exception:
+        if not subject.case.factory or subject.exact is not None:
+            raise
+        built = find_protocol(subject.case).build()
+        copied = hold(built.forward, built.loss)
+        if copied is None or not _is_alike(copied, module):
+            raise
+    copied.train(module.training)
+    convert_module(copied, device.name, dtype)
+    with torch.no_grad():
+        for own, other in zip(_list_tensors(module), _list_tensors(copied), strict=True):
+            write_tensor(other, own)
+    return copied
+
+
+def _list_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
+    return [*module.parameters(), *module.buffers()]
+
+
+def _is_alike(one: torch.nn.Module, other: torch.nn.Module) -> bool:
+    kinds, shapes = (
+        [[describe(part) for part in parts] for parts in (one_of(one), one_of(other))]
+        for describe, one_of in (
+            (type, torch.nn.Module.modules),
+            (lambda tensor: tensor.shape, _list_tensors),
+        )
+    )
+    return kinds[0] == kinds[1] and shapes[0] == shapes[1]
 
 
 def evaluate(
@@ -275,6 +288,13 @@ def _use_all_cores() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def evaluate_float32(subject: Subject, eager: Called) -> Evaluation:
+    """Evaluate in float32, for a case of 16 bits that does not run in float64."""
+    twin = make_twin(subject, torch.float32)
+    with replay(eager.drawn):
+        return replace(evaluate(twin, twin.function, eager.state), is_float64=False)
+
+
 def _evaluate_float64(subject: Subject, device: Device, state: State, drawn: Sequence[Drawn]) -> Evaluation:
     twin = make_exact_twin(subject, device)
     with in_float64(), replay(drawn):
@@ -287,18 +307,6 @@ def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
         forward = rebind(subject.forward, {id(hold(subject.forward)): exact})
         subject = replace(subject, forward=forward, module=hold(forward, subject.loss))
     return make_twin(subject, torch.float64, device)
-
-
-@contextmanager
-def in_float64() -> Iterator[None]:
-    """Compute in float64 within, whatever types a model asks for."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with Float64Mode():
-            yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def write_state(subject: Subject, values: list[torch.Tensor]) -> None:
@@ -337,7 +345,3 @@ def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
     )
     cast = cast_inputs(workload, CPU.name, dtype)
     return [*module, *(tensor for _, tensor in iterate_tensors(cast))]
-
-
-def _raise_dtype(value: Any) -> Any:  # noqa: ANN401 - any argument
-    return _RAISED.get(value, value) if isinstance(value, torch.dtype) else value

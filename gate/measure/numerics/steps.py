@@ -14,6 +14,7 @@ import torch
 
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import Drift, compute_drift
+from gate.measure.numerics.float64 import in_float64
 from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import Function, Subject
 from gate.records import Kind
@@ -43,7 +44,7 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
         NotFiniteError: A parameter of eager or compiled became NaN or infinite.
     """
     twin = reference.make_exact_twin(subject)
-    exact = move_parameters(twin, twin.function, reference.in_float64)
+    exact = move_parameters(twin, twin.function, in_float64)
     del twin
     state = copy_state(subject)
     moves = []

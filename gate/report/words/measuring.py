@@ -75,6 +75,10 @@ _PHRASES: Mapping[Code, str] = {
         "drift is not measured, the case does not run in float64: {why}; compiled was compared with eager"
         " alone, within what rounding explains"
     ),
+    Code.FLOAT32_REFERENCE: (
+        "drift is measured against float32, the case does not run in float64: {why}; drift in float32 is not"
+        " measured"
+    ),
     Code.RANDOM_UNJUDGED: (
         "drift cannot be judged: the forward draws random numbers, and compiled code draws others than eager"
     ),

@@ -1,0 +1,125 @@
+"""The float64 reference of what has no float64, or cannot be copied."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from gate.measure.context import WorkerContext
+from gate.measure.device.device import CpuDevice
+from gate.measure.numerics.drift import MISMATCH
+from gate.measure.numerics.float64 import in_float64, multiply_groups
+from gate.measure.process.logbook import Logbook
+from gate.measure.seed_drift import CompiledSubject, measure_drift
+from gate.measure.workload.build import build_workload, make_subject
+from gate.records import Case, Code, DType, Metric
+from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from gate.workload import Workload
+
+
+class Experts(torch.nn.Module):
+    """Three experts, each with its rows, as layers of a mixture of them are computed."""
+
+    ends: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 16, 8))
+        self.register_buffer("ends", torch.tensor([16, 16, 48], dtype=torch.int32), persistent=False)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply the rows by their expert's weight."""
+        return torch.nn.functional.grouped_mm(value, self.weight, offs=self.ends)
+
+
+class Locked(torch.nn.Linear):
+    """A layer with a lock, which nothing can copy."""
+
+    def __init__(self) -> None:
+        super().__init__(16, 8)
+        self.lock = threading.Lock()
+
+
+class Single(torch.nn.Linear):
+    """A layer whose kernel has every type but float64."""
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Refuse float64."""
+        if value.dtype == torch.float64:
+            raise TypeError("no float64 here")
+        return super().forward(value)
+
+
+FACTORIES: dict[str, Callable[[], torch.nn.Module]] = {
+    "experts": Experts,
+    "locked": Locked,
+    "single": lambda: Single(16, 8),
+}
+
+
+def measure(monkeypatch: pytest.MonkeyPatch, name: str, factor: float, dtype: DType) -> WorkerResult:
+    """Measure the drift of a model that is multiplied where it is compiled."""
+    module = ModuleType("made_up_float64")
+    module.build = lambda: Workload(forward=FACTORIES[name](), inputs=(torch.randn(48, 16),))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "made_up_float64", module)
+    case = Case(id="m/c", model="m", factory="made_up_float64:build", dtype=dtype)
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=2), logbook=logbook, directory=""
+    )
+    with torch.no_grad():
+        subject = make_subject(build_workload(case), case, CpuDevice())
+
+        def compiled(*inputs: Any) -> Any:
+            return subject.forward(*inputs) * factor
+
+        measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
+    return logbook.result
+
+
+@pytest.mark.parametrize("name", ["experts", "locked"])
+def test_there_is_a_reference(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A hundredth is seen as a drift, under both seeds, and what is right as none; nothing is noted."""
+    for factor, drifts in ((1.0, False), (1.01, True)):
+        result = measure(monkeypatch, name, factor, DType.FLOAT32)
+        (drift,) = result.samples[Metric.DRIFT]
+        assert (drift > 10) is drifts
+        assert drift != MISMATCH
+        assert not result.warnings
+
+
+def test_16_bits_are_compared_with_float32_where_there_is_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eager's rounding error is a third of a percent: ten percent are 2^4 of it, and the note says why."""
+    for factor, drifts in ((1.0, False), (1.1, True)):
+        result = measure(monkeypatch, "single", factor, DType.BFLOAT16)
+        (drift,) = result.samples[Metric.DRIFT]
+        assert (4 < drift < MISMATCH) is drifts
+        assert [Code.FLOAT32_REFERENCE] == [one.code for one in result.warnings]
+        assert Metric.DRIFT_FLOAT32 not in result.samples
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((12, 4), (3, 4, 5)), ((3, 6, 4), (4, 12)), ((6, 12), (12, 5)), ((3, 6, 4), (3, 4, 5))],
+)
+def test_groups_are_multiplied_as_torch_does(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """In every arrangement of the groups; the second of them is empty, and the last rows are in none."""
+    one, other = torch.randn(left), torch.randn(right)
+    ends = None if len(left) == len(right) == 3 else torch.tensor([4, 4, 11], dtype=torch.int32)
+    expected = torch.stack([a @ b for a, b in zip(one, other, strict=True)]) if ends is None else None
+    if ends is not None and len(left) == len(right) == 2:
+        expected = torch.stack([one[:, a:b] @ other[a:b] for a, b in ((0, 4), (4, 4), (4, 11))])
+    elif ends is not None and len(left) == 2:
+        expected = torch.cat([one[:4] @ other[0], one[4:11] @ other[2], torch.zeros(1, 5)])
+    elif ends is not None:
+        expected = torch.cat([one[0] @ other[:, :4], one[2] @ other[:, 4:11], torch.zeros(6, 1)], dim=1)
+    with in_float64():
+        found = torch._grouped_mm(one, other, offs=ends)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(multiply_groups(one, other, offs=ends), expected)
