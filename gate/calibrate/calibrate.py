@@ -11,10 +11,11 @@ from gate.calibrate.modes import MIN_VALUES
 from gate.calibrate.noise import list_instabilities, measure_noise
 from gate.calibrate.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
 from gate.calibrate.replay import MIN_RECORDED_PAIRS, count_candidates, gather_recorded, replay_requests
-from gate.calibrate.series import gather_series, list_alone
+from gate.calibrate.series import Series, gather_series, list_alone
 from gate.decide.conclude.tally import note_stop
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.evidence.disturbed import note_disturbed
+from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
+from gate.metrics import SPECS, Family
 from gate.records import BASE_ARM, Code, Fact, Policy, Run
 from gate.records.calibration import Calibration, Effort, Replay
 
@@ -32,6 +33,9 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
     are simulated without a slowdown and a quarter of that with each of PLANTED.
     """
     series, pairs = gather_series(run, policy), gather_pair_series(run, policy)
+    hopeless = list_hopeless(run, MIN_BASELINE_TRIALS)
+    calm = [one for one in pairs if one.case_id not in hopeless]
+    steady = [one for one in series if one.case.id not in hopeless or not _is_noisy(one)]
     beside = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
     replays = tuple(_replay_all(run, policy, effort))
     return Calibration(
@@ -46,15 +50,20 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
             for one in series
         ),
         unstable=(
-            *list_instabilities(series, run.failures, effort),
-            *(found for one in pairs for found in list_pair_instabilities(one)),
+            *list_instabilities(steady, run.failures, effort),
+            *(found for one in calm for found in list_pair_instabilities(one)),
         ),
         costs=list_costs(series, effort),
         replays=replays,
         notes=tuple(_list_notes(run, effort, replays)),
+        disturbed=hopeless,
         failures=run.failures,
         wall_s=run.wall_s,
     )
+
+
+def _is_noisy(series: Series) -> bool:
+    return SPECS[series.metric].family is Family.NOISY
 
 
 def list_unknown(run: Run) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def _find_noise(series: Series, effort: Effort) -> tuple[Flaw, Fact] | None:
     detectable = compute_noticed(reading, series.threshold)
     if not is_too_noisy(detectable, series.threshold, reading.baseline):
         return None
-    numbers = {"noise": math.sqrt(reading.noise.value), "unseen": detectable, "trials": effort.max_trials}
+    numbers = {"unseen": detectable, "trials": effort.max_trials}
     return Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
 
 

@@ -72,7 +72,7 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, told=told)
     detectable = compute_pair_detectable(_imagine_last_look(reading), series.bar)
     if is_too_noisy(detectable, series.bar.threshold, reading.baseline):
-        numbers = {"noise": math.sqrt(reading.noise.value), "unseen": detectable, "pairs": LOOKS[-1]}
+        numbers = {"unseen": detectable, "pairs": LOOKS[-1]}
         told = Fact(code=Code.PAIRS_VARY, numbers=numbers)
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, told=told)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
+from gate.cli.quiet import refuse_disturbed
 from gate.cli.setup import load_configured, load_project
 from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
@@ -59,6 +60,7 @@ def run_refresh(options: Namespace) -> ExitCode:
         raise UsageError(what, f"Write --trials {fewest} or more, or refresh_trials in gate.yml.")
     run = measure_request(options, request, trials)
     check_refresh(run)
+    refuse_disturbed(run, fewest, anyway=options.anyway)
     provenance = replace(run.provenance, reason=options.reason)
     proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
     try:

@@ -11,8 +11,10 @@ from gate.check import Need, count_pairs
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.output import make_saver
 from gate.cli.place import note_config, place_lab
+from gate.cli.quiet import refuse_disturbed
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import Project, load_project
+from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_calibration, write_atomic
 from gate.lab.trials.opening import Lab, open_lab
@@ -44,6 +46,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
     recorded = [read_run(name) for name in options.run_files or ()]
     run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
+    refuse_disturbed(run, MIN_BASELINE_TRIALS, anyway=options.anyway)
     # What is accepted or in quarantine fails no check, and would hide how often it would.
     policy = replace(load_policy(config), acceptances=(), quarantine=())
     calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))

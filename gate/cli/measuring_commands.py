@@ -6,6 +6,7 @@ from operator import methodcaller
 
 from gate.cli.command import Command, argument
 from gate.cli.options import (
+    ANYWAY,
     APPROVALS,
     BASELINES,
     CONFIG,
@@ -170,7 +171,7 @@ REFRESH = Command(
     arguments=(
         *(*CONFIG, *LAB_OR_TARGET, TRIALS, RESUME, BASELINES, HISTORY),
         argument("--reason", default="", metavar="R", help="why a metric got worse; needed where one did"),
-        QUIET,
+        *(ANYWAY, QUIET),
     ),
 )
 CALIBRATE = Command(
@@ -203,7 +204,7 @@ CALIBRATE = Command(
             metavar="FILE",
             help="measure nothing: take the trials of these run.json files, all of one unchanged program",
         ),
-        QUIET,
+        *(ANYWAY, QUIET),
     ),
 )
 SELFTEST = Command(

@@ -103,6 +103,9 @@ CONFIG = (
     argument("--removed", action="append", metavar="CASE", help=argparse.SUPPRESS),
 )
 QUIET = argument("-q", "--quiet", action="store_true", help="no progress")
+ANYWAY = argument(
+    "--anyway", action="store_true", help="take disturbed trials too, where too few of a case are undisturbed"
+)
 VOLUME = either(
     argument("-q", "--quiet", action="store_true", help="no progress; print only the verdict"),
     argument("-v", "--verbose", action="store_true", help="print unchanged comparisons too"),

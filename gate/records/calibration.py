@@ -140,5 +140,6 @@ class Calibration:
     costs: tuple[ThresholdCost, ...]
     replays: tuple[Replay, ...]  # empty with too few trials
     notes: tuple[Fact, ...] = ()  # what a reader must know
+    disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: nothing is said of it
     failures: tuple[CaseFailure, ...] = ()
     wall_s: float = 0.0

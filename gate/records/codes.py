@@ -167,9 +167,9 @@ class Code(StrEnum):
     VALUES_RANGE = "values_range", "trials low high"
     TWO_GROUPS = "two_groups", "apart"  # of trials
     BLOCKS_SPLIT = "blocks_split", "split trials"
-    TRIALS_VARY = "trials_vary", "noise unseen trials"
+    TRIALS_VARY = "trials_vary", "unseen trials"
     PAIRS_BIASED = "pairs_biased", "pairs change"
-    PAIRS_VARY = "pairs_vary", "noise unseen pairs"
+    PAIRS_VARY = "pairs_vary", "unseen pairs"
 
     # What the gate said of a planted fault, where it judged nothing.
     ARM_FAILED = "arm_failed"  # names: those of a failure, as for the next

@@ -308,3 +308,4 @@ class Baseline(Compiled):
     provenance: Provenance
     trials: Mapping[Metric, tuple[float, ...]]
     canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
+    disturbed: int = 0  # of these trials: recorded all the same, for want of others

@@ -33,7 +33,7 @@ def render_calibration(calibration: Calibration) -> str:
     parts = (
         "\n".join(f"{label:9} {text}" for label, text in describe_calibration(calibration)),
         render_section(_make_noise(calibration)),
-        "\n".join(list_unstable(calibration.unstable)),
+        "\n".join(list_unstable(calibration)),
         render_section(_make_costs(calibration.costs)),
         render_section(_make_replays(calibration)),
         "\n".join(f"note  {clean_line(write_note(note))}" for note in calibration.notes),
@@ -113,11 +113,14 @@ def _render_deviation(noise: float) -> str:
     return render_percent(noise, signed=False) if noise else ABSENT
 
 
-def list_unstable(unstable: Sequence[Instability]) -> list[str]:
+def list_unstable(calibration: Calibration) -> list[str]:
     """List the lines about unstable cases, with what to write into gate.yml."""
+    unstable, disturbed = calibration.unstable, calibration.disturbed
+    told = f"Too few undisturbed trials to call the times of these unstable: {', '.join(disturbed)}"
+    unknown = [clean_line(told)] if disturbed else []
     if not unstable:
-        return ["Unstable cases: none"]
-    lines = [f"Unstable cases: {len({one.case_id for one in unstable})}"]
+        return unknown or ["Unstable cases: none"]
+    lines = [*unknown, f"Unstable cases: {len({one.case_id for one in unstable})}"]
     lines += map(_render_instability, unstable)
     first = unstable[0]
     where = f'case: "{clean_line(first.case_id)}", metric: {first.metric}'

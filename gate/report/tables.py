@@ -139,7 +139,7 @@ def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
         render_age(provenance.created, now).removesuffix(" old") or "unknown",
         (provenance.commit[:SHOWN_COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
         provenance.author or "unknown",
-        str(_count_trials(baseline)),
+        f"{_count_trials(baseline)}{f', {baseline.disturbed} disturbed' if baseline.disturbed else ''}",
         *("-" if value is None else render_percent(value, signed=False) for value in noise),
     )
 
@@ -151,6 +151,7 @@ def _list_baseline(baseline: Baseline) -> dict[str, object]:
         "environment_id": compute_environment_id(baseline.environment),
         "definition": baseline.definition,
         "trials": _count_trials(baseline),
+        "disturbed": baseline.disturbed,
         "provenance": encode(baseline.provenance),
         "noise": {metric.value: compute_log_noise(values) for metric, values in noisy.items()},
     }

@@ -69,6 +69,7 @@ def make_baseline(
         environment=environment,
         provenance=provenance,
         trials=collect_values(trials),
+        disturbed=sum(bool(trial.conditions.disturbances) for trial in trials),
         identity=_find_common_identity(compiled),
         workload=_find_common_items([trial.workload for trial in compiled if trial.workload]),
         graph_breaks=tuple(replace(one, stack=()) for one in fullest.graph_breaks),

@@ -62,11 +62,16 @@ def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
     )
 
 
-def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
-    """A note on the cases whose disturbed trials had to be recorded, for want of so many undisturbed ones."""
+def list_hopeless(run: Run, fewest: int) -> tuple[str, ...]:
+    """List the cases with disturbed trials and fewer than ``fewest`` others: their noise is the machine's."""
     calm = _count_calm(run)
     disturbed = dict.fromkeys(trial.case_id for trial in _list_screened(run) if _is_disturbed(trial))
-    kept = tuple(case_id for case_id in disturbed if calm[case_id] < fewest)
+    return tuple(case_id for case_id in disturbed if calm[case_id] < fewest)
+
+
+def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
+    """A note on the cases whose disturbed trials had to be recorded, for want of so many undisturbed ones."""
+    kept = list_hopeless(run, fewest)
     return (Fact(code=Code.DISTURBED_KEPT, numbers={"fewest": fewest}, cases=kept),) if kept else ()
 
 

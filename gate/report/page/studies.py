@@ -18,7 +18,7 @@ _KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure"}  # of wha
 
 def render_calibration_page(calibration: Calibration) -> str:
     """Return the page of a calibration."""
-    unstable = list_unstable(calibration.unstable)
+    unstable = list_unstable(calibration)
     return render_page(
         "study.html",
         title="calibration",

@@ -19,10 +19,10 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.TWO_GROUPS: "Trials fall into two groups that are {apart:digit} apart.",
     Code.BLOCKS_SPLIT: "In {split} of {trials} trials the blocks fall into two groups.",
     Code.TRIALS_VARY: (
-        "Trials vary by {noise:digit}: a change below {unseen:share} could go unseen in {trials} trials."
+        "Even {trials} trials, the most that a check takes, could leave a change below {unseen:share} unseen."
     ),
     Code.PAIRS_BIASED: "Of {pairs} pairs with itself, head is {change:signed_digit} off.",
-    Code.PAIRS_VARY: "Pairs vary by {noise:digit}: {pairs} of them settle nothing below {unseen:share}.",
+    Code.PAIRS_VARY: "{pairs} pairs, the most that a check takes, settle nothing below {unseen:share}.",
     Code.ARM_FAILED: "{arm} failed at {stage}: {failure}",
     Code.FAILURE_TOLD: "{kind} at {stage}: {failure}",
     Code.FAILURE_UNTOLD: "no failure of kind {kind} was told of",

@@ -332,6 +332,17 @@ def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: 
     assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2.00 MiB were swapped."
 
 
+def test_the_noise_of_a_machine_is_no_cases(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Trials that vary by half blame both cases; only the one that was not disturbed where the other was."""
+    run, few = draw(cases=2, trials=6, noise=0.5), replace(effort, requests=4)
+    assert {one.case_id for one in calibrate_gate(run, policy, few).unstable} == {"m0/x", "m1/x"}
+    crowded = Conditions(foreign_cores=2.0, disturbances=(Disturbance.CROWDED,))
+    trials = (replace(one, conditions=crowded) if one.case_id == "m0/x" else one for one in run.trials)
+    calibration = calibrate_gate(replace(run, trials=tuple(trials)), policy, few)
+    assert calibration.disturbed == ("m0/x",)
+    assert {one.case_id for one in calibration.unstable} == {"m1/x"}
+
+
 def test_a_replay_without_pairs_says_so(draw: Make, draw_pairs: Make, policy: Policy, effort: Effort) -> None:
     """The note names the pairs that it takes, and is not there when they are."""
     few = replace(effort, requests=4)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gate.files.codec import save_run
+from gate.lab.host.fitness import HostSample
+from gate.lab.trials import trials
 from gate.records import Metric
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 
@@ -22,6 +25,27 @@ def test_a_refresh_names_what_is_accepted_on_top_of_the_new_values(
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
     assert place.run("baseline", "refresh", "--quiet", "--reason", "again") == 0
     assert f"accepted.yml still allows 2 of {CASE_ID} graph_breaks on top" in capsys.readouterr().out
+
+
+def test_a_machine_that_others_use_records_nothing(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it varied by would be taken for the case's; who wants it all the same sees it marked."""
+    before = {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
+    look = itertools.count()
+    crowd = lambda: HostSample(at_s=(at := float(next(look))), cores=2, busy_s=2.0 * at)  # noqa: E731
+    monkeypatch.setattr(trials, "read_host", crowd)
+    monkeypatch.setattr(trials, "find_crowd", lambda: ("chromium (pid 123, 95 %)",))
+    refresh = ("baseline", "refresh", "--quiet", "--reason", "again")
+    assert place.run(*refresh) == 4
+    told = capsys.readouterr().err
+    assert f"compile-gate: fewer than 3 undisturbed trials came back of {CASE_ID}." in told
+    assert "during 5 of 5 trials: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)." in told
+    assert before == {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
+    assert place.run(*refresh, "--anyway") == 0
+    capsys.readouterr()
+    assert place.run("baseline", "show") == 0
+    assert "5, 5 disturbed" in capsys.readouterr().out
 
 
 def test_what_never_decides_cannot_be_accepted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,15 +12,29 @@ import pytest
 
 from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
-from gate.errors import ExitCode, UsageError
-from gate.files.codec import load_calibration, save_run
-from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial, make_text
+from gate.errors import ExitCode, MachineError, UsageError
+from gate.files.codec import load_calibration, load_run, save_run
+from gate.records import (
+    Case,
+    CaseFailure,
+    Conditions,
+    Disturbance,
+    FailureKind,
+    Metric,
+    Provenance,
+    Run,
+    Trial,
+    make_text,
+)
 from gate.records.calibration import Calibration
 from tests.hosts import CPU_HOST
 from tests.told import tell_note
 
 CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
+
+
+CROWDED = Conditions(foreign_cores=1.8, disturbances=(Disturbance.CROWDED,))
 
 
 def calibrate(
@@ -33,7 +48,9 @@ def calibrate(
     rng = random.Random(1)  # noqa: S311 - repeatable, not secret
     trials = tuple(
         Trial(
-            case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, noise)),)}
+            case_id=CASE.id,
+            index=index,
+            samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, noise)),)},
         )
         for index in range(count)
     )
@@ -47,19 +64,15 @@ def calibrate(
     )
     save_run(run, directory / "recorded.json")
     (directory / "gate.yml").write_text(config, encoding="utf-8")
-    out = directory / "out"
-    options = [
-        "--run",
-        str(directory / "recorded.json"),
-        "--requests",
-        "20",
-        "--out",
-        str(out),
-    ]
-    code = run_calibrate(
-        make_parser().parse_args(["calibrate", "--config", str(directory / "gate.yml"), *options])
-    )
-    return code, load_calibration(out / "calibration.json")
+    return run_on(directory)
+
+
+def run_on(directory: Path, *options: str) -> tuple[int, Calibration]:
+    """Calibrate on what was recorded in a directory."""
+    places = ("--config", str(directory / "gate.yml"), "--out", str(directory / "out"))
+    recorded = ("--run", str(directory / "recorded.json"), "--requests", "20")
+    code = run_calibrate(make_parser().parse_args(["calibrate", *places, *recorded, *options]))
+    return code, load_calibration(directory / "out" / "calibration.json")
 
 
 def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +85,25 @@ def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "takes 1 to 2 trials a case, against 4 that are stored" in printed
     assert f"Wrote {tmp_path / 'out' / 'calibration.json'}." in printed
+
+
+def test_a_machine_that_others_use_says_nothing_of_a_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trials that vary by 40 % are refused where all were disturbed; taken anyway, no case is blamed."""
+    _, calm = calibrate(tmp_path, noise=0.4)
+    assert {one.case_id for one in calm.unstable} == {CASE.id}
+    run = load_run(tmp_path / "recorded.json")
+    trials = tuple(replace(trial, conditions=CROWDED) for trial in run.trials)
+    save_run(replace(run, trials=trials), tmp_path / "recorded.json")
+    with pytest.raises(MachineError, match=r"fewer than 3 undisturbed trials came back of m/x"):
+        run_on(tmp_path)
+    capsys.readouterr()
+    _, crowded = run_on(tmp_path, "--anyway")
+    assert (crowded.unstable, crowded.disturbed) == ((), (CASE.id,))
+    told = capsys.readouterr().out
+    assert "Too few undisturbed trials to call the times of these unstable: m/x" in told
+    assert "quarantine" not in told
 
 
 def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
