@@ -82,7 +82,7 @@ def list_missing(wanted: frozenset[str]) -> list[str]:
         version, minimum = metadata.version(name), OLDEST_PACKAGES[name]
         if is_older(version, minimum):
             what = f"{sys.executable} has {name} {version}, and the gate needs {minimum}"
-            raise UsageError(what, "Upgrade that package where torch is installed.")
+            raise UsageError(what, "Upgrade that package, or name another interpreter in the input `python`.")
     return sorted(missing)
 
 
