@@ -14,14 +14,17 @@ from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.judge.rules import find_pair_threshold
+from gate.errors import UsageError
 from gate.files.codec import save_run
 from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
 from gate.lab.trials.trials import Bench, run_trial
+from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching
 from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial
 from gate.records.faults import Fault, FaultKind, Method
 from gate.records.selftest import Attempt
+from gate.report.words.failures import describe_failure
 from gate.selftest.catalog import NOTHING
 from gate.selftest.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
 from gate.selftest.score import Opinion, judge_fault
@@ -109,6 +112,32 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
     return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
 
 
+def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
+    """Measure the trials that what leaves nothing to chance is held against.
+
+    Raises:
+        UsageError: The case cannot be measured even without a fault.
+    """
+    bench, bare = _shorten_sampling(context.side_by_side.base), plant_case(case, NOTHING, Dose())
+    make_directory(bench.settings.out)
+    trials: list[Trial] = []
+    for index in range(1, TRIALS_ONCE + 1):
+        came = run_trial(bench, bare, index)
+        if came.trial is None or came.failure:
+            told = describe_failure(came.failure) if came.failure else "no trial came back"
+            fix = "Fix it, or select another case with --select."
+            raise UsageError(f"{case.id} cannot be measured: {told}", fix)
+        trials.append(came.trial)
+    return tuple(trials)
+
+
+def estimate_attempt_s(fault: Fault, subject: AttemptSubject) -> float:
+    """Estimate what an attempt takes at least, by the base's trials."""
+    usual_s = max(map(compute_trial_s, subject.base), default=0.0)
+    arms = 1 if fault.method is Method.ONCE else 2
+    return arms * TRIALS_ONCE * usual_s
+
+
 def list_base_trials(run: Run, *, everything: bool) -> tuple[Trial, ...]:
     """List the trials of the base: those that measured everything, or all of them."""
     trials = [trial for trial in run.trials if trial.arm == BASE_ARM]
@@ -155,7 +184,7 @@ def _take_first_pairs(
 ) -> Run:
     """Measure the pairs of the first looks, however long they take: with fewer nothing can be caught.
 
-    What nothing is planted into also gives the base's trials, so there everything is measured twice.
+    Where nothing is planted everything is measured twice.
     """
     for look in range(FREE_LOOKS):
         needs = [make_need(run, one) for one in list_unsettled(run, policy, suspects)]
@@ -172,14 +201,19 @@ def _make_run(context: AttemptContext, base: Case, head: Case) -> Run:
 
 def _shorten_limits(bench: Bench, fault: Fault, subject: AttemptSubject) -> Bench:
     """A bench that spends no time on timing, and little on waiting for the end of a hang."""
+    bench = _shorten_sampling(bench)
     settings = bench.settings
-    sampling = replace(settings.sampling, super_blocks=SUPER_BLOCKS_ONCE)
-    settings = replace(settings, sampling=sampling, out=settings.out / "selftest")
     if fault.kind is FaultKind.HANG:
         usual_s = max(map(compute_trial_s, subject.base), default=0.0)
         limit_s = min(settings.trial_timeout_s, max(MIN_HANG_S, HANG_TRIALS * usual_s))
         settings = replace(settings, trial_timeout_s=limit_s)
     return replace(bench, settings=settings)
+
+
+def _shorten_sampling(bench: Bench) -> Bench:
+    settings = bench.settings
+    sampling = replace(settings.sampling, super_blocks=SUPER_BLOCKS_ONCE)
+    return replace(bench, settings=replace(settings, sampling=sampling, out=settings.out / "selftest"))
 
 
 def _add_base_trials(run: Run, subject: AttemptSubject) -> Run:

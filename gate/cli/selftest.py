@@ -12,9 +12,10 @@ from pathlib import Path
 from gate.cli.attempts import (
     AttemptContext,
     AttemptSubject,
-    Tried,
+    estimate_attempt_s,
     has_original_base,
     list_base_trials,
+    measure_base,
     try_in_pairs,
     try_once,
 )
@@ -28,16 +29,16 @@ from gate.lab.trials.side_by_side import open_side_by_side
 from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted
 from gate.records.faults import Fault, Method
-from gate.records.selftest import Attempt, Result, SelftestReport
+from gate.records.selftest import Attempt, SelftestReport
 from gate.report.page.studies import render_selftest_page
 from gate.report.progress import show_progress
 from gate.report.selftest import (
     describe_attempt,
     describe_fault,
     describe_open_faults,
+    describe_untried,
     render_selftest,
 )
-from gate.report.words.studies import describe_opinion
 from gate.selftest.catalog import NOTHING, choose_faults, list_faults
 from gate.selftest.dose import is_fitting
 from gate.selftest.score import score_faults
@@ -82,28 +83,20 @@ def run_selftest(options: Namespace) -> ExitCode:
     print(f"Wrote {path}.")
     if any(score.complaint for score in report.scores):
         return ExitCode.REGRESSION
-    reasons = _list_reasons(agenda, report)
+    reasons = _list_reasons(report)
     for reason in reasons:
         print(f"exit {int(ExitCode.INCOMPLETE)}: {reason}.")
     return ExitCode.INCOMPLETE if reasons else ExitCode.PASS
 
 
-def _list_reasons(agenda: Agenda, report: SelftestReport) -> list[str]:
+def _list_reasons(report: SelftestReport) -> list[str]:
     """List why a test in which nothing was wrong is not whole, with what to do about it."""
     reasons = []
-    if left := count_left(agenda, report):
-        many = f"{left} fault was" if left == 1 else f"{left} faults were"
-        reasons.append(f"{many} not tried for want of time; raise --minutes")
+    if report.untried:
+        reasons.append(f"{describe_untried(report)}, for want of time; raise --minutes")
     if opened := describe_open_faults(report):
         reasons.append(f"{opened}; raise --minutes or --repeats")
     return reasons
-
-
-def count_left(agenda: Agenda, report: SelftestReport) -> int:
-    """Count the faults that were not tried though a case could carry them."""
-    tried = {(one.kind, one.size) for one in report.attempts}
-    left = [fault for fault in agenda.faults if (fault.kind, fault.size) not in tried]
-    return sum(any(is_fitting(fault, case) for case in agenda.cases) for fault in left)
 
 
 def choose_attempted(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
@@ -132,8 +125,7 @@ def schedule_faults(agenda: Agenda) -> Iterator[tuple[Fault, Case, int]]:
             yield fault, fitting[turn % len(fitting)], 1
     for number in count(1) if agenda.repeats is None else range(1, agenda.repeats + 1):
         for fault in agenda.faults:
-            is_due = fault.method is Method.PAIRS and (number > 1 or fault != NOTHING)
-            if is_due:  # nothing was tried already, for the base's trials
+            if fault.method is Method.PAIRS:
                 yield fault, agenda.cases[(number - 1) % len(agenda.cases)], number
 
 
@@ -141,9 +133,9 @@ def _make_agenda(options: Namespace, request: Project) -> Agenda:
     kind = request.config.device.partition(":")[0]
     faults = list_faults(kind, quick=options.quick)
     cases = choose_attempted(request.cases, named=bool(options.select))
+    faults = tuple(fault for fault in faults if any(is_fitting(fault, case) for case in cases))
     if options.faults:
-        fitting = [fault for fault in faults if any(is_fitting(fault, case) for case in cases)]
-        faults = choose_faults(fitting, options.faults)
+        faults = choose_faults(faults, options.faults)
     return Agenda(
         faults=faults,
         cases=cases,
@@ -155,28 +147,28 @@ def _make_agenda(options: Namespace, request: Project) -> Agenda:
 def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestReport:
     """Try one fault after the other; the report is saved after each.
 
-    Raises as :func:`gate.cli.attempts.try_in_pairs`.
+    Raises as :func:`gate.cli.attempts.measure_base` and :func:`gate.cli.attempts.try_in_pairs`.
     """
-    begun, attempts = time.monotonic(), []
+    begun = time.monotonic()
+    attempts: list[Attempt] = []
+    report = _make_report(context, agenda, attempts, 0.0)
     for attempt in _attempt_faults(context, agenda):
         attempts.append(attempt)
         context.side_by_side.lab.observe(Noted(fact=make_text(describe_attempt(attempt))))
         report = _make_report(context, agenda, attempts, time.monotonic() - begun)
         save_selftest(report, path)
+    save_selftest(report, path)
     return report
 
 
 def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt]:
-    """Attempt one fault after the other; what began in time is finished."""
-    begun, subjects = time.monotonic(), {}
-    for case in agenda.cases:
-        tried = _try_nothing(context, case)
-        subjects[case.id] = AttemptSubject(case=case, base=list_base_trials(tried.run, everything=True))
-        yield tried.attempt
+    """Attempt one fault after the other; what cannot end in time is not begun, what began is finished."""
+    begun = time.monotonic()
+    subjects = {one.id: AttemptSubject(case=one, base=measure_base(context, one)) for one in agenda.cases}
     for fault, case, number in schedule_faults(agenda):
-        if time.monotonic() - begun > agenda.limit_s:
-            return
         subject = subjects[case.id]
+        if time.monotonic() - begun + estimate_attempt_s(fault, subject) > agenda.limit_s:
+            return
         if fault.method is Method.ONCE:
             yield try_once(context, fault, subject).attempt
             continue
@@ -184,21 +176,6 @@ def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt
         if has_original_base(fault):
             subjects[case.id] = replace(subject, latest=list_base_trials(tried.run, everything=False))
         yield tried.attempt
-
-
-def _try_nothing(context: AttemptContext, case: Case) -> Tried:
-    """Hold a case against itself.
-
-    Raises:
-        UsageError: It cannot be measured even without a fault.
-    """
-    tried = try_in_pairs(context, NOTHING, AttemptSubject(case=case, base=()), 1)
-    if tried.attempt.result is Result.BROKEN:
-        raise UsageError(
-            f"{case.id} cannot be measured: {describe_opinion(tried.attempt)}",
-            "Fix it, or select another case with --select.",
-        )
-    return tried
 
 
 def _make_report(

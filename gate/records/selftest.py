@@ -85,5 +85,5 @@ class SelftestReport:
     case_ids: tuple[str, ...]
     attempts: tuple[Attempt, ...]
     scores: tuple[FaultScore, ...]
-    untried: tuple[str, ...]  # faults for which there was no time, or no case that they fit
+    untried: tuple[str, ...]  # faults for which there was no time
     wall_s: float

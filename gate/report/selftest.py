@@ -27,6 +27,7 @@ _MARKS: Mapping[Result, str] = {
     Result.BROKEN: "could not be tried",
 }
 _HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
+_HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
 _WORDS: Mapping[FaultKind, str] = {
     FaultKind.NOTHING: "nothing (A/A)",
     FaultKind.SLOWDOWN: "compiled slower",
@@ -81,10 +82,23 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
     """Describe whether the gate passed its test, in a word and a sentence."""
     failed = [score for score in report.scores if score.complaint]
     if failed:
-        return "FAILED", f"{len(failed)} of {len(report.scores)} faults were not handled as they should be"
+        all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
+        return "FAILED", f"{all_tried} were not handled as they should be"
+    if report.untried:
+        return "INCOMPLETE", describe_untried(report)
     if opened := describe_open_faults(report):
         return "INCONCLUSIVE", opened
-    return "PASSED", f"{len(report.attempts)} attempts at {len(report.scores)} faults"
+    faults = sum(not _is_harmless(score) for score in report.scores)
+    counted = ((faults, "fault"), (len(report.scores) - faults, "harmless change"))
+    tried = " and ".join(count_noun(number, noun) for number, noun in counted)
+    return "PASSED", f"{tried} in {count_noun(len(report.attempts), 'attempt')}"
+
+
+def describe_untried(report: SelftestReport) -> str:
+    """Count the faults that were tried, of all that there are; harmless changes are none."""
+    harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
+    tried = sum(not _is_harmless(score) for score in report.scores)
+    return f"{tried} of {tried + sum(not one.startswith(harmless) for one in report.untried)} faults tried"
 
 
 def describe_open_faults(report: SelftestReport) -> str:

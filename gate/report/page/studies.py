@@ -13,7 +13,8 @@ from gate.report.selftest import describe_result, describe_selftest, list_shortc
 from gate.report.view import Section
 from gate.report.words.notes import write_note
 
-_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure"}  # of what a selftest comes to
+# Of what a selftest comes to.
+_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
 
 
 def render_calibration_page(calibration: Calibration) -> str:
