@@ -103,7 +103,8 @@ def _advise_fetching(directory: Path, ref: str) -> str:
     if not is_branch or not ask_git(directory, "remote", "get-url", "origin").is_good:
         return advise_missing(directory, f"{spelling}.")
     depth = "--unshallow " if _is_shallow(directory) else ""
-    fetch = f"git fetch {depth}origin {shlex.quote(f'{ref}:refs/remotes/origin/{ref}')}"
+    branch = ref.removeprefix("refs/remotes/").removeprefix("origin/")
+    fetch = f"git fetch {depth}origin {shlex.quote(f'{branch}:refs/remotes/origin/{branch}')}"
     whole = f"; a whole clone has it: {_WHOLE_CLONE}" if depth else ""
     return f"If it is a branch of the remote: `{fetch}`{whole}. {spelling}."
 

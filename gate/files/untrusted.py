@@ -120,9 +120,10 @@ def decode_text(data: bytes, source: str) -> str:
         FileError: The bytes are not UTF-8, or git keeps the file elsewhere and this only points there.
     """
     if data.startswith(_LFS_POINTER):
-        name = PurePath(source).name
-        pattern = "baselines/**" if name.endswith(".json") else name
-        fix = f"Add `{pattern} -filter -diff -merge text` to .gitattributes, then record or commit it again."
+        path = PurePath(source)
+        pattern = "baselines/**" if "baselines" in path.parts else path.name
+        kept = f"add `{pattern} -filter -diff -merge text` to .gitattributes, then record or commit it again"
+        fix = f"In a working tree `git lfs pull` gets it. For good, {kept}."
         raise FileError(source, "", "is a pointer of Git LFS, which the gate does not follow", fix)
     try:
         return data.decode("utf-8-sig")

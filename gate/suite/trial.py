@@ -85,8 +85,14 @@ class TrialPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the test as pytest alone does: once, in this process, with no other plugin around it."""
+        """Run the test as pytest alone does: once, in this process, with no other plugin around it.
+
+        A plugin that would run it in a way of its own goes: its other hooks count on that.
+        """
         manager = session.config.pluginmanager
+        for runner in list(session.config.hook.pytest_runtest_protocol.get_hookimpls()):
+            if not _is_of_pytest(runner.plugin) and not runner.plugin_name.endswith("conftest.py"):
+                manager.unregister(runner.plugin)
         foreign = [plugin for plugin in manager.get_plugins() if not _is_of_pytest(plugin)]
         run = manager.subset_hook_caller("pytest_runtest_protocol", foreign)
         for item in session.items:

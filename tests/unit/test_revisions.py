@@ -82,20 +82,21 @@ def test_shallow_clone_without_the_merge_base(repository: Path, git: Git) -> Non
     assert git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
 
 
+@pytest.mark.parametrize("ref", ["main", "origin/main"])
 @pytest.mark.parametrize("depth", ["--depth=1", "--no-tags"])
 def test_the_command_that_the_fix_names_brings_a_missing_branch(
-    repository: Path, git: Git, depth: str
+    repository: Path, git: Git, depth: str, ref: str
 ) -> None:
     """A clone in CI, of GitLab or Jenkins too, has one branch, detached and often shallow."""
     place = clone(git, repository, depth, "--single-branch", "--branch=feature")
     git(place, "checkout", "--quiet", "--detach")
     with pytest.raises(UsageError) as caught:
-        resolve_base(place, "main")
+        resolve_base(place, ref)
 
     named = caught.value.fix.split("`")[1]
     assert ("GIT_DEPTH: 0" in caught.value.fix) == ("--unshallow" in named) == (depth == "--depth=1")
     git(place, *shlex.split(named)[1:])
-    assert resolve_base(place, "main").commit == git(repository, "rev-parse", "main")
+    assert resolve_base(place, ref).commit == git(repository, "rev-parse", "main")
 
 
 def test_unrelated_histories(repository: Path, git: Git) -> None:

@@ -158,11 +158,12 @@ def test_foreign_values_are_shown_short_and_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "pattern"), [("baselines/any/lin/x.json", "baselines/**"), ("ci/gate.yml", "gate.yml")]
+    ("name", "pattern"),
+    [("baselines/any/x.json", "baselines/**"), ("old/run.json", "run.json"), ("ci/gate.yml", "gate.yml")],
 )
 def test_a_pointer_of_git_lfs_is_named_with_its_fix(name: str, pattern: str) -> None:
     """Where the file itself is kept elsewhere, a clone or a commit may hold no more than this."""
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
     with pytest.raises(FileError, match=f"{name}: is a pointer of Git LFS") as caught:
         decode_text(pointer, name)
-    assert f"Add `{pattern} -filter -diff -merge text` to .gitattributes" in caught.value.fix
+    assert f"add `{pattern} -filter -diff -merge text` to .gitattributes" in caught.value.fix

@@ -101,6 +101,18 @@ def pytest_collection_modifyitems(config, items):
 """
 
 
+# One that counts in a report on what it did around the test, as pytest-retry does.
+COUNTS_ON_ITS_RUN = """\
+RAN = {}
+
+def pytest_runtest_protocol(item):
+    RAN[item] = True
+
+def pytest_runtest_makereport(item):
+    RAN[item]
+"""
+
+
 def try_plainly(pytester: pytest.Pytester, source: str = MEASURES, args: tuple[str, ...] = ()) -> str:
     """Try a test; return what failed, empty where it was built and called, and nothing was left behind."""
     before = set(pytester.path.iterdir())
@@ -125,13 +137,14 @@ def try_plainly(pytester: pytest.Pytester, source: str = MEASURES, args: tuple[s
         "--benchmark-only --benchmark-autosave --benchmark-compare --benchmark-histogram --benchmark-json=b",
         "--benchmark-disable --junitxml=j.xml --log-file=l.log --basetemp=b --durations=3 --no-such-option",
         "-p takes_over --fork-it",
+        "-p counts_on_its_run",
         "-p gate.suite.plugin --gate-select=nothing",
         "-W error --strict-markers --strict-config --import-mode=importlib",
     ],
 )
 def test_everyday_options_do_not_matter(pytester: pytest.Pytester, options: str) -> None:
     """A test that gate.yml names is called once, whatever `addopts` leave out, spread, trace or repeat."""
-    pytester.makepyfile(takes_over=TAKES_OVER)
+    pytester.makepyfile(takes_over=TAKES_OVER, counts_on_its_run=COUNTS_ON_ITS_RUN)
     pytester.syspathinsert()
     pytester.makeini(f"[pytest]\nfilterwarnings = error\naddopts = {options}\n")
     assert try_plainly(pytester) == ""
