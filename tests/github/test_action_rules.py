@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from action.samples import commit, git
@@ -15,6 +16,7 @@ from refreshes import make_run
 from gate.action import tree
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
+from gate.action.notices import tell_changed
 from gate.action.rules import RuleSource, hold_rules, prepare_rules
 from gate.action.step import ActionStep
 from gate.decide.evidence.baselines import make_baselines
@@ -590,3 +592,30 @@ def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(checkout: Path, tmp_pa
     assert own.what.endswith("is a pointer of Git LFS, which the gate does not follow")
     assert f"sub/{name} of the base commit {base[:7]}" in later.what
     assert "-filter -diff -merge text` to .gitattributes" in later.fix
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        (
+            {"changed": ("gate.yml",), "sha": "b" * 40, "moved": ("lin: mm.f:ok, now mm.models:build",)},
+            "it was judged by commit bbbbbbbbbbbb's, with what it moves measured there (lin: mm.f:ok, now",
+        ),
+        (
+            {"changed": ("gate.yml",), "sha": "b" * 40, "removed": (LIN,)},
+            f"This change removes or redefines 1 case ({LIN}): once merged, nothing measures them",
+        ),
+        (
+            {"mended": "gate.yml of the base commit bbbbbbb:7: is not YAML. Fix it."},
+            "by its own rules, since it mends those of the base. gate.yml of the base commit bbbbbbb:7: ",
+        ),
+    ],
+)
+def test_what_is_followed_removed_or_mended_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rules: dict[str, Any], told: str
+) -> None:
+    """On the run's page: whoever reviews the change sees what it does to its own check."""
+    tell_changed(make_step(tmp_path, "base"), RuleSource(config="", baselines="", **rules))
+    printed = capsys.readouterr().out
+    assert printed.startswith("::warning title=compile-gate::This change ")
+    assert told in printed
