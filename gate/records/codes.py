@@ -83,11 +83,9 @@ class Code(StrEnum):
     CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
     WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed
     EAGER_TOO = "eager_too", "eager compiled"  # moved as compiled did, half as much or more
-    BOTH_LATENCIES = "both_latencies", "eager compiled"
     LONGEST_PHASES = "longest_phases"
     CHANGED_PHASES = "changed_phases"
     COMPILERS_TIME = "compilers_time", "change_s"  # CPU time of the compilers that it started
-    NO_CHANGED_PHASE = "no_changed_phase", "share"
     CACHE_MISSED = "cache_missed"  # by the second process; names: cache
     MACHINE_CHANGED = "machine_changed"  # a note too
     CLOCKS_LOWERED = "clocks_lowered"  # names: reasons

@@ -106,23 +106,19 @@ def _list_differences(code: Code, lines: Sequence[str]) -> Fact:
 
 
 def find_eager(inquiry: Inquiry) -> list[Cause]:
-    """Whether eager moved alone, along with compiled, or not at all."""
+    """Whether eager moved alone, or along with compiled."""
     eager, compiled = map(inquiry.find_change, (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
     if eager is None or compiled is None:
         return []
     numbers = {"eager": eager, "compiled": compiled}
     if any(one.reason is Reason.EAGER_FASTER for one in inquiry.comparisons):
         return [inquiry.weigh(CauseKind.EAGER, Fact(code=Code.EAGER_ALONE, numbers=numbers))]
-    if not inquiry.asks(CauseKind.EAGER):
-        return []
     both = eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
-    both = both and inquiry.shows(CauseKind.EAGER)  # or noise moved both
-    if inquiry.is_worse and compiled < 0:  # both got faster: that made nothing worse
-        both = False
-    code = Code.EAGER_TOO if both else Code.BOTH_LATENCIES
-    if both:
-        numbers |= inquiry.say_beside()
-    return [inquiry.weigh(CauseKind.EAGER, Fact(code=code, numbers=numbers))]
+    # Less than the limit is noise of both; and what got faster made nothing worse.
+    if not both or not inquiry.shows(CauseKind.EAGER) or (inquiry.is_worse and compiled < 0):
+        return []
+    fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.say_beside())
+    return [inquiry.weigh(CauseKind.EAGER, fact)]
 
 
 def find_usage(inquiry: Inquiry) -> list[Cause]:

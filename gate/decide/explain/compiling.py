@@ -48,8 +48,7 @@ def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mappin
     if abs(compilers_s) > notable_s:
         told = Fact(code=Code.COMPILERS_TIME, numbers={"change_s": compilers_s})
         found.append(inquiry.weigh(CauseKind.COMPILE_PHASE, told))
-    still = Fact(code=Code.NO_CHANGED_PHASE, numbers={"share": _NOTABLE_PHASE})
-    return found or [inquiry.weigh(CauseKind.COMPILE_PHASE, still)]
+    return found
 
 
 def find_cache_loss(inquiry: Inquiry) -> list[Cause]:

@@ -49,8 +49,6 @@ WEIGHTS: Mapping[Code, float] = {
     Code.COMPILERS_TIME: 0.20,
     Code.KERNELS_STEADY: 0.10,
     Code.LONGEST_PHASES: 0.10,
-    Code.BOTH_LATENCIES: 0.05,
-    Code.NO_CHANGED_PHASE: 0.05,
     Code.STACK_UNUSED: 0.05,
     Code.DEVICE_IDLE: 0.05,
     Code.BOUND_BY: 0.05,

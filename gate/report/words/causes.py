@@ -97,9 +97,7 @@ _TEMPLATES: Mapping[Code, str] = {
         "The generated code is the same, but autotuning chose other configurations: their speed may differ"
         " by that alone."
     ),
-    Code.BOTH_LATENCIES: "Eager latency changed by {eager:slower}, compiled latency by {compiled:slower}.",
     Code.COMPILERS_TIME: "CPU time of the compilers it started: {change_s:signed_seconds}.",
-    Code.NO_CHANGED_PHASE: "No phase of the compile changed by more than {share:share} of the whole.",
     Code.KERNELS_STEADY: (
         "No kernel's time on the device changed: what changed is between them, or on the host."
     ),

@@ -276,14 +276,6 @@ def test_changed_files_that_the_case_imports_are_named(
     assert (verdict.causes[0].fact.code is Code.IMPORTS_CHANGED) == bool(files)
 
 
-def test_both_arms_are_told(situation: Make, judge: Judge) -> None:
-    """Which of the two moved."""
-    verdict = judge(situation(before=SLOW_BEFORE, after=SLOW_AFTER))
-    assert explain(verdict, "eager") == [
-        "Eager latency changed by 0.0 %, compiled latency by +30.0 % (slower)."
-    ]
-
-
 def test_kernels_that_take_longer_are_named(situation: Make, judge: Judge) -> None:
     """Slower on a GPU: of 10 ms one kernel takes 2 ms more, one came, one stood still within 1 %."""
     one = situation(
@@ -362,8 +354,8 @@ def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
     ]
 
 
-def test_phases_that_stood_still_are_told(situation: Make, judge: Judge) -> None:
-    """A compile that took longer elsewhere: no phase did."""
+def test_phases_that_stood_still_are_no_cause(situation: Make, judge: Judge) -> None:
+    """A compile that took longer elsewhere: no phase moved by 2 % of the whole."""
     metric = Metric.COLD_COMPILE_TIME
     phases_s = {"dynamo": 10.0, "aot_autograd": 8.0}
     one = situation(
@@ -372,9 +364,7 @@ def test_phases_that_stood_still_are_told(situation: Make, judge: Judge) -> None
         phases_before_s=phases_s,
         phases_s={**phases_s, "dynamo": 10.1},
     )
-    assert explain(judge(one), "compile_phase") == [
-        "No phase of the compile changed by more than 2 % of the whole."
-    ]
+    assert explain(judge(one), "compile_phase") == []
 
 
 def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:

@@ -194,7 +194,6 @@ BERT_CAUSES = (
             names={"changed": ("gelu", "softmax"), "added": ("copy",)},
         ),
     ),
-    (CauseKind.EAGER, Fact(code=Code.BOTH_LATENCIES, numbers={"eager": 0.002, "compiled": 0.306})),
 )
 
 
