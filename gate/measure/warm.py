@@ -44,9 +44,13 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         state.restore()
         pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
         repeats = measure_drift(context, pair)
-        if has_steps(prepared.subject) and repeats:
-            state.restore()
-            _measure_steps(context, prepared)
+        if not has_steps(prepared.subject):
+            return
+        if not repeats:
+            context.logbook.note(Code.STEPS_UNMEASURED, why="calls do not repeat")
+            return
+        state.restore()
+        _measure_steps(context, prepared)
 
 
 def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:

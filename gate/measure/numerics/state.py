@@ -12,7 +12,7 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import CellType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ _MOST_OBJECTS = 200_000
 _LEFT_ALONE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
 _INPUT = "the input "
 HELD = "the tensor "  # held by an attribute or a closure of the model
+_ATOMS = (int, float, complex, str, bytes, type(None), type, ModuleType)
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 Restore = Callable[[], object]
@@ -132,7 +133,8 @@ class _Walk:
                 self.tensors[path] = value
                 continue
             self.holders += _list_restores(value)
-            waiting += [((path + more).lstrip("."), item) for more, item in _list_held(value)]
+            held = (pair for pair in _list_held(value) if not isinstance(pair[1], _ATOMS))
+            waiting += [((path + more).lstrip("."), item) for more, item in held]
 
 
 def _list_held(value: object) -> Iterator[tuple[str, object]]:
@@ -177,7 +179,7 @@ def _list_restores(value: object) -> Iterator[Restore]:
 def _is_looked_into(value: object) -> bool:
     """Whether an object is one of measured code, with attributes."""
     package = type(value).__module__.partition(".")[0]
-    return hasattr(value, "__dict__") and not isinstance(value, type) and package not in _LEFT_ALONE
+    return hasattr(value, "__dict__") and package not in _LEFT_ALONE
 
 
 def _is_filled(cell: CellType) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -106,6 +107,19 @@ def test_a_function_keeps_state_in_what_it_closes_over() -> None:
     count(torch.zeros(1))
     state.restore()
     assert calls == 0
+
+
+def test_a_library_that_a_model_holds_is_left_alone() -> None:
+    """What an import adds to it while the model is called is no state of the model."""
+
+    class Lazy(ModuleType):
+        """A package that loads its parts when they are asked for."""
+
+    library = Lazy("library")
+    state = copy_state(make(lambda value: (library, value), torch.ones(2)))
+    vars(library)["part"] = 1
+    state.restore()
+    assert vars(library)["part"] == 1
 
 
 def test_what_nobody_has_filled_is_no_number() -> None:

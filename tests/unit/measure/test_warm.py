@@ -12,7 +12,7 @@ from gate.measure.context import WorkerContext
 from gate.measure.device.device import Call, CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.warm import measure_warm
-from gate.records import Case, Code, Metric
+from gate.records import Case, Code, Metric, Task
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 
@@ -91,3 +91,39 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
     assert fact.numbers["bytes"] == growth == pytest.approx(fact.numbers["eager"], abs=1024)
     line = inspect.getsourcelines(Watched.keep)[1] + 3
     assert fact.name("location").endswith(f"test_warm.py:{line}")
+
+
+class Dropping(torch.nn.Module):
+    """A layer with dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Drop half."""
+        return torch.nn.functional.dropout(self.layer(value), 0.5, training=True)
+
+
+def test_steps_of_random_training_are_not_compared() -> None:
+    """Ten steps draw ten times: the drift of one is judged, and a note stands for that of ten."""
+    case = Case(id="m/c", model="m", backend="eager", task=Task.TRAINING)
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case,
+        device=DeviceWithWorkspace(),
+        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        logbook=logbook,
+        directory="",
+        skips_calls=True,
+    )
+    workload = Workload(
+        forward=Dropping(),
+        inputs=(torch.randn(4, 8),),
+        loss=torch.sum,
+        optimizer=torch.optim.SGD,
+    )
+    measure_warm(context, workload)
+    assert logbook.result.samples[Metric.DRIFT] == (0.0,)
+    assert Metric.DRIFT_STEPS not in logbook.result.samples
+    assert Code.STEPS_UNMEASURED in [one.code for one in logbook.result.warnings]
