@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, keep_own, list_covered, note_left
+from gate.decide.conclude.accept import (
+    can_be_accepted,
+    compute_acceptance_limit,
+    is_waived,
+    keep_own,
+    list_covered,
+    note_left,
+)
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
@@ -274,3 +281,23 @@ def test_an_acceptance_that_fits_what_is_recorded_is_named(
     assert len(notes) == expected
     told = "accepted.yml still allows 1 of mlp/* graph_breaks on top of these values: remove the entry,"
     assert all(tell_note(note).startswith(told) for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"decides": False}, False),
+        ({"change": None}, False),  # a crash of nothing that can be weighed
+        ({"status": Status.INCONCLUSIVE}, False),
+        ({"status": Status.MISSING, "reason": Reason.REMOVED, "change": None}, True),
+        ({"status": Status.MISSING, "reason": Reason.NOT_RUN, "change": None}, False),
+        ({"status": Status.FAILED, "reason": Reason.CASE_FAILED, "change": None}, False),
+    ],
+)
+def test_a_measured_worsening_and_a_removed_case_can_be_accepted(
+    changes: dict[str, Any], expected: bool
+) -> None:
+    """What failed, is open or does not decide cannot."""
+    change = Change(centre=0.3, low=0.2, high=0.4, detectable=0.0)
+    assert can_be_accepted(replace(make_row(Metric.COMPILED_LATENCY, change), **changes)) is expected
