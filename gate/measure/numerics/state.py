@@ -40,6 +40,7 @@ class State:
     tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
     own: Mapping[str, torch.Tensor]
     holders: tuple[Restore, ...]
+    has_generator: bool  # of random numbers, besides the global ones
 
     def restore(self) -> None:
         """Put everything back in place: nothing is compiled anew for it."""
@@ -55,7 +56,7 @@ def copy_state(subject: Subject) -> State:
     """Copy parameters, buffers, inputs, and what else the model and its inputs hold."""
     own, walk = _find_tensors(subject)
     copies = {name: tensor.detach().cpu().clone() for name, tensor in own.items()}
-    return State(tensors=copies, own=own, holders=tuple(walk.holders))
+    return State(tensors=copies, own=own, holders=tuple(walk.holders), has_generator=walk.has_generator)
 
 
 def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
@@ -119,6 +120,7 @@ class _Walk:
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.holders: list[Restore] = []
+        self.has_generator = False
         self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
 
     def visit(self, roots: Iterable[tuple[str, object]]) -> None:
@@ -133,6 +135,7 @@ class _Walk:
                 self.tensors[path] = value
                 continue
             self.holders += _list_restores(value)
+            self.has_generator |= isinstance(value, torch.Generator)
             held = (pair for pair in _list_held(value) if not isinstance(pair[1], _ATOMS))
             waiting += [((path + more).lstrip("."), item) for more, item in held]
 

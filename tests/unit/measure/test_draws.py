@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,14 @@ def sample(value: torch.Tensor) -> torch.Tensor:
     """Add noise, as an autoencoder does, by operators that take a tensor's type or one that is given."""
     noise = torch.randn_like(value) + torch.rand(value.shape, dtype=torch.float32)
     return value + noise * torch.bernoulli(value.sigmoid()) + torch.empty_like(value).exponential_()
+
+
+_own = torch.Generator()
+
+
+def sample_by_itself(value: torch.Tensor, own: torch.Generator = _own) -> torch.Tensor:
+    """Add noise of a generator that no seed reaches."""
+    return value + torch.randn(value.shape, generator=own)
 
 
 def count(value: torch.Tensor) -> torch.Tensor:
@@ -76,6 +85,13 @@ def test_with_the_same_draws_only_a_fault_has_drift(forward: Callable[..., Any],
         assert (result.samples[Metric.DRIFT] > (10.0,)) is drifts
         assert not result.warnings
         assert not repeats
+
+
+def test_a_generator_of_its_own_draws_the_same_in_float64() -> None:
+    """It is put back before each call; float64 would draw others from it, and hide what is wrong."""
+    for factor, drifts in ((1.0, False), (1.01, True)):
+        result, _ = measure(functools.partial(sample_by_itself, own=_own), factor)
+        assert (result.samples[Metric.DRIFT] > (10.0,)) is drifts
 
 
 def draw_more(value: torch.Tensor) -> torch.Tensor:
