@@ -300,21 +300,23 @@ def test_plan_in_pairs_needs_nothing_stored() -> None:
     assert find(checked.verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.CONFIRMED)]
 
 
-def measure_pairs_of_slow() -> tuple[Checked, CheckTerms]:
+def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:
     """A check of one case that pairs convict, and one that they acquit."""
-    slow, calm = Subject(name="a", alone=SLOW, slower=0.2), Subject(name="b", alone=SLOW)
+    alone = [{**trial, BREAKS: breaks} for trial in SLOW]
+    slow, calm = Subject(name="a", alone=alone, slower=0.2, breaks=breaks), Subject(name="b", alone=SLOW)
     given = Given(subjects=[slow, calm])
     run = make_run(given.subjects)
     terms = make_terms(run)
     return check_beside(given, run, terms), terms
 
 
-def test_a_recorded_check_is_judged_as_it_was() -> None:
+@pytest.mark.parametrize(("breaks", "metric"), [(0.0, LATENCY), (1.0, BREAKS)])
+def test_a_recorded_check_is_judged_as_it_was(breaks: float, metric: Metric) -> None:
     """By its pairs: what only looks slower than what is stored is acquitted again, the other is red."""
-    checked, terms = measure_pairs_of_slow()
+    checked, terms = measure_pairs_of_slow(breaks)
     verdict = judge_recorded(checked.run, terms)
     assert verdict == checked.verdict
-    assert [case for case, _ in find(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
+    assert [case for case, _ in find(verdict, metric, Status.REGRESSED)] == ["a/x"]
 
 
 def test_a_recorded_run_of_pairs_alone_is_judged_side_by_side() -> None:
