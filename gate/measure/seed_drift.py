@@ -24,7 +24,7 @@ from gate.measure.numerics.habits import Habit, find_habit, has_drawn_alike
 from gate.measure.numerics.reference import Called, Evaluation
 from gate.measure.numerics.rounding import measure_beyond
 from gate.measure.numerics.state import copy_state
-from gate.measure.process.logbook import Logbook, describe_error
+from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records import Code, DType, Fact, Metric, Worst
 
@@ -79,7 +79,7 @@ def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) 
         # In 16 bits float32 may stand in for float64; and there may have been no room under an earlier seed.
         if not exact.is_float64 or len(drifts[Metric.DRIFT_FLOAT32]) < index:
             continue
-        with _note_no_room(context):
+        with _note_no_twin(context):
             twin = twin or make_float32_pair(pair)
             precise = _compare_in_float32(context, pair, twin, exact)
             drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
@@ -115,14 +115,21 @@ def _get_doubt(drift: Drift) -> float:
 
 
 @contextmanager
-def _note_no_room(context: WorkerContext) -> Iterator[None]:
-    """Note that a GPU has no memory for the copy in float32; what was compared without it stands."""
+def _note_no_twin(context: WorkerContext) -> Iterator[None]:
+    """Note that the copy in float32 cannot be made, compiled or called; what was compared without it stands.
+
+    The model is meant for another type, in which it does run.
+    """
     try:
         yield
-    except RuntimeError as error:
-        if not (context.device.kind.is_gpu and reference.is_out_of_memory(error)):
-            raise
-        context.logbook.note(Code.TWIN_TOO_LARGE)
+    except NotFiniteError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a model or the compiler cannot do in float32
+        is_of_memory = isinstance(error, RuntimeError) and reference.is_out_of_memory(error)
+        if context.device.kind.is_gpu and is_of_memory:
+            context.logbook.note(Code.TWIN_TOO_LARGE)
+        else:
+            context.logbook.note(Code.TWIN_FAILED, why=describe_error(error))
 
 
 def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:

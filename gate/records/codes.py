@@ -247,6 +247,7 @@ class Code(StrEnum):
     STATE_UNJUDGED = "state_unjudged"  # two eager calls differ, though all that is known of was put back
     NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked
     STEPS_UNMEASURED = "steps_unmeasured"  # names: why
+    TWIN_FAILED = "twin_failed"  # names: why
     TWIN_TOO_LARGE = "twin_too_large"  # in float32, for the device
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output

@@ -68,6 +68,7 @@ _PHRASES: Mapping[Code, str] = {
         "drift is not measured, there is no room on the device, and the processor would need"
         " {needed:bytes} at least, and {free:bytes} are free"
     ),
+    Code.TWIN_FAILED: "drift in float32 is not measured: {why}",
     Code.TWIN_TOO_LARGE: (
         "drift in float32 is not measured: the device has no memory for the model in float32 beside its own"
     ),
