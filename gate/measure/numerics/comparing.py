@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import torch
 
-from gate.measure.numerics.drift import MISMATCH, Drift, compute_drift
+from gate.measure.numerics.drift import LARGEST_STEP, MISMATCH, Drift, compute_drift
 from gate.measure.numerics.reference import Evaluation
 from gate.measure.numerics.state import HELD, State
 from gate.measure.workload.tensors import compare_leaves
@@ -23,6 +24,9 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     Raises:
         NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
     """
+    lost = eager.numbers.keys() ^ compiled.numbers.keys()
+    exact = exact and _add_numbers(exact, lost)
+    eager, compiled = _add_numbers(eager, lost), _add_numbers(compiled, lost)
     sides = [side for side in (exact, eager, compiled) if side is not None]
     names, kept = _name_written(eager, compiled, state)
     values = [
@@ -32,7 +36,8 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     gradients = [side.gradients for side in sides]
     if exact is None:
         values, gradients = [{}, *values], [{}, *gradients]
-    drifts = [compute_drift(*values), compute_drift(*gradients, pooled=True)]
+    step = find_step(state)
+    drifts = [compute_drift(*values, step=step), compute_drift(*gradients, pooled=True, step=step)]
     if not (eager.gradients or compiled.gradients):
         drifts.pop()
     worst = max(drifts, key=lambda one: -math.inf if one.log2_ratio is None else one.log2_ratio)
@@ -40,7 +45,21 @@ def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, s
     if differing and worst.log2_ratio != MISMATCH:
         worst = Drift(log2_ratio=MISMATCH, worst=differing[0].name("output"))
     facts = (fact for one in drifts for fact in one.warnings)
+    kept += [Fact(code=Code.OUTPUT_LOST, names=name_words(output=one)) for one in sorted(lost)]
     return replace(worst, warnings=(*facts, *differing, *kept, *unseen))
+
+
+def _add_numbers(side: Evaluation, lost: AbstractSet[str]) -> Evaluation:
+    """Add Python's numbers that both sides changed, of which those that may be rounded are tensors."""
+    shared = {name: value for name, value in side.numbers.items() if name not in lost}
+    rounded = {name: value for name, value in shared.items() if isinstance(value, torch.Tensor)}
+    return replace(side, outputs={**side.outputs, **rounded}, others={**side.others, **shared})
+
+
+def find_step(state: State) -> float:
+    """Find the rounding step of the lowest type that computes: that of a parameter, a buffer or an input."""
+    dtypes = {tensor.dtype for tensor in state.tensors.values() if tensor.is_floating_point()}
+    return max((min(LARGEST_STEP, torch.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
 
 def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact], list[Fact]]:

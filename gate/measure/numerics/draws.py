@@ -97,13 +97,13 @@ def _draws(func: Any) -> bool:  # noqa: ANN401 - torch's operator
 
 
 @contextmanager
-def replay(drawn: Sequence[Drawn]) -> Iterator[None]:
-    """Draw within what was drawn before, if anything was.
+def replay(drawn: Sequence[Drawn] | None) -> Iterator[None]:
+    """Draw within what was drawn before; ``None`` is of a forward that draws nothing.
 
     Raises:
         DrawsError: Other operators draw, or fewer.
     """
-    if not drawn:
+    if drawn is None:
         yield
         return
     with Replaying(drawn) as mode:
@@ -120,6 +120,11 @@ def read_generators(device: Device) -> Generators:
     numpy = sys.modules.get("numpy")
     of_numpy = repr(numpy.random.get_state(legacy=False)) if numpy else ""
     return tuple(bytes(state.tolist()) for state in of_torch), random.getstate(), of_numpy
+
+
+def has_drawn_alike(one: Generators | None, other: Generators | None) -> bool:
+    """Whether torch's generators stand where those of the other call do."""
+    return bool(one and other and one[0] == other[0])
 
 
 @contextmanager

@@ -38,6 +38,7 @@ MIN_RELATIVE_SIZE = 1e-3
 FAR_STEPS = 1000.0
 FAR_STEPS_HALF = 16.0
 _HALF_STEP = 2**-16  # between the steps of float32 and of the types of 16 bits
+LARGEST_STEP = torch.finfo(torch.bfloat16).eps  # that anything is computed in: 8 bits are stored, no more
 # Stands for "another answer": an integer or boolean output that differs, or another shape or dtype. No
 # rounding comes near it, and it is a number, so it is judged like any drift.
 MISMATCH = 64.0
@@ -72,8 +73,12 @@ class Triple:
     compiled: torch.Tensor
 
 
-def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pooled: bool = False) -> Drift:
+def compute_drift(
+    reference: Outputs, eager: Outputs, compiled: Outputs, *, pooled: bool = False, step: float = 0.0
+) -> Drift:
     """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
+
+    ``step`` is the rounding step of the lowest type that computes, where the outputs are cast up.
 
     Infinities that all share, as those of a mask, are right and no error; no gradient is meant so. Where
     the reference alone is not finite nobody knows what is right: that is left out, with a warning. An
@@ -84,11 +89,12 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     """
     if not pooled:
         reference, eager, compiled = drop_shared_infinities(reference, eager, compiled)
+        _check_infinities(reference, eager, compiled)
     check_finite(eager, Side.EAGER)
     check_finite(compiled, Side.COMPILED)
     rounded = [name for name in eager if name in compiled and _is_rounded(eager[name])]
     alone = [name for name in rounded if not _is_known_like(reference.get(name), eager[name])]
-    mismatches = (*find_mismatches(eager, compiled), *find_far(eager, compiled, alone))
+    mismatches = (*find_mismatches(eager, compiled), *find_far(eager, compiled, alone, step))
     if mismatches:
         return Drift(log2_ratio=MISMATCH, worst=mismatches[0].name("output"), warnings=mismatches)
     sides = {"reference": reference, "eager": eager, "compiled": compiled}
@@ -233,6 +239,24 @@ def check_finite(outputs: Outputs, side: Side) -> None:
             raise NotFiniteError(f"infinity in {name} of the {side} call; {_MEANT}")
 
 
+def _check_infinities(reference: Outputs, eager: Outputs, compiled: Outputs) -> None:
+    """Check that compiled has the infinities that eager and float64 agree on.
+
+    Raises:
+        NotFiniteError: It has not.
+    """
+    for name, value in eager.items():
+        exact, other = reference.get(name), compiled.get(name)
+        if exact is None or other is None or not exact.shape == value.shape == other.shape:
+            continue
+        if not value.is_floating_point():
+            continue
+        meant = torch.isinf(value) & (value == exact)
+        if bool((torch.isinf(value) == meant).all()) and not torch.equal(value[meant], other[meant]):
+            told = f"infinity in {name} of the compiled call is not that of float64 and eager"
+            raise NotFiniteError(f"{told}; {_MEANT}")
+
+
 def check_any_finite(outputs: Outputs, side: Side) -> None:
     """Check that floating-point outputs hold no NaN, and are not infinite all over.
 
@@ -272,13 +296,16 @@ def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, fl
     return {"most": float((left[differing].double() - right[differing].double()).abs().max()), **numbers}
 
 
-def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str]) -> tuple[Fact, ...]:
-    """Find outputs that no reference judges, and that are further from eager's than rounding explains."""
+def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float = 0.0) -> tuple[Fact, ...]:
+    """Find outputs that no reference judges, and that are further from eager's than rounding explains.
+
+    They round in steps of ``least`` at least: a loss is cast to float32 in many a model of 16 bits.
+    """
     found = []
     same = [name for name in names if eager[name].shape == compiled[name].shape]
     values = [_split(eager[name]).double() for name in same]
     for name, value, size in zip(same, values, _compute_sizes(values), strict=True):
-        step = torch.finfo(eager[name].dtype).eps
+        step = max(least, torch.finfo(eager[name].dtype).eps)
         limit = step * (FAR_STEPS if step < _HALF_STEP else FAR_STEPS_HALF)
         error = (
             (_split(compiled[name]).double() - value).square().mean().sqrt().item() / size

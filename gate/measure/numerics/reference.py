@@ -6,7 +6,7 @@ import cmath
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,9 +16,16 @@ from gate.devices import CPU
 from gate.host_memory import read_free_bytes
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.numerics.draws import Drawn, Generators, read_generators, replay
+from gate.measure.numerics.draws import (
+    Drawn,
+    DrawsError,
+    Generators,
+    has_drawn_alike,
+    read_generators,
+    replay,
+)
 from gate.measure.numerics.float64 import in_float64
-from gate.measure.numerics.state import State, copy_state, list_written, write_tensor
+from gate.measure.numerics.state import State, copy_state, list_numbers, list_written, write_tensor
 from gate.measure.workload.build import (
     SEED,
     Function,
@@ -40,9 +47,6 @@ from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
-# A batch's statistics, summed in float32 one by one, are off by some ten steps, and each layer adds to it:
-# with weights and inputs off by these, ten convolutions with BatchNorm train as far from float64 as compiled.
-PERTURBED_STEPS = 16
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
 
@@ -55,6 +59,7 @@ class Evaluation:
     gradients: Mapping[str, torch.Tensor]
     written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
     others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
+    numbers: Mapping[str, object] = field(default_factory=dict)  # of Python that the call changed
     generators: Generators | None = None  # where the global generators stood after the call
     is_float64: bool = True  # of a reference
 
@@ -69,7 +74,7 @@ class Called:
     """An eager call: what there was before, what it drew, and what came of it."""
 
     state: State
-    drawn: Sequence[Drawn] = ()
+    drawn: Sequence[Drawn] | None = None  # None: nothing
     found: Evaluation
 
 
@@ -158,13 +163,19 @@ def evaluate(
             returned.backward()
         gradients = _take_gradients(subject)
         written = list_written(subject, before)
+        numbers = {name: _copy_leaf(value) for name, value in list_numbers(subject, before).items()}
     finally:
         before.restore()
     generators = read_generators(subject.device)
     outputs = {name: leaf for name, leaf in leaves.items() if isinstance(leaf, torch.Tensor)}
     others = {name: leaf for name, leaf in leaves.items() if name not in outputs}
     return Evaluation(
-        outputs=outputs, gradients=gradients, written=written, others=others, generators=generators
+        outputs=outputs,
+        gradients=gradients,
+        written=written,
+        others=others,
+        numbers=numbers,
+        generators=generators,
     )
 
 
@@ -194,7 +205,7 @@ def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:
 
 
 def evaluate_reference(
-    subject: Subject, state: State | None = None, drawn: Sequence[Drawn] = ()
+    subject: Subject, state: State | None = None, drawn: Sequence[Drawn] | None = None
 ) -> Evaluation:
     """Evaluate in float64, with the weights and inputs that the subject has now: ``state`` is a copy of them.
 
@@ -228,24 +239,6 @@ def evaluate_reference(
         for part in ("outputs", "gradients", "written")
     }
     return replace(exact, **moved)
-
-
-def evaluate_perturbed(subject: Subject, eager: Called, seed: int) -> Evaluation:
-    """Evaluate in float64 with all parameters, buffers and inputs off by some rounding steps of float32.
-
-    How far that is from the reference is what rounding may cost: sums in another order are off as much, and
-    where an activation is close to its kink, either falls on the other side.
-    """
-    twin = make_exact_twin(subject)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for tensor in twin.list_state():
-            if tensor.is_floating_point() and tensor.layout == torch.strided:
-                noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.device)
-                off = 1 + PERTURBED_STEPS * torch.finfo(torch.float32).eps * (2 * noise - 1)
-                write_tensor(tensor, tensor * off)
-    with in_float64(), replay(eager.drawn):
-        return evaluate(twin, twin.function, eager.state)
 
 
 class NoRoomError(MemoryError):
@@ -290,15 +283,29 @@ def _use_all_cores() -> Iterator[None]:
 
 def evaluate_float32(subject: Subject, eager: Called) -> Evaluation:
     """Evaluate in float32, for a case of 16 bits that does not run in float64."""
-    twin = make_twin(subject, torch.float32)
-    with replay(eager.drawn):
-        return replace(evaluate(twin, twin.function, eager.state), is_float64=False)
+    return evaluate_twin(make_twin(subject, torch.float32), eager.state, eager.drawn, is_float64=False)
 
 
-def _evaluate_float64(subject: Subject, device: Device, state: State, drawn: Sequence[Drawn]) -> Evaluation:
-    twin = make_exact_twin(subject, device)
-    with in_float64(), replay(drawn):
-        return evaluate(twin, twin.function, state)
+def _evaluate_float64(
+    subject: Subject, device: Device, state: State, drawn: Sequence[Drawn] | None
+) -> Evaluation:
+    return evaluate_twin(make_exact_twin(subject, device), state, drawn)
+
+
+def evaluate_twin(
+    twin: Subject, state: State, drawn: Sequence[Drawn] | None, *, is_float64: bool = True
+) -> Evaluation:
+    """Evaluate a twin with the numbers that eager drew.
+
+    Raises:
+        DrawsError: It draws otherwise, or where nobody sees it: other numbers than eager's would hide all.
+    """
+    with in_float64() if is_float64 else nullcontext(), replay(drawn):
+        found = evaluate(twin, twin.function, state)
+    seed_everything(SEED)
+    if drawn is not None and not has_drawn_alike(found.generators, read_generators(twin.device)):
+        raise DrawsError("an operator draws random numbers inside, which float64 cannot be given")
+    return replace(found, is_float64=is_float64)
 
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:

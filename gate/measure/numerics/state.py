@@ -26,8 +26,13 @@ _MOST_OBJECTS = 200_000
 # What objects of these packages hold is their own, but for modules: a lock, a logger, a device.
 _LEFT_ALONE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
 _INPUT = "the input "
-HELD = "the tensor "  # held by an attribute or a closure of the model
-_ATOMS = (int, float, complex, str, bytes, type(None), type, ModuleType)
+HELD = "the tensor "  # held by an attribute, a closure or a module of Python
+NUMBER = "the number "  # held likewise
+_NUMBERS = (bool, int, float, complex)
+# A dict or list of a Python module is looked into where it holds so many tensors and numbers and nothing
+# else: what holds more is a vocabulary or a registry, which calls may fill for good.
+_MOST_IN_GLOBAL = 1000
+_ATOMS = (str, bytes, type(None), type, ModuleType)
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 Restore = Callable[[], object]
@@ -40,6 +45,7 @@ class State:
     tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
     own: Mapping[str, torch.Tensor]
     holders: tuple[Restore, ...]
+    numbers: Mapping[str, object]
     has_generator: bool  # of random numbers, besides the global ones
 
     def restore(self) -> None:
@@ -56,7 +62,13 @@ def copy_state(subject: Subject) -> State:
     """Copy parameters, buffers, inputs, and what else the model and its inputs hold."""
     own, walk = _find_tensors(subject)
     copies = {name: tensor.detach().cpu().clone() for name, tensor in own.items()}
-    return State(tensors=copies, own=own, holders=tuple(walk.holders), has_generator=walk.has_generator)
+    return State(
+        tensors=copies,
+        own=own,
+        holders=tuple(walk.holders),
+        numbers=walk.numbers,
+        has_generator=walk.has_generator,
+    )
 
 
 def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
@@ -74,6 +86,16 @@ def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
             empty = ~torch.isfinite(before).to(value.device) & ~torch.isfinite(value)
             written[name].masked_fill_(empty, 0.0)
     return written
+
+
+def list_numbers(subject: Subject, state: State) -> dict[str, object]:
+    """List by name the numbers of Python that differ from ``state``: a counter, a scale of its own."""
+    found, before = _find_tensors(subject)[1].numbers, state.numbers
+    return {
+        NUMBER + name: value
+        for name, value in found.items()
+        if name not in before or not (value is before[name] or value == before[name])
+    }
 
 
 def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -119,6 +141,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
+        self.numbers: dict[str, object] = {}
         self.holders: list[Restore] = []
         self.has_generator = False
         self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
@@ -136,8 +159,12 @@ class _Walk:
                 continue
             self.holders += _list_restores(value)
             self.has_generator |= isinstance(value, torch.Generator)
-            held = (pair for pair in _list_held(value) if not isinstance(pair[1], _ATOMS))
-            waiting += [((path + more).lstrip("."), item) for more, item in held]
+            for more, item in _list_held(value):
+                place = (path + more).lstrip(".")
+                if isinstance(item, _NUMBERS):
+                    self.numbers[place] = item
+                elif not isinstance(item, _ATOMS):
+                    waiting.append((place, item))
 
 
 def _list_held(value: object) -> Iterator[tuple[str, object]]:
@@ -149,6 +176,7 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, FunctionType):
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         yield from ((f".{name}", cell.cell_contents) for name, cell in cells if _is_filled(cell))
+        yield from _list_globals(value)
     elif isinstance(value, MethodType):
         yield from (("", value.__self__), ("", value.__func__))
     elif isinstance(value, functools.partial):
@@ -156,6 +184,10 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, torch.nn.Module):
         yield from ((f".{name}", child) for name, child in value.named_children())
         yield from ((f".{name}", item) for name, item in vars(value).items() if name not in _OF_MODULES)
+        own = [one for one in type(value).__mro__ if _is_measured(one.__module__)]
+        yield from (
+            ("", item) for one in own for item in vars(one).values() if isinstance(item, FunctionType)
+        )
     elif _is_looked_into(value):
         yield from ((f".{name}", item) for name, item in vars(value).items())
 
@@ -181,8 +213,30 @@ def _list_restores(value: object) -> Iterator[Restore]:
 
 def _is_looked_into(value: object) -> bool:
     """Whether an object is one of measured code, with attributes."""
-    package = type(value).__module__.partition(".")[0]
-    return hasattr(value, "__dict__") and package not in _LEFT_ALONE
+    return hasattr(value, "__dict__") and _is_measured(type(value).__module__)
+
+
+def _is_measured(module: str | None) -> bool:
+    return bool(module) and str(module).partition(".")[0] not in _LEFT_ALONE
+
+
+def _list_globals(function: FunctionType) -> Iterator[tuple[str, object]]:
+    """List what a function finds in its Python module: tensors, what holds some, functions it calls there."""
+    if not _is_measured(function.__module__):
+        return
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType):
+            yield "", value
+        elif isinstance(value, torch.Tensor) or _is_plain(value):
+            yield f".{name}", value
+
+
+def _is_plain(value: object) -> bool:
+    if not isinstance(value, (dict, list, deque)) or not 0 < len(value) <= _MOST_IN_GLOBAL:
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return all(isinstance(item, torch.Tensor) or type(item) in _NUMBERS or _is_plain(item) for item in items)
 
 
 def _is_filled(cell: CellType) -> bool:

@@ -65,7 +65,7 @@ def move_parameters(
     ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
     scaler's, have the types that they ask for.
     """
-    leaves = subject.name_leaves()
+    leaves = {name: one for name, one in subject.name_parameters().items() if one.requires_grad}
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.make_optimizer
     optimizer = make(list(leaves.values())) if make else None
@@ -77,6 +77,6 @@ def move_parameters(
             function(*subject.inputs, **subject.kwargs).backward()
         if optimizer is not None:
             optimizer.step()
-        for leaf in leaves.values():
+        for leaf in subject.list_leaves():
             leaf.grad = None
     return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}

@@ -24,7 +24,7 @@ from gate.measure.workload.tensors import (
     iterate_tensors,
     map_tensors,
 )
-from gate.records import Case, DType, Mode, Task
+from gate.records import Case, DType, Kind, Mode, Task
 from gate.workload import Workload
 
 SEED = 20_240  # any fixed number: weights and inputs are the same in every trial
@@ -94,9 +94,8 @@ class Subject:
 
     def name_leaves(self) -> dict[str, torch.Tensor]:
         """Name the tensors that a training step computes gradients of."""
-        named = self.name_parameters()
-        if not named:
-            named = {place: leaf for place, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
+        given = {place: leaf for place, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
+        named = {**self.name_parameters(), **given}
         return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
 
     def name_parameters(self) -> dict[str, torch.Tensor]:
@@ -193,6 +192,10 @@ def make_subject(
         _check_values(held, case)
         convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
+    if case.task == Task.TRAINING and case.kind is Kind.CALL:
+        given = iterate_tensors((tuple(workload.inputs), dict(workload.kwargs)))
+        for (_, tensor), (_, own) in zip(given, iterate_tensors((inputs, kwargs)), strict=True):
+            own.requires_grad_(tensor.requires_grad)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.warm import measure_warm
 from gate.measure.workload.build import make_subject
-from gate.records import Case, Code, Kind, Metric, Task
+from gate.records import Case, Code, DType, Kind, Metric, Task
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring
@@ -76,9 +77,9 @@ def measure(case: Case | None = None, **compiled: Any) -> WorkerResult:
     return logbook.result
 
 
-def measure_pair(forward: Any, compiled: Any) -> WorkerResult:
+def measure_pair(forward: Any, compiled: Any, case: Case | None = None) -> WorkerResult:
     """Measure drift of one function against another under one seed."""
-    case = Case(id="m/c", model="m")
+    case = case or Case(id="m/c", model="m")
     logbook = Logbook(None, WorkerRole.WARM)
     context = WorkerContext(
         case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
@@ -232,6 +233,188 @@ def test_what_rounding_may_cost_is_measured_where_eager_is_better(off: float, is
     beyond = result.worst[Metric.DRIFT].beyond
     assert beyond is not None
     assert (beyond > DRIFT_BEYOND_ROUNDING) is is_beyond
+
+
+class Deciding(torch.nn.Module):
+    """Makes whole numbers of rounded ones: the largest of each row, eight bits, and what is positive."""
+
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.layer = torch.nn.Linear(64, 32, dtype=dtype)
+        self.wrong, self.adds = "", 0.0
+
+    def forward(self, value: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Compute them; ``adds`` is what another order of sums adds, relative to the whole."""
+        scores = self.layer(value)
+        scores = scores + scores.roll(1, 1) * self.adds
+        token, level = scores.argmax(-1), (scores.sigmoid() * 255).to(torch.uint8)
+        keep = scores > 0
+        rows = torch.arange(len(token), device=token.device)
+        if self.wrong == "token":
+            token = torch.where(rows % 100 == 7, (token + 1) % 32, token)
+        if self.wrong == "level":
+            level = level - (torch.arange(32) == 3).byte()
+        if self.wrong == "keep":
+            keep = keep ^ (rows % 64 == 0)[:, None]
+        return {"token": token, "level": level, "keep": keep}
+
+
+def decide(case: Case, **compiled: Any) -> WorkerResult:
+    """Measure drift of 2048 rows under one seed, where eager and compiled differ in these attributes."""
+    model = Deciding()
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
+    )
+    torch.manual_seed(2)
+    subject = make_subject(Workload(forward=model, inputs=(torch.randn(2048, 64),)), case, CpuDevice())
+
+    def call(value: torch.Tensor) -> Any:
+        vars(subject.module).update(compiled)
+        return subject.function(value)
+
+    with use_gradients(case):
+        measure_drift(context, CompiledSubject(subject=subject, compiled=call))
+    return logbook.result
+
+
+@pytest.mark.parametrize(("dtype", "adds"), [(DType.FLOAT32, 3e-7), (DType.BFLOAT16, 4e-3)])
+def test_a_whole_number_that_rounding_turns_is_no_other_answer(dtype: DType, adds: float) -> None:
+    """Of 65,536 some lie within a step of the next: float64 turns them too when weights are off by steps."""
+    own = decide(Case(id="m/c", model="m", dtype=dtype, backend="eager"), adds=adds).samples
+    assert own[Metric.DRIFT] == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wrong"),
+    [
+        *((DType.FLOAT32, wrong) for wrong in ("token", "level", "keep")),
+        *((DType.BFLOAT16, wrong) for wrong in ("token", "keep")),  # which has no more than eight bits
+    ],
+)
+def test_a_whole_number_that_is_wrong_is_another_answer(dtype: DType, wrong: str) -> None:
+    """Each 100th token, one channel of eight bits, each 64th row of booleans: where nothing is close."""
+    result = decide(Case(id="m/c", model="m", dtype=dtype, backend="eager"), wrong=wrong)
+    assert result.samples[Metric.DRIFT] == (MISMATCH,)
+    assert result.worst[Metric.DRIFT].output == f"output['{wrong}']"
+
+
+class Cast(torch.nn.Module):
+    """Returns float32 of what it computed in 16 bits, and has no other type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(64))
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply."""
+        if self.weight.dtype != torch.bfloat16:
+            raise TypeError("no such kernel")
+        return (value * self.weight).float()
+
+
+@pytest.mark.parametrize(("off", "is_wrong"), [(1.01, False), (1.2, True)])
+def test_without_a_reference_the_type_that_computes_sets_the_limit(off: float, *, is_wrong: bool) -> None:
+    """A hundredth is 1.3 steps of bfloat16, where 16 are rounding; of float32 it is 84,000."""
+    case = Case(id="m/c", model="m", dtype=DType.BFLOAT16)
+    model = Cast()
+    result = measure_pair(model, lambda value: model(value) * off, case)
+    assert result.samples == ({Metric.DRIFT: (MISMATCH,)} if is_wrong else {})
+
+
+TABLE: dict[str, Any] = {"last": torch.zeros(64), "calls": 0}
+
+
+class Noting(torch.nn.Module):
+    """Writes what is outside of any model."""
+
+    def __init__(self, factor: float = 1.0, calls: int = 1) -> None:
+        super().__init__()
+        self.factor, self.calls = factor, calls
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Copy the input, and count."""
+        TABLE["last"].copy_(value * self.factor)
+        TABLE["calls"] += self.calls
+        return value.sin()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [((1.01,), "the tensor TABLE['last']"), ((1.0, 2), "the number TABLE['calls']")],
+)
+def test_state_in_a_python_module_is_compared(wrong: tuple[Any, ...], named: str) -> None:
+    """A forward finds it by its globals; it is put back as the model's own is."""
+    result = measure_pair(Noting(), Noting(*wrong))
+    assert result.samples[Metric.DRIFT] > (14.0,)
+    assert result.worst[Metric.DRIFT].output == named
+    assert TABLE["calls"] == 0
+
+
+class Counter(torch.nn.Module):
+    """Counts, keeps a scale and looks at a clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.scale, self.began, self.by, self.factor = 0, 0.0, 0, 1, 1.0
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Leave all that in attributes."""
+        self.calls += self.by
+        self.scale = value.abs().max().item() * self.factor
+        self.began = time.perf_counter_ns()
+        return value.sin()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"), [({}, ""), ({"by": 2}, "the number calls"), ({"factor": 1.01}, "the number scale")]
+)
+def test_numbers_that_a_call_changes_are_compared(wrong: dict[str, Any], named: str) -> None:
+    """A counter is right or wrong, a scale is rounded, and a clock is what two eager calls differ in."""
+    model = Counter()
+
+    def call(value: torch.Tensor) -> torch.Tensor:
+        before = {name: getattr(model, name) for name in wrong}
+        vars(model).update(wrong)
+        returned: torch.Tensor = model(value)
+        vars(model).update(before)
+        return returned
+
+    result = measure_pair(model, call)
+    assert (result.samples[Metric.DRIFT] > (10.0,)) is bool(wrong)
+    assert not wrong or result.worst[Metric.DRIFT].output == named
+
+
+class Scaling(torch.nn.Module):
+    """Multiplies by a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(64))
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply."""
+        return value * self.weight
+
+
+def test_the_gradient_of_an_input_that_asks_for_it_is_compared() -> None:
+    """Beside a model's parameters it is one more, and a hundredth of it is lost where compiled."""
+    model, given = Scaling(), torch.rand(64, requires_grad=True)
+    built = Workload(forward=model, inputs=(given,), loss=lambda output: output.square().mean())
+    case = Case(id="m/c", model="m", task=Task.TRAINING)
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
+    )
+    subject = make_subject(built, case, CpuDevice())
+
+    def lose(value: torch.Tensor) -> Any:
+        return subject.function(value * 0.99 + value.detach() * 0.01)
+
+    measure_drift(context, CompiledSubject(subject=subject, compiled=lose))
+    assert logbook.result.samples[Metric.DRIFT] > (10.0,)
+    assert logbook.result.worst[Metric.DRIFT].output == "the gradient of inputs[0]"
 
 
 class Filling(torch.nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 from gate.measure.context import WorkerContext, use_gradients
 from gate.measure.device.device import CpuDevice
 from gate.measure.numerics.draws import DrawsError, Recording, replay
+from gate.measure.numerics.drift import MISMATCH
 from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import compile_function, make_subject
@@ -20,7 +22,7 @@ from gate.records import Case, Code, Kind, Metric, Task
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 
-_calls = [0]
+_calls = itertools.count(1)
 
 
 def drop(value: torch.Tensor) -> torch.Tensor:
@@ -48,8 +50,7 @@ def sample_by_itself(value: torch.Tensor, own: torch.Generator = _own) -> torch.
 
 def count(value: torch.Tensor) -> torch.Tensor:
     """Count calls where nobody finds it."""
-    _calls[0] += 1
-    return value * _calls[0]
+    return value * next(_calls)
 
 
 def measure(forward: Callable[..., Any], factor: float = 1.0, **more: Any) -> tuple[WorkerResult, bool]:
@@ -117,6 +118,22 @@ def test_what_cannot_be_compared_is_told(
     assert not result.samples
     assert [code] == [one.code for one in result.warnings]
     assert not repeats
+
+
+@torch.library.custom_op("gate_test::jitter", mutates_args=())
+def jitter(value: torch.Tensor) -> torch.Tensor:
+    """Add noise where no dispatch mode sees it."""
+    return value + torch.randn_like(value)
+
+
+@pytest.mark.parametrize(("factor", "is_wrong"), [(1.0, False), (1.05, True)])
+def test_an_operator_that_draws_inside_is_compared_with_eager(factor: float, *, is_wrong: bool) -> None:
+    """Float64 cannot be given what it draws: that is told, and five percent are another answer."""
+    jitter.register_fake(torch.empty_like)
+    result, _ = measure(jitter, factor)
+    assert result.samples == ({Metric.DRIFT: (MISMATCH,)} if is_wrong else {})
+    codes = [Code.NO_FLOAT64, *([Code.OUTPUT_FAR] if is_wrong else [])]
+    assert codes == [one.code for one in result.warnings]
 
 
 def test_numbers_that_change_nothing_are_no_reason() -> None:

@@ -208,8 +208,8 @@ def test_an_output_that_float64_does_not_know_at_all_leaves_the_others() -> None
     ("reference", "eager", "compiled", "side"),
     [
         pytest.param(1.0, -math.inf, -math.inf, "eager", id="an overflow of eager"),
-        pytest.param(-math.inf, -math.inf, math.inf, "eager", id="another sign"),
-        pytest.param(-math.inf, -math.inf, 1.0, "eager", id="compiled lost the mask"),
+        pytest.param(-math.inf, -math.inf, math.inf, "compiled", id="another sign"),
+        pytest.param(-math.inf, -math.inf, 1.0, "compiled", id="compiled lost the mask"),
         pytest.param(-math.inf, 1.0, -math.inf, "compiled", id="an overflow of compiled"),
     ],
 )
@@ -218,7 +218,7 @@ def test_an_infinity_that_not_all_share_is_an_error(
 ) -> None:
     """It is named, with what an infinity that is meant must be."""
     outputs = (make_masked(reference, torch.float64), make_masked(eager), make_masked(compiled))
-    with pytest.raises(NotFiniteError, match=rf"^infinity in output of the {side} call; one that is meant"):
+    with pytest.raises(NotFiniteError, match=rf"^infinity in output of the {side} call.*; one that is meant"):
         compute_drift(*outputs)
 
 
