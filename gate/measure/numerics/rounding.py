@@ -15,6 +15,7 @@ import torch
 
 from gate.measure.numerics.comparing import compare, find_step
 from gate.measure.numerics.drift import Outputs
+from gate.measure.numerics.pushing import Pushing, push
 from gate.measure.numerics.reference import (
     Called,
     Evaluation,
@@ -64,6 +65,8 @@ def evaluate_perturbed(
 ) -> Evaluation:
     """Evaluate the reference with all parameters, buffers and inputs off by ``by`` at most, relative to each.
 
+    What operators make of them is off by a sixteenth of it, and sums by more.
+
     How far that is from the reference is what rounding may cost: sums in another order are off as much, and
     where an activation is close to its kink, either falls on the other side.
     """
@@ -71,14 +74,9 @@ def evaluate_perturbed(
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in twin.list_state():
-            if tensor.is_floating_point() and tensor.layout == torch.strided:
-                write_tensor(tensor, _push(tensor, by, generator))
-    return evaluate_twin(twin, eager.state, eager.drawn, is_float64=is_float64)
-
-
-def _push(value: torch.Tensor, by: float, generator: torch.Generator) -> torch.Tensor:
-    noise = torch.rand(value.shape, generator=generator, dtype=torch.float64).to(value.device)
-    return value * (1 + by * (2 * noise - 1)).to(value.dtype)
+            write_tensor(tensor, push(tensor, by, generator))
+    with Pushing(by / PERTURBED_STEPS, generator):
+        return evaluate_twin(twin, eager.state, eager.drawn, is_float64=is_float64)
 
 
 def _add(eager: Outputs, perturbed: Outputs, exact: Outputs) -> Outputs:

@@ -1,0 +1,49 @@
+"""What operators return in float64 is off by rounding."""
+
+from __future__ import annotations
+
+import torch
+
+from gate.measure.numerics.pushing import Pushing
+
+STEP = 2.0**-23
+
+
+def push_ones(count: int) -> torch.Tensor:
+    """Sum ones 1000 times, each off by rounding; return how far each is from the count, in its steps."""
+    ones = torch.ones(count, dtype=torch.float64)
+    with Pushing(STEP, torch.Generator().manual_seed(0)):
+        sums = [ones.sum() for _ in range(1000)]
+    return (torch.stack(sums) - count).abs() / count / STEP
+
+
+def test_a_sum_is_off_by_the_root_of_its_terms() -> None:
+    """Of 1 element by a step at most, of 1024 by 32, and by more than 30 in some of a thousand."""
+    assert 0.9 < float(push_ones(1).max()) <= 1.0
+    assert 30.0 < float(push_ones(1024).max()) <= 32.0
+
+
+def test_what_is_written_or_viewed_or_whole_stays() -> None:
+    """Only what an operator computes anew is rounded."""
+    value = torch.ones(64, dtype=torch.float64)
+    with Pushing(STEP, torch.Generator().manual_seed(0)):
+        value.mul_(3)
+        view, index = value.view(8, 8), value.argmax()
+    assert torch.equal(view, torch.full((8, 8), 3.0, dtype=torch.float64))
+    assert int(index) == 0
+
+
+def test_a_batchs_mean_is_off_by_the_same_in_all_its_elements() -> None:
+    """The gradient of BatchNorm subtracts means of what is almost 1: what is left is off by a common part.
+
+    Were each of 2048 elements off by itself, the mean of that would be 45 times less than its RMS.
+    """
+    norm = torch.nn.BatchNorm2d(4).double()
+    torch.manual_seed(0)
+    value = torch.randn(8, 4, 16, 16, dtype=torch.float64, requires_grad=True)
+    given = 1 + 0.001 * torch.randn_like(value)
+    (exact,) = torch.autograd.grad(norm(value), value, given)
+    with Pushing(STEP, torch.Generator().manual_seed(0)):
+        (pushed,) = torch.autograd.grad(norm(value), value, given)
+    off = pushed - exact
+    assert (off.mean((0, 2, 3)).abs() > 0.3 * off.square().mean((0, 2, 3)).sqrt()).any()
