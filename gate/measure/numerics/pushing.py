@@ -58,11 +58,12 @@ class Pushing(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 def push(value: torch.Tensor, by: float, generator: torch.Generator) -> torch.Tensor:
-    """Multiply each element by another factor within ``by`` of 1; what is not rounded stays as it is."""
+    """Multiply each element by another factor within ``by`` of 1, but for whole numbers, which are exact."""
     if not value.is_floating_point() or value.layout != torch.strided:
         return value
     noise = torch.rand(value.shape, generator=generator, dtype=torch.float64).to(value.device)
-    return value * (1 + by * (2 * noise - 1)).to(value.dtype)
+    off = (by * (2 * noise - 1)).masked_fill(value == value.round(), 0.0)
+    return value * (1 + off).to(value.dtype)
 
 
 @functools.cache

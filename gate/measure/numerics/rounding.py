@@ -41,6 +41,7 @@ _STEPS_HALF = 2
 # eight is more than that by chance, and fewer than a fault that is somewhere else.
 _TIMES_EAGER = 2
 _SHARE_MISSED = 1 / 8
+_ROUNDED = (torch.float32, torch.bfloat16, torch.float16, torch.complex64)  # float64 is no worse than itself
 _WHOLE_PARTS = ("outputs", "written")
 
 _Place = tuple[str, str]  # a part and a name in it
@@ -87,7 +88,7 @@ def _add(eager: Outputs, perturbed: Outputs, exact: Outputs) -> Outputs:
         if name in perturbed
         and name in exact
         and perturbed[name].shape == exact[name].shape == value.shape
-        and value.dtype.is_floating_point | value.dtype.is_complex
+        and value.dtype in _ROUNDED
     }
     return {
         name: (value + off[name]).to(value.dtype) if name in off else value for name, value in eager.items()

@@ -417,6 +417,14 @@ def test_the_gradient_of_an_input_that_asks_for_it_is_compared() -> None:
     assert logbook.result.worst[Metric.DRIFT].output == "the gradient of inputs[0]"
 
 
+def test_float64_is_excused_by_no_rounding_of_float32() -> None:
+    """A forward that computes in float64 on purpose, and compiled in float32, is off by millions of steps."""
+    result = measure_pair(lambda value: value.double() * 1.1, lambda value: (value * 1.1).double())
+    beyond = result.worst[Metric.DRIFT].beyond
+    assert beyond is not None
+    assert beyond > DRIFT_BEYOND_ROUNDING
+
+
 class Filling(torch.nn.Module):
     """Reads its input and overwrites it, as the operator of a cache does; wrong where it is compiled."""
 
