@@ -97,9 +97,13 @@ def count_disturbed(run: Run) -> tuple[int, int, int]:
 
 
 def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """What to do first where something is open and every trial was disturbed: more of them would be, too."""
+    """What to do first where something is open and every trial was disturbed: more of them would be, too.
+
+    What is red all the same is to be fixed first.
+    """
     tried = [*_list_screened(run), *_list_paired(run)]
-    is_open = any(one.decides and one.status is Status.INCONCLUSIVE for one in comparisons)
+    found = {one.status for one in comparisons if one.decides}
+    is_open = Status.INCONCLUSIVE in found and Status.REGRESSED not in found
     if not is_open or not tried or not all(map(_is_disturbed, tried)):
         return ()
     conditions = [trial.conditions for trial in tried]

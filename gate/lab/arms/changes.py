@@ -22,6 +22,7 @@ _CODE = ".py"
 _SHOWN_BY_IMPORTS = frozenset({"A", "M"})
 # Written for people, or for GitHub.
 _TEXTS = frozenset({".md", ".rst"})
+_COMPILED = "__pycache__"  # made of the files beside it
 _OF_GITHUB = ".github"
 
 
@@ -69,6 +70,6 @@ def _is_shown(name: str) -> bool:
 def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:
     """Whether no case reads a file, by its name."""
     within = place.relative_to(top)
-    if within.suffix in _TEXTS or within.parts[0] == _OF_GITHUB:
+    if within.suffix in _TEXTS or within.parts[0] == _OF_GITHUB or _COMPILED in within.parts:
         return True
     return any(place.is_relative_to(one) for one in own)

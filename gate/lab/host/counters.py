@@ -56,13 +56,16 @@ def find_crowd() -> tuple[str, ...]:
 
 
 def _read_programs() -> ProgramTimes:
-    """The processor seconds of all processes but this one, its servers and their workers."""
+    """The processor seconds of all processes but this one, its servers and their workers.
+
+    Threads of the kernel have no command line. They work for others, and nobody can stop them.
+    """
     own = {os.getpid(), *list_descendants(os.getpid())}
-    found = ((one.info, one.pid) for one in psutil.process_iter(["name", "cpu_times"]))
+    found = ((one.info, one.pid) for one in psutil.process_iter(["name", "cpu_times", "cmdline"]))
     return {
         (pid, _UNPRINTABLE.sub("?", info["name"] or "")[:_NAME_CHARS]): sum(info["cpu_times"][:2])
         for info, pid in found
-        if pid not in own and info["cpu_times"]
+        if pid not in own and info["cpu_times"] and info["cmdline"] != []
     }
 
 

@@ -92,6 +92,12 @@ def test_what_disturbed_every_trial_is_to_be_stopped_first(host: Environment) ->
         assert not any("run the same again" in step for step in tell_steps(judge(host, trials)))
 
 
+def test_what_is_red_on_any_host_is_to_be_fixed_first(host: Environment) -> None:
+    """A graph break more stands, whatever kept the machine busy and its times open."""
+    steps = tell_steps(judge(host, [make_trial(1, 20.0, disturbed=True, breaks=2.0)]))
+    assert not any("run the same again" in step for step in steps)
+
+
 def test_a_counter_does_not_depend_on_the_host(host: Environment, find: Find) -> None:
     """A graph break more is a regression on any host."""
     verdict = judge(host, [make_trial(1, 10.0, disturbed=True, breaks=2.0)])

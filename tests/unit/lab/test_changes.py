@@ -49,7 +49,9 @@ def test_what_imports_show_or_nobody_reads_is_no_other_change(top: Path) -> None
     """Python is told apart; nobody reads texts, GitHub's files, our own directories, what git ignores."""
     for name in ("model.py", "new.py", "README.md", ".github/workflows/ci.yml", "baselines/a.json"):
         (top / name).write_text("2\n")
-    (top / "out").mkdir()
+    for name in ("out", "__pycache__"):
+        (top / name).mkdir()
+    (top / "__pycache__" / "model.cpython-311.pyc").write_bytes(b"")
     (top / "out" / "run.json").write_text("{}")
     (top / "some.log").write_text("ignored")
     assert read(top) == Changes(python=("model.py", "new.py"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -40,6 +42,22 @@ def test_our_own_work_is_not_foreign() -> None:
     # The kernel counts ticks of 10 ms, sampled.
     assert after.own_s - before.own_s > 0.4
     assert after.busy_s - before.busy_s > 0.4
+
+
+def test_threads_of_the_kernel_are_no_programs_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They work for others. What somebody else's process is called with, the system may not say."""
+    clock = itertools.count()
+
+    def list_processes(_: object) -> list[SimpleNamespace]:
+        used = (float(next(clock)), 0.0)
+        lines = {"kworker": [], "chromium": ["chromium"], "hidden": None}
+        return [
+            SimpleNamespace(pid=-number, info={"name": name, "cpu_times": used, "cmdline": line})
+            for number, (name, line) in enumerate(lines.items(), start=1)
+        ]
+
+    monkeypatch.setattr(psutil, "process_iter", list_processes)
+    assert [one.partition(" ")[0] for one in find_crowd()] == ["chromium", "hidden"]
 
 
 def test_the_work_of_others_is_foreign() -> None:
