@@ -36,6 +36,7 @@ CALLED = {
         "is_initialized": "",
         "Event": "enable_timing",
         "_sleep": "cycles",
+        "get_rng_state": "device",
     },
     "torch.compiler": {"cudagraph_mark_step_begin": "", "set_stance": "stance", "reset": ""},
     "torch.profiler": {"profile": "activities", "ProfilerActivity": ""},

@@ -20,6 +20,7 @@ from typing import NoReturn
 from gate.action.input_table import TRUSTED_MODES, ActionMode, refuse_token
 from gate.action.isolation import drop_hidden, is_hidden, isolate, make_command
 from gate.action.packages import install, list_missing, list_packages
+from gate.devices import CPU
 from gate.errors import ExitCode, GateError
 from gate.github.job import render_annotation, write_outputs
 from gate.installation import PACKAGES_VARIABLE, copy_package
@@ -64,7 +65,7 @@ def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:
     isolate(environ)
     # New each time: what an earlier step of this job has measured could have written to an older one.
     place = Path(tempfile.mkdtemp(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None))
-    on_cpu = environ.get("INPUT_DEVICE", "").strip() == "cpu"
+    on_cpu = environ.get("INPUT_DEVICE", "").strip() == CPU.name
     wanted = list_packages(_get_mode(environ), has_gpu=_GPU_DEVICE.exists() and not on_cpu)
     if missing := list_missing(wanted):
         install(missing, place / "packages", environ)
