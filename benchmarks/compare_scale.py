@@ -21,7 +21,7 @@ from pathlib import Path
 
 from gate.decide import compute_values, decide_verdict
 from gate.files.codec import load_run, save_run
-from gate.measure.timing.schedule import SAMPLE_DECIMALS
+from gate.measure.timing.rounds import SAMPLE_DECIMALS
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,

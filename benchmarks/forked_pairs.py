@@ -26,14 +26,13 @@ from scipy import stats
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.lab.arms.arms import make_working_tree_arm
-from gate.lab.trials.opening import open_bench
+from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
-from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.server_pool import ServerPool
-from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records import BASE_ARM, Case, Metric, Pairing
 from gate.records.protocol import WorkerRole
 from gate.report.words.failures import describe_failure

@@ -28,14 +28,13 @@ from pathlib import Path
 from scipy import stats
 
 from gate.lab.arms.arms import make_working_tree_arm
-from gate.lab.trials.opening import open_bench
-from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.trials.trials import Bench, LabSettings, make_job, remove_cache, seed_cache
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import run_worker
-from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
 from gate.records import Case
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.failures import describe_failure

@@ -1,9 +1,14 @@
-"""This installation, as other processes find it: the package alone, in front of their own packages."""
+"""This installation, as other processes find it: the package alone, in front of their own, and what it needs.
+
+pyproject.toml has the same oldest releases, and a test compares: a copy of the package has to know them too.
+"""
 
 from __future__ import annotations
 
 import filecmp
+import re
 import shutil
+from importlib import metadata
 from pathlib import Path
 
 # Names a directory of our own dependencies, which `gate` appends to the search path as it is imported.
@@ -34,3 +39,40 @@ def _are_alike(directory: Path, other: Path) -> bool:
     """Whether two directories hold the same files, as far as they are code."""
     compared = filecmp.dircmp(directory, other)
     return not (compared.left_only or compared.right_only or compared.diff_files or compared.funny_files)
+
+
+OLDEST_PYTHON = "3.11"
+OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been checked against
+# What the gate itself imports. An environment that has an older one cannot be used as it is.
+OLDEST_PACKAGES = {
+    "argcomplete": "3.4",
+    "jinja2": "3.1",
+    "nvidia-ml-py": "11.525",
+    "packaging": "23.0",
+    "psutil": "5.9",
+    "pytest": "8.0",
+    "pytest-benchmark": "5.0",
+    "pyyaml": "6.0",
+    "requests": "2.31",
+    "rich": "13.0",
+    "urllib3": "2.2",
+}
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package is beside this interpreter."""
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def is_older(release: str, oldest: str) -> bool:
+    """Whether a release is too old; whatever follows its leading numbers does not count."""
+    return _parse_release(release) < _parse_release(oldest)
+
+
+def _parse_release(text: str) -> tuple[int, ...]:
+    leading = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
+    return tuple(int(part) for part in leading[0].split(".")) if leading else ()

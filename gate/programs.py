@@ -1,13 +1,24 @@
-"""Asking another program: what it said, or why it could not, never an exception."""
+"""Other processes: asking a program within a time limit, children, not outliving a parent, memory left.
+
+Children that ended and were not waited for are listed too.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import re
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,3 +68,104 @@ def ask_program(
     except (OSError, subprocess.TimeoutExpired) as error:
         return ProgramAnswer(problem=f"{type(error).__name__}: {error}")
     return ProgramAnswer(status=done.returncode, out=done.stdout, err=done.stderr)
+
+
+_PROC = Path("/proc")
+_TASKS = "task"  # a directory for each thread; a child is listed with the thread that started it
+
+
+def list_children(pid: int) -> list[int]:
+    """List the children of ``pid``; none elsewhere than on Linux, or of a process that is gone."""
+    try:
+        lists = [(task / "children").read_text() for task in (_PROC / str(pid) / _TASKS).iterdir()]
+    except OSError:  # a thread ended meanwhile, or a kernel without CONFIG_PROC_CHILDREN
+        return list(_search_children(pid))
+    return [int(child) for text in lists for child in text.split()]
+
+
+def list_descendants(pid: int) -> list[int]:
+    """List the children of ``pid``, theirs, and so on."""
+    children = list_children(pid)
+    return [*children, *(below for child in children for below in list_descendants(child))]
+
+
+def _search_children(pid: int) -> Iterator[int]:
+    for path in _PROC.glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            # After the name, in brackets, that may hold anything: the state, then the parent (proc(5)).
+            parent = path.read_text(errors="replace").rpartition(")")[2].split()[1]
+            if int(parent) == pid:
+                yield int(path.parent.name)
+
+
+@contextmanager
+def answer_signals(
+    answer: Callable[[int, FrameType | None], object],
+    numbers: Collection[int] = (signal.SIGINT, signal.SIGTERM),
+) -> Iterator[None]:
+    """Let ``answer`` handle these signals within, and who did before after it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers belong to the main thread: nothing can interrupt this one
+        return
+    previous = {number: signal.signal(number, answer) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+_INFO = Path("/proc/meminfo")
+_CGROUPS = Path("/sys/fs/cgroup")
+_KIB = 1024
+
+
+def read_free_bytes() -> int:
+    """Read how much memory could be had: the machine's, or what the container's limit leaves; 0: unknown.
+
+    What a container uses includes files that were read, until their pages are needed; the inactive ones count
+    as free, as for the kubelet's working set (kubernetes.io, "Node-pressure Eviction").
+    """
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", read_text(_INFO), re.MULTILINE)
+    available = int(found.group(1)) * _KIB if found else 0
+    limit, used = (read_text(_CGROUPS / name).strip() for name in ("memory.max", "memory.current"))
+    if available and limit.isdecimal() and used.isdecimal():
+        return max(0, min(available, int(limit) - int(used) + _read_inactive_files()))
+    return available
+
+
+def _read_inactive_files() -> int:
+    found = re.search(r"^inactive_file (\d+)$", read_text(_CGROUPS / "memory.stat"), re.MULTILINE)
+    return int(found.group(1)) if found else 0
+
+
+def read_text(path: Path) -> str:
+    """Read what the kernel tells at a path; empty where it does not."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:  # another system than Linux
+        return ""
+
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+_ORPHANED = 1  # exit status; nobody is left to read it
+
+
+def die_with_parent(parent: int) -> None:
+    """See to it that this process is killed when process ``parent``, which started it, ends.
+
+    Linux only: elsewhere a worker whose gate is killed runs to its end. The kernel watches the thread
+    that started this process, so workers must be started by a thread that lives as long as they do.
+    """
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the kernel was asked
+        os._exit(_ORPHANED)
+
+
+def end_process(status: int) -> NoReturn:
+    """End at once: taking torch's libraries down takes more than a second, and all is on disk."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -31,8 +31,7 @@ from gate.files.codec import (
     encode,
     write_atomic,
 )
-from gate.files.entry import Entry, read_docs
-from gate.files.key_types import VERSION
+from gate.files.entry import VERSION, Entry, read_docs
 from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec
 from gate.project.entries import GateFile
@@ -42,7 +41,7 @@ from gate.records.bisection import Bisection
 from gate.records.bounds import Notation
 from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
-from gate.store.accepted_entries import AcceptedFile, ApprovalFile
+from gate.store.acceptances import AcceptedFile, ApprovalFile
 from gate.store.anchor import AnchorFile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

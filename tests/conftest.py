@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gate.lab.host.lock_place import VARIABLE
+from gate.lab.host.lock import VARIABLE
 from gate.lab.host.toolchain_place import CACHE_VARIABLE
 
 PARTS = ("all", "pure", "shared", "alone")

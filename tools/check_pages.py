@@ -32,8 +32,11 @@ sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
 from gate.records import Metric  # noqa: E402
 from gate.records.history import Figures  # noqa: E402
-from gate.report.page.studies import render_calibration_page, render_selftest_page  # noqa: E402
-from gate.report.page.verdict import render_verdict_page  # noqa: E402
+from gate.report.page.pages import (  # noqa: E402
+    render_calibration_page,
+    render_selftest_page,
+    render_verdict_page,
+)
 from gate.report.trend.pages import render_pages  # noqa: E402
 from gate.report.trend.series import make_tracks  # noqa: E402
 from gate.store.history import HistoryReading, read_history  # noqa: E402

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from gate.files.entry import Entry, read_docs, render_default
-from gate.files.key_types import Text
+from gate.files.entry import Entry, Text, read_docs, render_default
 from gate.project.entries import GateFile, SamplingEntry
 from gate.project.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
 from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
 from gate.records import Metric
 from gate.records.bounds import NotEmpty
-from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile
+from gate.store.acceptances import AcceptanceEntry, AcceptedFile
 from gate.store.anchor import AnchorFile
 
 ENTRIES: tuple[type[Entry], ...] = (

@@ -173,7 +173,7 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
     (case,) = (case for case in choose_cases() if case.id == name)
     begun = time.monotonic()
     load_hooks()
-    from gate.measure.device.pretended import TargetDevice, pretend  # noqa: PLC0415 - torch
+    from gate.measure.device.opening import TargetDevice, pretend  # noqa: PLC0415 - torch
 
     pretend(target)
     with tempfile.TemporaryDirectory() as directory:

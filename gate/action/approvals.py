@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from gate.action.base import find_head_sha, list_parents
-from gate.action.tree import LIMIT_S
+from gate.action.base import LIMIT_S, find_head_sha, list_parents
 from gate.errors import FileError, UsageError
 from gate.git import ask_git, read_git
 from gate.github.context import is_sha
-from gate.github.payload import find_text
+from gate.github.errors import find_text
 from gate.records import Approval
 from gate.revisions import find_top
 from gate.store.approvals import (

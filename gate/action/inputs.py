@@ -1,6 +1,8 @@
-"""Reads the action's inputs: environment -> validated record.
+"""The action's modes and inputs as a table, and reading them: environment -> validated record.
 
 GitHub hands a composite action nothing but strings, does not enforce ``required`` and knows no types.
+
+``action.yml``, this table and the table in docs/github.md name the same inputs; a test compares them.
 """
 
 from __future__ import annotations
@@ -8,9 +10,145 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from gate.action.input_table import INPUTS, TRUSTED_MODES, ActionMode, Input, refuse_token
+from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.errors import UsageError
+
+
+class ActionMode(StrEnum):
+    """What the action does."""
+
+    CHECK = "check"
+    PLAN = "plan"
+    MEASURE = "measure"
+    JUDGE = "judge"
+    UPGRADE = "upgrade"
+    ANCHOR = "anchor"
+    REFRESH = "refresh"
+    PUBLISH = "publish"
+    PUBLISH_UPGRADE = "publish-upgrade"
+    AUTHORIZE = "authorize-command"
+    ACCEPT = "accept-regression"
+    PROPOSE = "propose-baselines"
+
+
+JUDGING = frozenset((ActionMode.CHECK, ActionMode.JUDGE))  # by rules that hold acceptances
+TRUSTED_MODES = frozenset(
+    (
+        *(ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE),
+        *(ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE),
+    )
+)
+
+
+def refuse_token(mode: str) -> UsageError:
+    """Make the error of a token that a mode was given which runs code under test."""
+    fix = "Give it to the job that publishes: the code under test must never share a job with a token."
+    return UsageError(f"input token: the mode {mode} takes no token", fix)
+
+
+# Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
+_LINE = r"(?!-)[^\x00-\x1f\x7f]*"
+# What selections and branches of a repository are made of; neither starts an option.
+_SELECTION = r"[A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]*"
+_BRANCH = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"
+_SHA = r"[0-9a-f]{40}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Input:
+    """One input: its name in action.yml, and what it may be.
+
+    An empty value is allowed where ``default`` is empty and means "not given".
+    """
+
+    name: str
+    default: str = ""
+    pattern: str
+    expected: str  # says the pattern to a person
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that action.yml sets."""
+        return "INPUT_" + self.name.upper().replace("-", "_")
+
+
+def _choose(name: str, choices: tuple[str, ...], default: str = "") -> Input:
+    expected = ", ".join(choices[:-1]) + " or " + choices[-1]
+    return Input(name=name, default=default, pattern="|".join(choices), expected=expected)
+
+
+INPUTS = (
+    _choose("mode", tuple(ActionMode), ActionMode.CHECK.value),
+    Input(name="python", default="python3", pattern=_LINE, expected="an interpreter"),
+    Input(name="working-directory", default=".", pattern=_LINE, expected="a directory"),
+    Input(name="config", pattern=_LINE, expected="a file"),
+    Input(name="select", pattern=_SELECTION, expected="case ids, globs and tag:NAME, joined by commas"),
+    Input(name="device", pattern=DEVICE_PATTERN, expected=DEVICE_FORMS),
+    Input(name="trials", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999"),
+    Input(name="baselines", pattern=_LINE, expected="a directory"),
+    Input(
+        name="baseline-ref",
+        default="base",
+        pattern=f"base|head|{_SHA}",
+        expected="base, head or a commit's 40 hexadecimal digits",
+    ),
+    _choose("confirm", ("true", "false"), "true"),
+    Input(name="base-python", pattern=_LINE, expected="an interpreter"),
+    Input(name="head-python", pattern=_LINE, expected="an interpreter"),
+    Input(name="minutes", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999"),
+    Input(
+        name="shards",
+        default="2",
+        pattern="[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]",
+        expected="a whole number from 1 to 256, which is as many jobs as GitHub makes of one matrix",
+    ),
+    Input(name="runs", default="shards", pattern=_LINE, expected="a directory"),
+    _choose("fail-on", ("new", "inconclusive", "regression", "never"), "regression"),
+    Input(name="lock-timeout", pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?", expected="a number of seconds"),
+    Input(
+        name="artifact-name",
+        default="compile-gate",
+        pattern=r"[A-Za-z0-9_.-]{1,100}",
+        expected="an artifact's name of letters, digits, _, . and -",
+    ),
+    Input(name="run-id", pattern="[1-9][0-9]{0,18}", expected="a run's number"),
+    Input(
+        name="workflow",
+        default=".github/workflows/gate.yml",
+        pattern=r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml",
+        expected="a workflow's file: .github/workflows/NAME.yml",
+    ),
+    _choose("conclusion", ("success", "failure", "cancelled", "skipped")),
+    # Empty is the commands' own: a comment always, an issue where something changed.
+    _choose("comment", ("always", "on-change", "on-failure", "never")),
+    Input(
+        name="comment-key",
+        default="default",
+        pattern=r"[A-Za-z0-9_.-]{1,40}",
+        expected="a key of at most 40 letters, digits, _, . and -",
+    ),
+    Input(
+        name="comment-author",
+        pattern=r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})(?:\[bot\])?",
+        expected="a login",
+    ),
+    Input(
+        name="status",
+        # Not the check's name: GitHub requires both of one name, and reporting would then decide.
+        default="compile-gate/report",
+        pattern=r"(?!-)[A-Za-z0-9_./ -]{0,100}",
+        expected="a status context of at most 100 letters, digits, _, ., /, - and spaces",
+    ),
+    _choose("command", ("refresh-baselines", "accept-regression"), "refresh-baselines"),
+    Input(name="head-sha", pattern=_SHA, expected="a commit's 40 hexadecimal digits"),
+    Input(name="head-ref", pattern=_BRANCH, expected="a branch's name"),
+    Input(name="pr-number", pattern="[1-9][0-9]{0,9}", expected="a pull request's number"),
+    Input(name="reason", pattern=_LINE, expected="one line of text"),
+    Input(name="token", pattern=r"[\x21-\x7e]*", expected="a token"),
+)
+
 
 # Of any input: a shard's selection names its cases one by one, and this is more than 500 of them.
 _MAX_CHARS = 32_768

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from gate.action.input_table import TRUSTED_MODES, ActionMode, refuse_token
+from gate.action.inputs import TRUSTED_MODES, ActionMode, refuse_token
 from gate.action.isolation import drop_hidden, is_hidden, isolate, make_command
 from gate.action.packages import install, list_missing, list_packages
 from gate.devices import CPU

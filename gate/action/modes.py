@@ -10,24 +10,177 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from gate.action.base import find_head_sha
 from gate.action.commands import (
     make_accept_arguments,
+    make_anchor_arguments,
     make_authorize_arguments,
+    make_check_arguments,
+    make_compare_arguments,
+    make_measure_arguments,
+    make_merge_arguments,
+    make_plan_arguments,
     make_propose_arguments,
     make_publish_arguments,
     make_publish_upgrade_arguments,
+    make_upgrade_arguments,
 )
-from gate.action.input_table import ActionMode
-from gate.action.inputs import ActionInputs, parse_inputs
-from gate.action.notices import tell_failure
-from gate.action.runs import start_measure, start_plan, start_refresh
-from gate.action.step import ActionStep, run_command, stop_commands
-from gate.action.verdicts import run_judge, run_upgrade, start_anchor, start_check
-from gate.errors import ExitCode, GateError, UsageError
-from gate.git import GIT_SETTINGS, trust_checkout
+from gate.action.inputs import ActionInputs, ActionMode, parse_inputs
+from gate.action.results import (
+    Places,
+    Results,
+    clear_results,
+    describe_run,
+    describe_verdict,
+    find_confirming_commit,
+    list_annotations,
+    tell_approvals,
+    tell_changed,
+    tell_failure,
+    tell_lack,
+    tell_rules,
+)
+from gate.action.rules import RuleSource, hold_rules, load_rules_config
+from gate.action.step import ActionStep, Ended, read_command, run_command, run_measured, stop_commands
+from gate.errors import ExitCode, FileError, GateError, UsageError
+from gate.files.codec import load_run, load_verdict
+from gate.git import GIT_SETTINGS, find_checkout, trust_checkout
 from gate.github.context import load_payload
-from gate.github.job import render_annotation, write_outputs
-from gate.github.payload import find_value
+from gate.github.errors import find_value
+from gate.github.job import append_summary, render_annotation, write_outputs
+from gate.project.registry import load_cases
+from gate.project.selection import choose_cases
+from gate.records import Code, Outcome, Verdict
+from gate.report.markdown import escape_code
+from gate.report.upgrade import render_upgrade
+
+
+def start_plan(step: ActionStep) -> int:
+    """Divide the selection over machines by the base commit's registry: the output is a matrix."""
+    with hold_rules(step) as rules:
+        tell_rules(rules)
+        ended, printed = read_command(step, make_plan_arguments(step.inputs, rules))
+    if ended.code == ExitCode.PASS:
+        write_outputs(step.environ, {"matrix": printed.strip(), "baseline-sha": rules.sha})
+    return tell_failure(ended)
+
+
+def start_measure(step: ActionStep) -> int:
+    """Measure a shard by the base commit's registry, and judge nothing."""
+    with hold_rules(step) as rules:
+        tell_rules(rules)
+        write_outputs(step.environ, {"baseline-sha": rules.sha})
+        return _measure(step, rules)
+
+
+def start_refresh(step: ActionStep) -> int:
+    """Measure the checked-out commit as often as a baseline wants."""
+    trials = load_rules_config(step.inputs["config"]).refresh_trials
+    return _measure(step, RuleSource(config=step.inputs["config"], baselines=""), trials)
+
+
+def _measure(step: ActionStep, rules: RuleSource, trials: int = 0) -> int:
+    path = clear_results(rules).run
+    ended = run_measured(step, make_measure_arguments(step.inputs, rules, trials))
+    if path.exists():
+        write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
+    return tell_failure(ended)
+
+
+# What a command ends with that leaves a verdict. With any other a file of that name is none.
+_WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
+
+
+def start_check(step: ActionStep) -> int:
+    """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
+    with hold_rules(step) as rules:
+        tell_rules(rules)
+        tell_approvals(step, rules)
+        base = find_confirming_commit(step)
+        results = clear_results(rules)
+        ended = run_measured(step, make_check_arguments(step.inputs, rules, base))
+    tell_changed(step, rules)
+    return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
+
+
+def run_judge(step: ActionStep) -> int:
+    """Join the runs of the shards, judge them by the base commit's rules, tell the runner.
+
+    A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
+    """
+    runs = tuple(str(path) for path in sorted(Path(step.inputs["runs"]).rglob("run.json")))
+    if not runs:
+        raise UsageError(
+            f"input runs: there is no run.json below {step.inputs['runs']!r}",
+            "No shard left one; see their logs.",
+        )
+    with hold_rules(step) as rules:
+        tell_rules(rules)
+        tell_approvals(step, rules)
+        results, config = clear_results(rules), load_rules_config(rules.config)
+        if not config.is_found:
+            tell_lack(step)
+        stored = Path(rules.baselines) if rules.baselines else config.baselines
+        stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
+        merged, out = str(results.run), str(config.out)
+        select = step.inputs["select"] or choose_cases(config, load_cases(config)).selection
+        ended = run_measured(step, make_merge_arguments(rules, runs, select, out))
+        if ended.code == ExitCode.PASS:
+            compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)
+            ended = run_measured(step, compared)
+    tell_changed(step, rules)
+    return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
+
+
+def run_upgrade(step: ActionStep) -> int:
+    """Hold one stack against another with the code fixed, tell the runner."""
+    results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
+    ended = run_measured(step, make_upgrade_arguments(step.inputs))
+    return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
+
+
+def start_anchor(step: ActionStep) -> int:
+    """Hold what is checked out against the release anchor, tell the runner."""
+    results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
+    return tell_verdict(step, results, run_measured(step, make_anchor_arguments(step.inputs)), {})
+
+
+def tell_verdict(
+    step: ActionStep,
+    results: Results,
+    ended: Ended,
+    outputs: Mapping[str, object],
+    preface: Callable[[Verdict], str] | None = None,
+) -> int:
+    """Tell the runner of the verdict that a command left: outputs, summary, annotations.
+
+    ``preface`` renders what the summary begins with.
+
+    Raises:
+        FileError: The command ended as if it had left one.
+    """
+    if ended.code not in _WITH_VERDICT:
+        return tell_failure(ended)
+    if not results.verdict.exists():
+        raise FileError(str(results.verdict), "", "was not written", "See the log above.")
+    verdict = load_verdict(results.verdict)
+    head_sha = find_head_sha(step.event) or verdict.provenance.commit
+    described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}
+    described |= {
+        "result-path": str(results.verdict),
+        "report-path": str(results.report),
+        "page-path": str(results.page),
+    }
+    write_outputs(step.environ, described)
+    if any(fact.code is Code.NO_CONFIGURATION for fact in verdict.headline):
+        tell_lack(step)
+    first = f"{preface(verdict)}\n\n" if preface else ""
+    append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
+    run = load_run(results.run) if results.run.exists() else None
+    places = Places(code=results.code, top=find_checkout(Path.cwd()) or Path.cwd())
+    for annotation in list_annotations(verdict, run, places, ended.code):
+        print(annotation)
+    return ended.code
 
 
 def run_action(environ: Mapping[str, str]) -> int:

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from gate.action.input_table import TRUSTED_MODES, ActionMode
+from gate.action.inputs import TRUSTED_MODES, ActionMode
 from gate.action.isolation import drop_hidden, make_command
 from gate.errors import MachineError, UsageError
-from gate.oldest import OLDEST_PACKAGES, is_installed, is_older
+from gate.installation import OLDEST_PACKAGES, is_installed, is_older
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 # What a mode imports besides torch, by its own import statements; a test imports it with no more.

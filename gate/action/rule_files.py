@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.action.tree import Tree, write_files
+from gate.action.base import Tree, write_files
 from gate.errors import FileError, UsageError, join_errors
-from gate.project.choice import choose_cases
+from gate.project.arm_cases import Rules
 from gate.project.config import check_places, load_config
-from gate.project.moves import Rules
 from gate.project.registry import fold_registries, load_cases
+from gate.project.selection import choose_cases
+from gate.store.approvals import load_policy
 from gate.store.baselines import load_baselines
-from gate.store.policies import load_policy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,21 +18,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.action.approvals import Approvals, collect_approvals
-from gate.action.base import BaseCommit, check_commit, find_base, load_top
-from gate.action.input_table import JUDGING
+from gate.action.base import (
+    LIMIT_S,
+    BaseCommit,
+    MissingContentError,
+    Tree,
+    check_commit,
+    find_base,
+    has_path,
+    load_top,
+)
+from gate.action.inputs import JUDGING
 from gate.action.rule_files import RuleFiles, Wanted, check_after_merge, load_rule_files
 from gate.action.step import ActionStep
-from gate.action.tree import LIMIT_S, MissingContentError, Tree, has_path
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
-from gate.files.key_types import VERSION
+from gate.files.entry import VERSION
 from gate.git import find_checkout, read_git
-from gate.project.config import Config, load_config, make_config, name_base, render_config
-from gate.project.config_file import DEFAULT_FILE
+from gate.project.arm_cases import Followed, Rules, follow_moves
+from gate.project.capability import LIMIT_KEYS
+from gate.project.config import DEFAULT_FILE, Config, load_config, make_config, name_base, render_config
 from gate.project.entries import GateFile
-from gate.project.moves import Followed, Rules, follow_moves
 from gate.project.registry import load_cases
-from gate.project.time_limits import LIMIT_KEYS
 from gate.publish.ci_run import WORKFLOWS
 from gate.store.approvals import name_gate
 

@@ -1,20 +1,141 @@
-"""How the metrics of each case vary between and within trials, and what follows for the gate."""
+"""How the metrics of each case vary within and between trials and in pairs, and what follows for the gate.
+
+Whether values fall into two groups is told by the share of the variance that the best division explains, the
+percentage points of which Engelman and Hartigan gave for normal samples (*Percentage points of a
+test for clusters*, JASA 64, 1969). It needs no permutations: for one normal group it tends to 2/pi,
+and what chance adds in a small sample falls with its root.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
-from gate.calibrate.modes import find_modes
 from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
+from gate.decide.constants import LOOKS
+from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.compare import judge_steady
-from gate.decide.judge.screen import compute_edge, is_too_noisy
+from gate.decide.judge.confirm import compute_pair_detectable, extend_reading
+from gate.decide.judge.paired_case import PairRules, make_pair_rules, read_metric
+from gate.decide.judge.rules import find_pair_threshold
+from gate.decide.judge.screen import Bar, Reading, compute_edge, is_too_noisy
+from gate.decide.judge.sides import CasePairs, gather_case_pairs
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import compute_variance, pool_variances
-from gate.metrics import SPECS, Family, Role
-from gate.records import CaseFailure, Code, Fact, Metric, Status, Threshold, quote_failure
-from gate.records.calibration import Effort, Flaw, Instability, MetricNoise
+from gate.decide.stats.student import compute_t_quantile
+from gate.metrics import LEADING, SPECS, Family, Role
+from gate.records import CaseFailure, Code, Fact, Metric, Policy, Run, Status, Threshold, quote_failure
+from gate.records.calibration import Effort, Flaw, Instability, MetricNoise, Modes, PairNoise
+
+# Two-sided p below which pairs of one program with itself are off centre: seldom by chance, since
+# some tens of metrics are looked at.
+BIAS_P = 0.001
+# A bias below this share of the threshold leaves the verdict as it is.
+BIAS_SHARE = 1 / 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairSeries:
+    """The pairs of one metric of one case, and how they are judged."""
+
+    case_id: str
+    paired: Paired
+    reading: Reading
+    bar: Bar
+
+    @property
+    def edge(self) -> float:
+        """The smallest fraction that matters."""
+        return compute_edge(self.bar.threshold, self.reading.baseline)
+
+
+def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
+    """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
+    sides = gather_case_pairs(run, policy)
+    rules = make_pair_rules(sides, policy, len(LEADING))
+    return tuple(_make_series(side, metric, rules, policy) for side in sides for metric in side.paired)
+
+
+def measure_pair_noise(series: PairSeries) -> PairNoise:
+    """Describe the pairs; what they would settle is that of the last look."""
+    changes = series.paired.changes
+    return PairNoise(
+        pairs=len(changes),
+        noise=math.sqrt(compute_variance(changes).value),
+        bias=math.expm1(fmean(changes)),
+        detectable=compute_pair_detectable(_imagine_last_look(series.reading), series.bar),
+    )
+
+
+def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
+    """Name what the pairs of a deciding metric cannot be trusted for."""
+    metric, reading = series.paired.metric, series.reading
+    if SPECS[metric].role is not Role.DECIDES:
+        return
+    certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.df) * reading.error
+    if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
+        numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
+        told = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
+        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, told=told)
+    detectable = compute_pair_detectable(_imagine_last_look(reading), series.bar)
+    if is_too_noisy(detectable, series.bar.threshold, reading.baseline):
+        numbers = {"unseen": detectable, "pairs": LOOKS[-1]}
+        told = Fact(code=Code.PAIRS_VARY, numbers=numbers)
+        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, told=told)
+
+
+def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Policy) -> PairSeries:
+    case_id = side.evidence.case.id
+    return PairSeries(
+        case_id=case_id,
+        paired=side.paired[metric],
+        reading=read_metric(side, metric, rules),
+        bar=Bar(alpha=rules.alpha, threshold=find_pair_threshold(policy, case_id, metric)),
+    )
+
+
+def _imagine_last_look(reading: Reading) -> Reading:
+    """The same noise and no change, with as many pairs as the last look has."""
+    return replace(extend_reading(reading, LOOKS[-1]), change=0.0)
+
+
+# In fewer values than this two groups cannot be told from chance.
+MIN_VALUES = 8
+# A group is at least this share of the values: a few stragglers, and the long tail that times have,
+# are no second mode.
+SMALLEST_GROUP = 0.2
+# One normal group, halved at its middle: the means of the halves are sqrt(2/pi) deviations off.
+NORMAL_SHARE = 2.0 / math.pi
+# Simulated with 40,000 normal samples of each size from 8 to 200: with this times 1/sqrt(n) added, at
+# most 1 in 100 is called two groups. Samples with an exponential tail are called so no more often.
+CHANCE_SHARE = 0.9
+
+
+def find_modes(logs: Sequence[float]) -> Modes | None:
+    """Divide logarithms into the two groups that explain most; ``None`` with fewer than MIN_VALUES."""
+    count = len(logs)
+    if count < MIN_VALUES:
+        return None
+    ordered = sorted(logs)
+    smallest = math.ceil(SMALLEST_GROUP * count)
+    cut = max(range(smallest, count - smallest + 1), key=lambda size: _compute_between(ordered, size))
+    mean = fmean(ordered)
+    total = math.fsum([(value - mean) ** 2 for value in ordered])
+    share = min(1.0, _compute_between(ordered, cut) / total) if total > 0 else 0.0
+    return Modes(
+        share=share,
+        apart=math.expm1(fmean(ordered[cut:]) - fmean(ordered[:cut])),
+        are_two=share > NORMAL_SHARE + CHANCE_SHARE / math.sqrt(count),
+    )
+
+
+def _compute_between(ordered: Sequence[float], cut: int) -> float:
+    """Sum of squares between the first ``cut`` values and the rest."""
+    gap = fmean(ordered[cut:]) - fmean(ordered[:cut])
+    return cut * (len(ordered) - cut) / len(ordered) * gap * gap
+
 
 # Blocks are split in more than this share of the trials before the case is called two-moded for it:
 # in one trial it was the minute, not the program.

@@ -10,18 +10,25 @@ from pathlib import Path
 
 from gate.check import Checked, check_pairs, want_whole
 from gate.check.pair_schedule import is_paired
-from gate.cli.anchor import find_anchor, note_anchor
+from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.origin import note_idle, note_origin, note_reference
-from gate.cli.output import code_verdict, list_reports, make_saver, print_verdict, save_reports, tell_traces
+from gate.cli.output import (
+    code_verdict,
+    list_reports,
+    make_saver,
+    print_verdict,
+    read_previous,
+    save_reports,
+    tell_traces,
+)
 from gate.cli.place import add_base, note_config, note_sources, place_lab
-from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide import Suspect, decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
+from gate.lab.trials.merging import carry_over
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.resume import carry_over
 from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
 from gate.project.arm_cases import load_head_cases
@@ -29,7 +36,7 @@ from gate.project.config import Config
 from gate.records import BASE_ARM, Metric, Outcome, Policy, Run
 from gate.report.progress import show_progress
 from gate.store.anchor import AnchorFile
-from gate.store.policies import load_policy
+from gate.store.approvals import load_policy
 
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"

@@ -22,11 +22,9 @@ from gate.lab.trials.trials import Bench, run_trial
 from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching
 from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial
-from gate.records.faults import Fault, FaultKind, Method
-from gate.records.selftest import Attempt
+from gate.records.selftest import Attempt, Fault, FaultKind, Method
 from gate.report.words.failures import describe_failure
-from gate.selftest.catalog import NOTHING
-from gate.selftest.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
+from gate.selftest.catalog import NOTHING, Dose, find_scale, plant_case, prescribe_dose, weigh_dose
 from gate.selftest.score import Opinion, judge_fault
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.

@@ -1,10 +1,10 @@
-"""``baseline refresh | show | accept``: record, list, and take responsibility."""
+"""``baseline refresh | show | accept | anchor``: record, list, and take responsibility."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -12,27 +12,30 @@ from pathlib import Path
 
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
-from gate.cli.quiet import refuse_disturbed
 from gate.cli.setup import load_configured, load_project
 from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
-from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
+from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_kept_disturbed
 from gate.devices import find_kind
-from gate.errors import ExitCode, UsageError
+from gate.errors import ExitCode, FileError, MachineError, UsageError
+from gate.files.entry import VERSION
 from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import is_present
 from gate.git import find_filter
-from gate.lab.host.provenance import load_provenance
+from gate.lab.host.provenance import format_time, load_provenance
 from gate.metrics import SPECS, Role
+from gate.project.config import Config
 from gate.project.contradictions import can_decide
 from gate.project.registry import load_cases, select_cases
-from gate.records import Acceptance, Metric
+from gate.records import Acceptance, Code, Fact, Metric, Run, Verdict, name_words
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
 from gate.report.words.notes import write_note
-from gate.report.words.setbacks import describe_hidden, describe_setback
+from gate.report.words.steps import describe_hidden, describe_setback
+from gate.revisions import advise_missing, find_ref, find_tag, find_top, resolve_ancestor
 from gate.store.acceptances import parse_allowance, save_acceptance
-from gate.store.anchor import describe_anchor, load_anchor
+from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
+from gate.store.approvals import ACCEPTED_FILE, load_policy
 from gate.store.baselines import (
     Proposal,
     SetbackError,
@@ -43,8 +46,91 @@ from gate.store.baselines import (
     propose_baselines,
     save_baselines,
 )
-from gate.store.policies import ACCEPTED_FILE, load_policy
-from gate.units import count_noun
+from gate.units import count_noun, join_some, render_age
+
+_RECORD = "compile-gate baseline anchor REF --reason TEXT"
+
+
+def run_anchor(options: Namespace) -> ExitCode:
+    """Write down a commit as the anchor, and tell of the one that it replaces."""
+    config = load_configured(options)
+    old = load_anchor(config.baselines)
+    ref = options.ref or "HEAD"
+    commit = resolve_ancestor(config.directory, ref).commit
+    now = format_time(datetime.now(UTC))
+    anchor = AnchorFile(
+        version=VERSION,
+        commit=commit,
+        name=find_tag(config.directory, commit, ref),
+        created=now,
+        author=load_provenance(config.directory).author,
+        reason=options.reason,
+    )
+    path = save_anchor(config.baselines, anchor)
+    for line in _describe_change(old, anchor, now):
+        print(line)
+    print(f"Wrote {path}; commit it. Hold head against it with: compile-gate ab --anchor")
+    return ExitCode.PASS
+
+
+def _describe_change(old: AnchorFile | None, anchor: AnchorFile, now: str) -> Iterator[str]:
+    yield f"The anchor is {describe_anchor(anchor)}."
+    if old is None:
+        return
+    age = render_age(old.created, now) if old.created else "of unknown age"
+    if old.commit == anchor.commit:
+        yield f"It was the same commit before ({age})."
+    else:
+        yield f"It replaces {name_anchor(old)} ({age}): what got worse in between passes from now on."
+
+
+def find_anchor(options: Namespace, config: Config) -> AnchorFile | None:
+    """Find the anchor that ``--anchor`` asks for; ``None`` where it is not asked for.
+
+    Raises:
+        UsageError: There is none, or BASE is named as well.
+        FileError: It cannot be used, or its commit is not in this repository.
+    """
+    if not options.anchor:
+        return None
+    if options.head:
+        what = f"--anchor is the base, so there is no place for both {options.base} and {options.head}"
+        raise UsageError(what, "Give HEAD alone: compile-gate ab --anchor HEAD.")
+    anchor, path = load_anchor(config.baselines), config.baselines / ANCHOR_FILE
+    if anchor is None:
+        what = f"--anchor: {path} does not exist, so there is no anchor"
+        raise UsageError(what, f"Record one and commit it: {_RECORD}")
+    find_top(config.directory)
+    if find_ref(config.directory, anchor.commit) is None:
+        fix = advise_missing(config.directory, f"Fetch it, or record another: {_RECORD}")
+        raise FileError(str(path), "commit", f"{anchor.commit} is not in this repository", fix)
+    return anchor
+
+
+def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
+    """Say first what head was held against, and that a change may be that of many commits."""
+    if anchor is None:
+        return verdict
+    note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
+    return replace(verdict, notes=(note, *verdict.notes))
+
+
+_CASES_NAMED = 3
+
+
+def refuse_disturbed(run: Run, fewest: int, *, anyway: bool) -> None:
+    """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
+
+    Raises:
+        MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and nobody wants it
+            ``anyway``.
+    """
+    hopeless = list_hopeless(run, fewest)
+    if not hopeless or anyway:
+        return
+    told = " ".join(map(write_note, note_disturbed(run)))
+    what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless, _CASES_NAMED)}. {told}"
+    raise MachineError(what, "Run it again once the machine is quiet; --anyway takes what there is.")
 
 
 def run_refresh(options: Namespace) -> ExitCode:

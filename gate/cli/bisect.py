@@ -29,8 +29,15 @@ from gate.check.bisect_steps import (
     settle_finding,
     settle_step,
 )
-from gate.cli.bisect_ends import Ends, find_ends, parse_metric
-from gate.cli.bisect_lab import BISECT_DIRECTORY, BisectLab, UnusablePointError, open_bisect_lab
+from gate.cli.bisect_lab import (
+    BISECT_DIRECTORY,
+    BisectLab,
+    Ends,
+    UnusablePointError,
+    find_ends,
+    open_bisect_lab,
+    parse_metric,
+)
 from gate.cli.output import list_reports, remove_files, save_reports
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.side_by_side import decide_side_by_side
@@ -49,7 +56,7 @@ from gate.report.bisection import (
     render_step,
     render_time_up,
 )
-from gate.store.policies import load_policy
+from gate.store.approvals import load_policy
 
 BISECTION_FILE = "bisection.json"
 _ENDS, _CONFIRMATION = "ends", "first-bad"

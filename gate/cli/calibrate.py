@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
+from gate.cli.baseline import refuse_disturbed
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import make_saver
+from gate.cli.output import make_saver, read_previous, read_run
 from gate.cli.place import note_config, place_lab
-from gate.cli.quiet import refuse_disturbed
-from gate.cli.read import read_previous, read_run
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.errors import ExitCode, UsageError
@@ -26,9 +25,9 @@ from gate.project.plan import pool_runs
 from gate.records import BASE_ARM, Run
 from gate.records.calibration import Effort
 from gate.report.calibration import render_calibration
-from gate.report.page.studies import render_calibration_page
+from gate.report.page.pages import render_calibration_page
 from gate.report.progress import show_progress
-from gate.store.policies import load_policy
+from gate.store.approvals import load_policy
 
 CALIBRATION_FILE = "calibration.json"
 

@@ -8,17 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.check import CheckTerms, check_alone, check_beside
-from gate.cli.approved_commits import find_commit, find_gate, tell_other_commits
 from gate.cli.history import append_run
-from gate.cli.origin import note_idle, note_origin, note_reference, note_rules
-from gate.cli.output import code_verdict, make_saver, print_verdict, save_reports, tell_traces
+from gate.cli.origin import (
+    find_commit,
+    find_gate,
+    note_idle,
+    note_origin,
+    note_reference,
+    note_rules,
+    tell_other_commits,
+)
+from gate.cli.output import code_verdict, make_saver, print_verdict, read_previous, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
-from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.explain.side_advice import note_shard
 from gate.errors import ExitCode
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
-from gate.lab.arms.changes import read_changes
+from gate.lab.arms.worktree import read_changes
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
@@ -31,8 +37,8 @@ from gate.records.targets import is_target
 from gate.report.progress import show_progress
 from gate.report.words.failures import describe_failure
 from gate.report.words.notes import write_note
+from gate.store.approvals import load_policy
 from gate.store.baselines import load_baselines
-from gate.store.policies import load_policy
 
 
 def run_check(options: Namespace) -> ExitCode:

@@ -9,17 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check import CheckTerms, judge_recorded
-from gate.cli.approved_commits import find_gate, tell_other_commits
-from gate.cli.origin import note_origin
+from gate.cli.origin import find_gate, note_origin, tell_other_commits
 from gate.cli.output import (
+    STDIN,
     VERDICT_FILE,
     code_verdict,
     make_saver,
+    name_source,
     print_report,
     print_verdict,
+    read_run,
+    read_verdict,
     save_reports,
 )
-from gate.cli.read import STDIN, name_source, read_run, read_verdict
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
@@ -27,13 +29,13 @@ from gate.decide.evidence.stored import list_short
 from gate.decide.explain.side_advice import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import is_present
+from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places
-from gate.project.moves import mark_removed
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Policy, Run, Verdict
+from gate.store.approvals import load_policy
 from gate.store.baselines import check_whole, load_baselines
-from gate.store.policies import load_policy
 from gate.units import count_noun
 
 _UNKNOWN_PLAN = (

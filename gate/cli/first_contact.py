@@ -7,8 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from gate.cli.setup import load_configured
-from gate.contact.bundle import collect_texts, write_bundle
-from gate.contact.conductor import Contact, make_contact
+from gate.contact.conductor import Contact, collect_texts, make_contact, write_bundle
 from gate.contact.findings import AssumptionResult, AssumptionStatus, count_outcomes, render_results
 from gate.errors import ExitCode
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from gate.cli.command import Command, argument
-from gate.cli.options import BASELINES, CONFIG, FAIL_ON, QUIET
+from gate.cli.options import BASELINES, CONFIG, FAIL_ON, QUIET, Command, argument
 from gate.files.untrusted import format_value
 
 _MAX_DIGITS = 18  # of what GitHub numbers: 64 bits hold them
@@ -112,7 +111,7 @@ AUTHORIZE = Command(
     summary="in a workflow: decide whether what a comment asks for may go on",
     example="compile-gate authorize",
     success="it was decided: the output `authorized` says how",
-    run="gate.cli.authorize:run_authorize",
+    run="gate.cli.trusted:run_authorize",
     arguments=(
         argument(
             "--command",
@@ -129,7 +128,7 @@ ACCEPT_REGRESSION = Command(
     summary="in a workflow: accept what regressed for one commit, and start its check again",
     example='compile-gate accept-regression --head-sha "$SHA"',
     success="what regressed was accepted, and the check started again",
-    run="gate.cli.accept_regression:run_accept_regression",
+    run="gate.cli.trusted:run_accept_regression",
     arguments=(
         *CONFIG,
         argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised"),
@@ -151,7 +150,7 @@ PROPOSE = Command(
     summary="in a workflow: open a pull request with refreshed baselines",
     example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
     success="the baselines were proposed, or nothing changed",
-    run="gate.cli.propose:run_propose",
+    run="gate.cli.trusted:run_propose",
     arguments=(
         *(*CONFIG, BASELINES),
         argument(

@@ -11,7 +11,6 @@ from gate.errors import ExitCode, UsageError
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
 from gate.schema import render_schema
-from gate.starter.action import find_action, parse_action
 from gate.starter.files import (
     CONFIG_FILE,
     StarterFile,
@@ -22,7 +21,15 @@ from gate.starter.files import (
     render_model,
     write_missing,
 )
-from gate.starter.probe import ProbeQuestion, Sketch, check_probed_name, parse_input, probe_module
+from gate.starter.probe import (
+    ProbeQuestion,
+    Sketch,
+    check_probed_name,
+    find_action,
+    parse_action,
+    parse_input,
+    probe_module,
+)
 
 _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from operator import methodcaller
 
-from gate.cli.command import Command, argument
 from gate.cli.options import (
     ANYWAY,
     APPROVALS,
@@ -23,7 +22,9 @@ from gate.cli.options import (
     TRACE,
     TRIALS,
     VOLUME,
+    Command,
     JoinTerms,
+    argument,
     lasting,
     parse_count,
     parse_shard,

@@ -6,12 +6,11 @@ import argparse
 import itertools
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gate.cli.command import Command
 from gate.cli.commands import COMMANDS
-from gate.cli.exit_codes import COMMON_CODES, EXIT_CODES
+from gate.cli.options import Command
 from gate.errors import ExitCode
 from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import format_value
@@ -20,6 +19,31 @@ from gate.version import __version__
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # argparse has no public name for what add_subparsers returns
+
+
+# What each exit code means, whatever the command.
+EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
+    ExitCode.PASS: ("PASS", "measured and compared, nothing regressed"),
+    ExitCode.BUG: ("-", "a bug in compile-gate"),
+    ExitCode.USAGE: ("-", "usage or configuration"),
+    ExitCode.NOTHING_COMPARED: (
+        "NOTHING_COMPARED",
+        "measured, not judged: no baseline applies, or all is quarantined",
+    ),
+    ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
+    ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),
+    ExitCode.INCONCLUSIVE: (
+        "INCONCLUSIVE",
+        "could not tell: something looks worse, or is too noisy",
+    ),
+    ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing, or the run was stopped"),
+    ExitCode.INTERRUPTED: ("-", "stopped by Ctrl-C or SIGTERM; what was measured is kept"),
+}
+
+
+# Any command can end with these.
+COMMON_CODES = (ExitCode.BUG, ExitCode.USAGE, ExitCode.INTERRUPTED)
+
 
 _PLAIN_WORDS = {
     "invalid int value:": "expected a whole number, got",

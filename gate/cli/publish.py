@@ -1,31 +1,101 @@
-"""``publish``: tell a finished run's verdict on GitHub. No torch, no measured code."""
+"""``publish``: tell a finished run's verdict on GitHub, from a job's clone. No torch, no measured code."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from gate.cli.checkout import find_workspace_checkout, to_repository_path
-from gate.cli.workflows import has_mode
 from gate.decide.conclude.outcome import FailOn
-from gate.errors import ExitCode, UsageError
+from gate.errors import ExitCode, FileError, UsageError
+from gate.files.untrusted import format_value, load_bytes
+from gate.files.yaml_in import MAX_YAML_BYTES, parse_yaml
+from gate.git import find_checkout
 from gate.github.client import GitHubClient, Patience
-from gate.github.comment import find_author
-from gate.github.context import load_context
+from gate.github.context import is_sha, load_context
 from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
 from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.github.sticky import find_author
 from gate.github.upgrade import UpgradeSettings, publish_upgrade
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.publish.trusted import Base
-from gate.store.approvals import DEFAULT_KEY, name_gate
+from gate.store.approvals import DEFAULT_KEY, load_policy, name_gate
 from gate.store.baselines import load_baselines
-from gate.store.policies import load_policy
+
+_HEAD_FIX = (
+    "Pass the output `head-sha` of the step with `mode: authorize-command`, or what `git rev-parse` prints."
+)
+
+
+def find_workspace_checkout(directory: Path, workspace: Path) -> Path:
+    """Find the top of the clone that ``directory`` lies in, or ``workspace`` where there is none.
+
+    ``actions/checkout`` with ``path:`` clones to below the workspace. git itself is not asked: a trusted
+    job needs none, and without git that action downloads the files alone.
+    """
+    return find_checkout(directory) or workspace.resolve()
+
+
+def to_repository_path(path: Path, top: Path) -> str:
+    """Write a path as git does, from the top of the repository; empty where it lies elsewhere."""
+    absolute = path.resolve()
+    is_inside = absolute != top and absolute.is_relative_to(top)
+    return absolute.relative_to(top).as_posix() if is_inside else ""
+
+
+def check_head_sha(text: str) -> None:
+    """Check the value of ``--head-sha``.
+
+    Raises:
+        UsageError: It is no whole commit id.
+    """
+    if not is_sha(text):
+        problem = (
+            f"--head-sha: expected a whole commit id, 40 digits of 0-9 and a-f, got {format_value(text)}"
+        )
+        raise UsageError(problem, _HEAD_FIX)
+
+
+_DIRECTORY = "workflows"
+
+
+def has_mode(directory: Path, mode: str) -> bool:
+    """Whether a workflow below ``directory`` (``.github``) uses the action in a mode.
+
+    The action is not told by its name, which is another one in a fork or a mirror: a step that uses
+    anything with that ``mode`` counts. A file that our YAML refuses, as for an anchor, does not count, and
+    stops nothing.
+    """
+    paths = sorted(directory.joinpath(_DIRECTORY).glob("*.y*ml"))
+    return any(mode == given for path in paths for given in _list_modes(_load(path)))
+
+
+def _load(path: Path) -> object:
+    try:
+        return parse_yaml(load_bytes(path, MAX_YAML_BYTES), str(path)).value
+    except FileError:
+        return None
+
+
+def _list_modes(workflow: object) -> Iterator[object]:
+    """List the input ``mode`` of each step, and of each job that is a workflow of its own."""
+    for job in _get_mapping(workflow, "jobs").values():
+        steps = job.get("steps") if isinstance(job, Mapping) else None
+        for user in (job, *(steps if isinstance(steps, list) else ())):
+            if isinstance(user, Mapping) and user.get("uses"):
+                yield _get_mapping(user, "with").get("mode")
+
+
+def _get_mapping(value: object, key: str) -> Mapping[str, object]:
+    """Get the mapping under a key; empty where there is none."""
+    inner = value.get(key) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
+
 
 DEFAULT_API = "https://api.github.com"
 # Modes of the action, in workflows that answer /accept-regression and /refresh-baselines.

@@ -28,9 +28,8 @@ from gate.lab.trials.opening import open_lab
 from gate.lab.trials.side_by_side import open_side_by_side
 from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted
-from gate.records.faults import Fault, Method
-from gate.records.selftest import Attempt, SelftestReport
-from gate.report.page.studies import render_selftest_page
+from gate.records.selftest import Attempt, Fault, Method, SelftestReport
+from gate.report.page.pages import render_selftest_page
 from gate.report.progress import show_progress
 from gate.report.selftest import (
     describe_attempt,
@@ -39,10 +38,9 @@ from gate.report.selftest import (
     describe_untried,
     render_selftest,
 )
-from gate.selftest.catalog import NOTHING, choose_faults, list_faults
-from gate.selftest.dose import is_fitting
+from gate.selftest.catalog import NOTHING, choose_faults, is_fitting, list_faults
 from gate.selftest.score import score_faults
-from gate.store.policies import load_policy
+from gate.store.approvals import load_policy
 
 SELFTEST_FILE = "selftest.json"
 # One undecided attempt must not eat the time of the others: it stops after this part of it.

@@ -9,13 +9,12 @@ from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.project.choice import choose_cases
-from gate.project.config import Config, Origin, apply_options, load_config
-from gate.project.config_file import DEFAULT_FILE
-from gate.project.moves import mark_removed
+from gate.project.arm_cases import mark_removed
+from gate.project.capability import fit_limits
+from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
-from gate.project.time_limits import fit_limits
+from gate.project.selection import choose_cases
 from gate.records import Case, Shard
 
 # Options that stand for a key of gate.yml, under the key's name.

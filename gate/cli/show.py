@@ -11,14 +11,12 @@ from pathlib import Path
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import load_run
-from gate.oldest import is_installed
-from gate.project.capability import Card, list_needs, list_unavailable
-from gate.project.choice import choose_cases
+from gate.installation import is_installed
+from gate.project.capability import LIMIT_KEYS, Card, fit_limits, list_needs, list_unavailable
 from gate.project.config import Config, Origin, render_config
-from gate.project.plan import make_plan, render_github_matrix
+from gate.project.plan import drop_same_code, make_plan, render_github_matrix
 from gate.project.registry import load_cases, select_cases
-from gate.project.shortcut import drop_same_code
-from gate.project.time_limits import LIMIT_KEYS, fit_limits
+from gate.project.selection import choose_cases
 from gate.records import Case, Run
 from gate.report.words.failures import describe_unavailable
 

@@ -9,8 +9,7 @@ from gate.cli.place import place_lab
 from gate.cli.setup import load_project
 from gate.errors import ExitCode
 from gate.files.codec import encode
-from gate.lab.trials.opening import open_bench
-from gate.lab.trials.tries import try_in_worker
+from gate.lab.trials.opening import open_bench, try_in_worker
 from gate.records import CaseFailure
 from gate.report.tables import render_attempt, render_tally
 

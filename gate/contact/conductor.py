@@ -1,4 +1,4 @@
-"""Ask all that is assumed of a device, in processes that may end; go on after each that does. Torch-free."""
+"""Ask all that is assumed of a device, in processes that may end, and pack what was seen. Torch-free."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ import os
 import signal
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gate.contact.findings import AssumptionResult, AssumptionStatus
-from gate.contact.lines import ANSWERED, ASKED, ENDED, FINDINGS_FILE, PLANNED
+from gate.contact.findings import (
+    ANSWERED,
+    ASKED,
+    ENDED,
+    FINDINGS_FILE,
+    PLANNED,
+    AssumptionResult,
+    AssumptionStatus,
+)
 from gate.errors import MachineError, UsageError
-from gate.lab.host.gpu import look_up_gpu, show_alone
-from gate.lab.host.mps import refuse_service
+from gate.lab.host.gpu import look_up_gpu, refuse_service, show_alone
 from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
+from gate.programs import ask_program
 from gate.units import render_duration
 
 WORKER = ("-P", "-m", "gate.contact.worker")
@@ -159,3 +167,39 @@ def read_findings(lines: Sequence[_Line]) -> list[AssumptionResult]:
         for line in lines
         if line["line"] == ANSWERED
     ]
+
+
+# What is asked beside the assumptions: texts of real tools, in the formats of this driver.
+_COMMANDS = {
+    "nvidia-smi-q.txt": ("nvidia-smi", "-q"),
+    "nvidia-smi-L.txt": ("nvidia-smi", "-L"),
+    "nvidia-smi-topo.txt": ("nvidia-smi", "topo", "-m"),
+    "nvidia-smi-apps.csv": ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv"),
+    "lscpu.txt": ("lscpu",),
+    "packages.txt": ("{python}", "-P", "-m", "pip", "list"),
+    "collect-env.txt": ("{python}", "-P", "-m", "torch.utils.collect_env"),
+}
+_LIMIT_S = 120.0
+MAX_FILE_BYTES = 8 * 2**20  # a larger one is left out: an issue takes 25 MB
+
+
+def collect_texts(out: Path, python: str) -> None:
+    """Run the tools that describe the machine; what one of them cannot say is written in its place."""
+    for name, command in _COMMANDS.items():
+        told = ask_program([part.format(python=python) for part in command], limit_s=_LIMIT_S)
+        text = f"{told.problem}\n" if told.problem else f"{told.out}{told.err}"
+        (out / name).write_text(text, encoding="utf-8")
+
+
+def write_bundle(out: Path, path: Path) -> tuple[str, ...]:
+    """Write all files below ``out`` into a zip archive; return the names of those that are too large."""
+    files = sorted(one for one in out.rglob("*") if one.is_file())
+    left_out = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in files:
+            name = str(one.relative_to(out))
+            if one.stat().st_size > MAX_FILE_BYTES:
+                left_out.append(name)
+            else:
+                archive.write(one, name)
+    return tuple(left_out)

@@ -1,4 +1,4 @@
-"""What was found of each assumption, and the table of it. Torch-free."""
+"""What was found of each assumption, the lines that carry it, and the table of it. Torch-free."""
 
 from __future__ import annotations
 
@@ -78,3 +78,7 @@ def count_outcomes(findings: Sequence[AssumptionResult]) -> str:
     """Count the outcomes in a line."""
     counts = {outcome: sum(one.outcome is outcome for one in findings) for outcome in AssumptionStatus}
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+FINDINGS_FILE = "findings.jsonl"
+PLANNED, ASKED, ANSWERED, ENDED = "planned", "asked", "answered", "ended"

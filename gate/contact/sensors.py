@@ -14,9 +14,8 @@ import torch
 from gate.contact.assumptions import CUDA, Place, assume
 from gate.contact.clocks import make_product
 from gate.contact.findings import AssumptionResult, claim, expect_range, tell
-from gate.lab.host.cores import find_near_cores
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
-from gate.lab.host.gpu import find_gpu, load_gpus
+from gate.lab.host.gpu import find_gpu, find_near_cores, load_gpus
 from gate.measure.device.nvml import list_throttling
 
 _LOAD_S = 3.0

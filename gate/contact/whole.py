@@ -14,8 +14,8 @@ from gate.contact.assumptions import CUDA, Place, assume
 from gate.contact.findings import AssumptionResult, claim, expect_range, find_memory_speed, tell
 from gate.decide.evidence.phases import part_phases
 from gate.files.codec import load_run
-from gate.files.key_types import VERSION
-from gate.project.config_file import DEFAULT_FILE
+from gate.files.entry import VERSION
+from gate.project.config import DEFAULT_FILE
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
 from gate.report.words.failures import describe_failure

@@ -18,15 +18,22 @@ from pathlib import Path
 
 import torch
 
-from gate.contact import clocks, code, launches, memory, neighbours, sensors, whole
+from gate.contact import clocks, launches, memory, neighbours, sensors, whole
 from gate.contact.assumptions import Assumption, Place, answer
-from gate.contact.findings import AssumptionResult, AssumptionStatus
-from gate.contact.lines import ANSWERED, ASKED, ENDED, FINDINGS_FILE, PLANNED
+from gate.contact.findings import (
+    ANSWERED,
+    ASKED,
+    ENDED,
+    FINDINGS_FILE,
+    PLANNED,
+    AssumptionResult,
+    AssumptionStatus,
+)
 from gate.errors import GateError
 from gate.measure.device.opening import check_device
 
 # What takes longest comes last, and what spoils a process in the end of its module.
-_MODULES = (sensors, clocks, launches, memory, code, neighbours, whole)
+_MODULES = (sensors, clocks, launches, memory, neighbours, whole)
 _ASKED_PACKAGES = ("torch", "triton", "pynvml")  # what stands for the device and its driver
 ALL = tuple(one for module in _MODULES for one in vars(module).values() if isinstance(one, Assumption))
 

@@ -4,31 +4,88 @@ A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"
 minor version. One of a newer minor version is read without the keys that this version does not know, so
 that two versions can work together; one of a newer version is refused with the version to install, and
 anything else as foreign. This module is also where the rest of the gate finds the codec's parts.
+
+What is left goes through the strict decoder of :mod:`gate.files.structure`, so a dropped key is neither
+believed nor shown.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import types
+import typing
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from enum import StrEnum
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
-from gate.files.encode import encode
 from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
-from gate.files.unknown_keys import drop_unknown_keys
 from gate.files.untrusted import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.records import Baseline, Run, Verdict
 from gate.records.bisection import Bisection
 from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
+
+
+def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
+    """Encode a record into dicts, lists, strings and numbers; the inverse of decoding."""
+    kind = type(record)
+    if kind is float or kind is str or record is None or kind is int or kind is bool:
+        return record
+    if isinstance(record, StrEnum):
+        return record.value
+    if isinstance(record, (tuple, list)):
+        if set(map(type, record)) <= {float}:
+            return list(record)
+        return [encode(item) for item in record]
+    if isinstance(record, Mapping):
+        return {str(key): encode(item) for key, item in record.items()}
+    if dataclasses.is_dataclass(kind):
+        return {name: encode(getattr(record, name)) for name in _list_field_names(kind)}
+    raise TypeError(f"cannot encode {kind.__name__}")
+
+
+@cache
+def _list_field_names(record_type: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(record_type))
+
+
+_SCALARS = (float, str, int, bool)
+
+
+def drop_unknown_keys(annotation: Any, value: object) -> object:  # noqa: ANN401 -- an annotation can be anything
+    """Copy a plain value without the keys that the records of ``annotation`` do not have."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if dataclasses.is_dataclass(annotation) and isinstance(value, dict):
+        hints = _get_hints(cast("Hashable", annotation))
+        return {key: drop_unknown_keys(hints[key], item) for key, item in value.items() if key in hints}
+    if origin is typing.Annotated:
+        return drop_unknown_keys(arguments[0], value)
+    if arguments and arguments[-1] in _SCALARS:  # a list of a million samples has no keys
+        return value
+    if origin is tuple and isinstance(value, list):
+        return [drop_unknown_keys(arguments[0], item) for item in value]
+    if origin is Mapping and isinstance(value, dict):
+        return {key: drop_unknown_keys(arguments[1], item) for key, item in value.items()}
+    if origin in (types.UnionType, typing.Union):
+        for member in arguments:
+            value = drop_unknown_keys(member, value)
+    return value
+
+
+@cache
+def _get_hints(record_type: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- a record's type
+    return typing.get_type_hints(record_type, include_extras=True)
+
 
 R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from gate.errors import FileError
 from gate.files.untrusted import format_value
 from gate.metrics import SPECS
 from gate.records import Baseline, CaseFailure, Code, Fact, Metric, Pairing, Run, Verdict, find_misshapen
-from gate.records.code_places import (
+from gate.records.facts import (
     CAUSE_CODES,
     FAILURE_CODES,
     HEADLINE_CODES,

@@ -1,4 +1,4 @@
-"""``/accept-regression``: what a comment takes responsibility for, and whether its author may.
+"""``/accept-regression``: what a comment takes responsibility for, who may, and the run it is about.
 
     /accept-regression [select=bert/*] [metric=compiled_latency] [commit] reason="why it is worth it"
 
@@ -14,17 +14,134 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.errors import UsageError
-from gate.github.approval_branch import store_approval
 from gate.github.artifact import fetch_verdict
-from gate.github.client import GitHubClient
+from gate.github.branches import store_approval
+from gate.github.client import GitHubClient, quote_part
 from gate.github.command import CommentCommand, check_asked_commit, find_command, load_pull, read_command
 from gate.github.context import JobContext
-from gate.github.errors import GitHubError
-from gate.github.gate_run import find_failed_run, rerun_failed_jobs
+from gate.github.errors import GitHubError, MissingError, UncertainWriteError, find_text
+from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.git_data import GitData
 from gate.publish.approval import Accepted, ApprovalTerms, make_approval, weigh_approval, write_message
+from gate.publish.ci_run import CiRun
 from gate.publish.commands import ACCEPT_COMMAND, AcceptRequest, CommandRefusedError, parse_accept_words
 from gate.publish.submitted_verdict import RefusedError
+
+
+def find_failed_run(
+    client: GitHubClient, context: JobContext, workflow: str, request: AcceptRequest
+) -> CiRun:
+    """Find the newest run for the head of a pull request, which must have failed.
+
+    ``workflow`` is the path of the file that runs the gate.
+
+    Raises:
+        CommandRefusedError: There is none, it has not ended or not failed, it is newer than the comment, it
+            was for another base, or another pull request may have started it.
+        GitHubError: GitHub could not be asked.
+    """
+    short = request.head_sha[:12]
+    found = _list_runs(client, context, workflow, request)
+    if not found:
+        raise CommandRefusedError(f"the gate has not run for {short}", "Wait until it has ended.")
+    status, run = max(found, key=lambda one: (one[1].started, one[1].id))  # the one that began last
+    if status != "completed":
+        raise CommandRefusedError(
+            f"the gate still runs for {short}", "Wait until it has ended, and look at what it says."
+        )
+    if run.conclusion != "failure":
+        raise CommandRefusedError(
+            f"the gate ended with {run.conclusion} for {short}", "Only what failed can be accepted."
+        )
+    _check_seen(run, request.asked)
+    _check_only(client, context, run, request)
+    _check_base(client, context, request.pr_number, run.created)
+    return run
+
+
+def _list_runs(
+    client: GitHubClient, context: JobContext, workflow: str, request: AcceptRequest
+) -> list[tuple[str, CiRun]]:
+    """List the runs that the pull request's head started, each with whether it has ended.
+
+    A commit may be the head of several, from other branches and forks, with runs of their own.
+    """
+    name = workflow.rpartition("/")[2]  # GitHub takes the file's name for its workflow
+    path = f"{context.path}/actions/workflows/{quote_part(name)}/runs"
+    query = {"event": "pull_request", "head_sha": request.head_sha}
+    try:
+        found = list(client.paginate(path, query, key="workflow_runs"))
+    except MissingError:
+        raise CommandRefusedError(
+            "the repository has no workflow of the name that this one is told",
+            "Where your gate lies in another file, name that in the input workflow.",
+        ) from None
+    runs = [(find_text(one, "status"), parse_workflow_run(one)) for one in found]
+    return [(status, run) for status, run in runs if _is_of(run, request)]
+
+
+def _is_of(run: CiRun, request: AcceptRequest) -> bool:
+    return (
+        run.event == "pull_request"
+        and run.head_sha == request.head_sha
+        and run.head_repository == request.head_repository
+        and run.head_branch in {request.head_branch, ""}
+    )
+
+
+def _check_seen(run: CiRun, asked: str) -> None:
+    """Check that the run was there when the comment was written, by GitHub's times of both.
+
+    A job that refused a comment can be started again after a push, and its author saw nothing of that. A run
+    keeps its time when it is started again.
+    """
+    if not asked or not run.created:
+        raise CommandRefusedError(
+            "GitHub does not tell whether the commit was measured after the comment", "Try again later."
+        )
+    if run.created >= asked:
+        raise CommandRefusedError(
+            "the commit was measured after the comment", "Look at what the check says, and comment again."
+        )
+
+
+def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: AcceptRequest) -> None:
+    """Check that no other open pull request has the branch: GitHub does not tell whose a run is."""
+    for pull in list_pulls_of_head(client, context, run.repository, run.head_sha):
+        is_alike = (pull.head_repository, pull.head_branch) == (request.head_repository, request.head_branch)
+        if is_alike and pull.number != request.pr_number:
+            raise CommandRefusedError(
+                "another open pull request has this branch and commit, and the run may be of that",
+                "Close one of them, or give it a branch and a commit of its own.",
+            )
+
+
+def _check_base(client: GitHubClient, context: JobContext, pr_number: int, created: str) -> None:
+    """Check that the pull request still has the base that the run was for."""
+    if got_other_base(client, context, pr_number, created):
+        raise CommandRefusedError(
+            "the pull request got another base branch after the gate ran",
+            "Push a commit, which may be an empty one, so that it is measured against the new base.",
+        )
+
+
+def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> None:
+    """Start the failed jobs of a run again, with its own event and commit; those that passed stay.
+
+    Raises:
+        GitHubError: GitHub refuses, as it does for runs of more than 30 days ago.
+    """
+    path = f"{context.path}/actions/runs/{run.id}"
+    try:
+        client.post(f"{path}/rerun-failed-jobs", {})
+    except UncertainWriteError:
+        # It may have begun: asking again would be refused then, and look like a failure.
+        if parse_workflow_run(client.get(path)).attempt <= run.attempt:
+            client.post(f"{path}/rerun-failed-jobs", {})
+    except GitHubError:
+        # Somebody else, or this job's earlier attempt, was faster.
+        if parse_workflow_run(client.get(path)).attempt <= run.attempt:
+            raise
 
 
 def find_acceptance(context: JobContext) -> CommentCommand | None:

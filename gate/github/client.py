@@ -50,9 +50,9 @@ from gate.github.transport import (
     Request,
     Response,
     Transport,
+    compute_wait_s,
     get_origin,
 )
-from gate.github.waiting import compute_wait_s
 
 MAX_WAIT_S = 120.0  # of all waiting together: a job must end while somebody still looks at it
 REPEAT_WAITS_S = (1.0, 2.0, 4.0)  # before the repeats after a 5xx or a broken connection

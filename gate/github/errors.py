@@ -1,4 +1,4 @@
-"""What can go wrong with GitHub. None of it says anything about the measured code.
+"""What can go wrong with GitHub, none of which says anything about the measured code.
 
 GitHubError              exit code 4, as every trouble with the surroundings
 ├── UnreachableError     no usable answer: network, 5xx, a body cut short, after bounded repeats
@@ -8,9 +8,15 @@ GitHubError              exit code 4, as every trouble with the surroundings
 ├── MissingError         404 or 410
 ├── RejectedError        any other 4xx, or a redirect that must not be followed
 └── TooLargeError        an answer beyond its size limit
+
+Parts of an answer are found by their path, such as ``pull_request.head.sha``.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from gate.errors import MachineError
 
@@ -49,3 +55,63 @@ class RejectedError(GitHubError):
 
 class TooLargeError(GitHubError):
     """An answer is larger than anything that is expected there."""
+
+
+def find_value(payload: object, path: str) -> object:
+    """Find a part in nested mappings; None where it is missing."""
+    value = payload
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def find_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
+    """Find a text; empty where it is missing, is none, or does not match."""
+    value = find_value(payload, path)
+    return value if isinstance(value, str) and (pattern is None or pattern.fullmatch(value)) else ""
+
+
+def need_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
+    """Find a text that GitHub's description promises.
+
+    Raises:
+        UnreachableError: It is missing, empty, or does not match.
+    """
+    if text := find_text(payload, path, pattern):
+        return text
+    raise describe_surprise(path)
+
+
+def need_number(payload: object, path: str) -> int:
+    """Find a number above 0; raises as :func:`need_text`."""
+    value = find_value(payload, path)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    raise describe_surprise(path)
+
+
+def describe_surprise(path: str) -> UnreachableError:
+    """The error of an answer that is not what GitHub's description promises."""
+    return UnreachableError(f"GitHub's answer has no usable {path!r}", "Try again later.")
+
+
+T = TypeVar("T")
+
+
+class Troubles:
+    """Collects what goes wrong, part by part."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, what: str, error: GitHubError) -> None:
+        """Write down what was not done, and why."""
+        self.lines.append(f"{what}: {error.what}. {error.fix}")
+
+    def attempt(self, what: str, do: Callable[[], T]) -> T | None:
+        """Do one part and return what came of it; GitHub's trouble is written down, and gives None."""
+        try:
+            return do()
+        except GitHubError as error:
+            self.add(what, error)
+            return None

@@ -1,22 +1,38 @@
-"""Which run and which pull request: from the event and the API, never from the artifact.
+"""Which run, and which pull request with what it touches: from the event and the API, never the artifact.
 
 ``workflow_run.pull_requests`` is empty for forks, so the pull request of a run is looked up by the
 run's head: owner and branch, then the ids of the repositories. All of these are told by GitHub.
+
+Where a pull request's base branch was changed, the workflow ``gate-retarget`` fails and measures nothing:
+what is told is the gate's own run for the same commit, of which it is known by now that it judged another
+change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext
-from gate.github.errors import MissingError, UnreachableError
-from gate.github.payload import describe_surprise, find_text, find_value, need_number, need_text
+from gate.github.errors import (
+    MissingError,
+    UnreachableError,
+    describe_surprise,
+    find_text,
+    find_value,
+    need_number,
+    need_text,
+)
 from gate.publish.ci_run import MERGE_GROUP, PULL_REQUEST_EVENTS, CiRun
+from gate.records import Code, Fact
+from gate.units import count_noun
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _WORD = re.compile(r"[a-z_]{1,40}")
@@ -264,3 +280,74 @@ def parse_time(text: object) -> str:
         return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment and moment.tzinfo else ""
     except (ValueError, OverflowError):
         return ""
+
+
+MAX_FILES = 300  # three requests; a change of more files is looked at in another way
+
+
+def note_touched(
+    client: GitHubClient, repository: str, number: int, rules: Iterable[str]
+) -> tuple[Fact, ...]:
+    """Note which of ``rules`` (paths in the repository) a pull request changes.
+
+    Only the rules are named, never a file of the pull request.
+
+    Raises:
+        GitHubError: GitHub does not tell.
+    """
+    known = tuple(rules)
+    files = client.paginate(f"/repos/{repository}/pulls/{number}/files")
+    touched: Counter[str] = Counter()
+    seen = 0
+    for file in islice(files, MAX_FILES):
+        seen += 1
+        touched.update({rule for rule in known if any(_is_below(name, rule) for name in _list_names(file))})
+    named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in touched.items())
+    return (
+        *([Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []),
+        *([Fact(code=Code.FILES_UNSEEN, numbers={"files": MAX_FILES})] if seen == MAX_FILES else []),
+    )
+
+
+def _list_names(file: Mapping[str, Any]) -> list[str]:
+    return [name for key in ("filename", "previous_filename") if isinstance(name := file.get(key), str)]
+
+
+def _is_below(name: str, rule: str) -> bool:
+    return name == rule or name.startswith(f"{rule.rstrip('/')}/")
+
+
+WORKFLOW = ".github/workflows/gate-retarget.yml"
+
+
+def is_of_retarget(run: CiRun, repository: str) -> bool:
+    """Whether a run is of the workflow that takes back what was said of another base."""
+    return run.path in {WORKFLOW, f"{repository}/{WORKFLOW}"}
+
+
+def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflow: str) -> Target | None:
+    """Find what a failed run of ``gate-retarget`` takes back: the newest run of ``workflow`` for its commit.
+
+    ``None`` where there is nothing to take back: the run did not fail, the pull request has moved on, or
+    the gate's run has not ended, and is told when it has.
+
+    Raises:
+        GitHubError: GitHub does not tell.
+    """
+    run = target.run
+    if run.conclusion != "failure" or target.pull is None:
+        return None
+    path = f"{job.path}/actions/workflows/{quote_part(workflow.rpartition('/')[2])}/runs"
+    listed = client.paginate(path, {"head_sha": run.head_sha}, key="workflow_runs")
+    ours = [(parse_workflow_run(one), find_text(one, "status")) for one in listed]
+    # One commit may be a fork's head too, whose runs are for another pull request.
+    found = [
+        (one, status)
+        for one, status in ours
+        if one.is_of_pull_request
+        and (one.head_sha, one.head_repository) == (run.head_sha, run.head_repository)
+    ]
+    if not found:
+        return None
+    newest, status = max(found, key=lambda pair: pair[0].id)
+    return replace(target, run=newest) if status == "completed" else None

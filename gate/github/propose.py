@@ -16,6 +16,13 @@ from pathlib import Path, PurePosixPath
 from gate.errors import UsageError
 from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import compute_environment_id
+from gate.github.branches import (
+    MAX_TRIES,
+    find_standing,
+    list_proposed,
+    mark_directory,
+    move_branch,
+)
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext
 from gate.github.errors import (
@@ -24,17 +31,10 @@ from gate.github.errors import (
     MissingError,
     RejectedError,
     UncertainWriteError,
+    find_text,
+    find_value,
 )
-from gate.github.git_data import GitData, Tip, quote_branch
-from gate.github.head_registry import load_cases_at
-from gate.github.payload import find_text, find_value
-from gate.github.proposal_branch import (
-    MAX_TRIES,
-    find_standing,
-    list_proposed,
-    mark_directory,
-    move_branch,
-)
+from gate.github.git_data import GitData, Tip, load_cases_at, quote_branch
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Policy, Provenance, Run

@@ -11,35 +11,32 @@ from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import FileError
-from gate.github.approval_branch import find_approval
-from gate.github.artifact import fetch_verdict
+from gate.github.artifact import fetch_verdict, find_own_conclusion
+from gate.github.branches import find_approval
 from gate.github.client import GitHubClient
-from gate.github.comment import CommentDraft, StickyComment
 from gate.github.context import JobContext, is_sha
-from gate.github.errors import GitHubError
+from gate.github.errors import GitHubError, Troubles
 from gate.github.events import (
     Target,
     check_workflow,
+    find_outdated,
     got_other_base,
     has_moved,
+    is_of_retarget,
     is_on_branch,
+    note_touched,
     resolve_target,
 )
 from gate.github.git_data import GitData
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
-from gate.github.jobs import find_own_conclusion
-from gate.github.retarget import find_outdated, is_of_retarget
-from gate.github.rules import note_touched
 from gate.github.status import CommitStatus, State, set_status
-from gate.github.sticky import Action, Written
-from gate.github.troubles import Troubles
-from gate.publish.approved import NOTHING_APPROVED, Approved, describe_approval, needs_approval
+from gate.github.sticky import Action, CommentDraft, StickyComment, Written
+from gate.publish.approval import NOTHING_APPROVED, Approved, describe_approval, needs_approval
 from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.ci_run import MERGE_GROUP
 from gate.publish.submitted_verdict import Refusal, RefusedError
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
-from gate.publish.trusted import Base, Known
-from gate.publish.trusted_result import TrustedResult
+from gate.publish.trusted import Base, Known, TrustedResult
 from gate.records import Code, Fact, Outcome, Status, Verdict
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison

@@ -22,8 +22,7 @@ from gate.github.command import (
     read_command,
 )
 from gate.github.context import JobContext, is_sha
-from gate.github.errors import MissingError
-from gate.github.payload import find_text, find_value
+from gate.github.errors import MissingError, find_text, find_value
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError, parse_refresh_words, parse_select
 
 ENVIRONMENT = "refresh-baselines"  # of the job that measures, in gate-refresh.yml

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
+from gate.errors import UsageError
 from gate.kinds import has_metric
 from gate.measure.compiler import graph
-from gate.measure.compiler.pool import tune_together
-from gate.measure.device import precision
+from gate.measure.compiler.identity import tune_together
+from gate.measure.device import torch_settings
 from gate.measure.device.device import Device
-from gate.measure.device.runtime import describe_runtime
+from gate.measure.device.torch_settings import describe_runtime
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
@@ -23,11 +26,66 @@ from gate.measure.process.turns import Turns
 from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
-from gate.measure.workload.watching import call_watched
 from gate.records import Case, Code, Kind, Metric, Mode, Task
 from gate.records.protocol import Sampling, Stage
 from gate.records.turns import Side
 from gate.workload import Workload
+
+_FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."
+
+
+def call_watched(subject: Subject, step: Callable[[], Any]) -> str:
+    """Call ``step``; describe what it uses that is neither cast nor trained, ``""`` if nothing is.
+
+    Raises:
+        UsageError: It fails, or is to train, and uses such parameters. Else what the call raises.
+    """
+    watch = _Watch(subject)
+    try:
+        with watch:
+            step()
+    except Exception as error:
+        if told := watch.describe():
+            raise UsageError(f"{type(error).__name__}: {error}; {told}", _FIX) from error
+        raise
+    told = watch.describe()
+    if told and subject.is_training:
+        raise UsageError(told, _FIX)
+    return told
+
+
+class _Watch(TorchFunctionMode):
+    """Collects the parameters that functions of torch get and the subject does not hold."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__()
+        self._known = {id(tensor) for tensor in subject.list_state()}
+        self._unseen: dict[int, torch.nn.Parameter] = {}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,  # noqa: ANN401 - torch's interface
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - torch's interface
+        """Look at what ``func`` gets; reading a dtype or a shape is no use."""
+        if getattr(func, "__name__", "") != "__get__":
+            for one in pytree.tree_leaves((args, kwargs)):
+                if isinstance(one, torch.nn.Parameter) and id(one) not in self._known:
+                    self._unseen[id(one)] = one
+        return func(*args, **(kwargs or {}))
+
+    def describe(self) -> str:
+        """Describe what was collected."""
+        if not self._unseen:
+            return ""
+        shapes = ["x".join(map(str, one.shape)) or "one number" for one in self._unseen.values()]
+        more = f" and {len(shapes) - 1} more" if shapes[1:] else ""
+        return (
+            f"forward uses a parameter of {shapes[0]}{more} that no module which can be found has registered"
+        )
+
 
 EAGER_CALLS = 2  # the first sets libraries up, the second shows that it worked
 _MAX_INPUTS = 8  # tensors that are named
@@ -81,7 +139,9 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     _call_first(context, subject, eager_step)
     for _ in range(EAGER_CALLS - 1):
         returned = eager_step()
-    settings = precision.describe_settings(context.device.kind)  # the workload's own: its calls may set some
+    settings = torch_settings.describe_settings(
+        context.device.kind
+    )  # the workload's own: its calls may set some
     logbook.record(workload={**size, "settings": settings, "runtime": describe_runtime()})
     check = check_any_finite if has_metric(context.case, Metric.DRIFT) else check_finite
     check({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)

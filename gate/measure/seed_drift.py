@@ -1,32 +1,37 @@
-"""Measuring drift: at the case's dtype, and in float32 with TF32 off, where rounding hides less."""
+"""Measuring drift: at the case's dtype, in float32 with TF32 off, and over steps of training.
+
+Gradients that are right once may still train another model: an error can add up in the optimizer's moments.
+What is compared is how far the parameters have moved. A step that is smaller than the rounding of what it
+changes is lost in eager alike, so the optimizer steps at a usual rate where the case's own is smaller.
+"""
 
 from __future__ import annotations
 
 import importlib
 import math
 import statistics
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
-from gate.measure.compiler.pool import compile_together
+from gate.measure.compiler.identity import compile_together
 from gate.measure.context import WorkerContext
-from gate.measure.device import precision
+from gate.measure.device import torch_settings
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
-from gate.measure.numerics.comparing import compare
+from gate.measure.numerics.comparing import Habit, compare, find_habit
 from gate.measure.numerics.draws import Recording, draw_as_eager, has_drawn_alike
-from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
-from gate.measure.numerics.habits import Habit, find_habit
+from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, compute_drift, describe_tensor
+from gate.measure.numerics.float64 import in_float64
 from gate.measure.numerics.reference import Called, Evaluation
 from gate.measure.numerics.rounding import excuse, measure_beyond
 from gate.measure.numerics.state import copy_state
 from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
-from gate.records import Code, DType, Fact, Metric, Worst
+from gate.records import Code, DType, Fact, Kind, Metric, Worst
 
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 
@@ -152,7 +157,7 @@ def _compare_in_float32(
         # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
         compile_together() if context.device.kind.is_gpu else nullcontext(),
         _compile_anew() if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
-        precision.without_tf32(),
+        torch_settings.without_tf32(),
     ):
         eager = _evaluate_eager(twin.subject, habit)
         if habit is Habit.RANDOM and twin is not pair:  # 16 bits draw other numbers than 32
@@ -162,8 +167,8 @@ def _compare_in_float32(
 
 def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
     """Whether what was compiled keeps TF32, whatever is set now: in its code, or in a CUDA graph."""
-    is_recorded = is_own and has_cudagraphs(twin.subject.case) and precision.convolves_in_tf32()
-    return precision.bakes_tf32() or is_recorded
+    is_recorded = is_own and has_cudagraphs(twin.subject.case) and torch_settings.convolves_in_tf32()
+    return torch_settings.bakes_tf32() or is_recorded
 
 
 @contextmanager
@@ -269,3 +274,66 @@ def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Ev
             **({"reference": compute_checksum({**exact.outputs, **exact.gradients})} if exact else {}),
         }
     )
+
+
+STEPS = 10
+# A case's rate is small so that thousands of timed steps leave its weights as they were: at 1e-5 the weights'
+# own rounding is all that ten steps show.
+LEAST_RATE = 1e-3
+
+Moves = Mapping[str, torch.Tensor]
+
+
+def has_steps(subject: Subject) -> bool:
+    """Whether there is something to step: a plain training step with parameters and an optimizer."""
+    return (
+        subject.is_training
+        and subject.case.kind is Kind.CALL
+        and bool(subject.name_parameters())
+        and subject.make_optimizer is not None
+    )
+
+
+def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
+    """Compute the drift of the parameters after ``STEPS`` steps; the subject's state is as before.
+
+    Raises:
+        NotFiniteError: A parameter of eager or compiled became NaN or infinite.
+    """
+    twin = reference.make_exact_twin(subject)
+    exact = move_parameters(twin, twin.function, in_float64)
+    del twin
+    state = copy_state(subject)
+    moves = []
+    try:
+        for function in (subject.function, compiled):
+            moves.append(move_parameters(subject, function))
+            state.restore()
+    finally:
+        state.restore()
+    return compute_drift(exact, *moves, pooled=True)
+
+
+def move_parameters(
+    subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Moves:
+    """Take the steps with an optimizer of their own; tell how far each parameter has moved, in float64.
+
+    ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
+    scaler's, have the types that they ask for.
+    """
+    leaves = {name: one for name, one in subject.name_parameters().items() if one.requires_grad}
+    before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
+    make = subject.make_optimizer
+    optimizer = make(list(leaves.values())) if make else None
+    for group in getattr(optimizer, "param_groups", ()):
+        group["lr"] = max(group["lr"], LEAST_RATE)
+    for _ in range(STEPS):
+        subject.device.mark_step()
+        with mode():
+            function(*subject.inputs, **subject.kwargs).backward()
+        if optimizer is not None:
+            optimizer.step()
+        for leaf in subject.list_leaves():
+            leaf.grad = None
+    return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}

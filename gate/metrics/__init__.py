@@ -1,7 +1,7 @@
 """What each metric is: one complete row a metric, and every grouping of metrics that follows from the rows.
 
-A new metric is a row in one of the files here and the place that measures it: docs/adding-a-metric.md. Each
-row begins with one of :mod:`gate.metrics.bases` that has every property, and says what is otherwise. The
+A new metric is a row in :mod:`gate.metrics.rows` and the place that measures it: docs/adding-a-metric.md.
+Each row begins with one of :mod:`gate.metrics.spec` that has every property, and says what is otherwise.
 docs/metrics.md is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gate.metrics import amounts, counts, times
+from gate.metrics.rows import ROWS
 from gate.metrics.spec import Family, MetricSpec, Role, Scope, Source, Timing, Unit
 from gate.records import CauseKind, Metric
-from gate.records.faults import FaultKind
+from gate.records.selftest import FaultKind
 
-_ROWS = {row.metric: row for row in (*times.ROWS, *amounts.ROWS, *counts.ROWS)}
+_ROWS = {row.metric: row for row in ROWS}
 SPECS: Mapping[Metric, MetricSpec] = {metric: _ROWS[metric] for metric in Metric}
 
 

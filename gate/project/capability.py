@@ -1,12 +1,15 @@
-"""Which cases a machine cannot be judged by, whatever the code: known before minutes are spent on them."""
+"""Which cases a machine cannot be judged by, and how long the others may take: known before; pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from gate.decide.constants import MIN_PAIRS
 from gate.kinds import KIND_SPECS
+from gate.project.config import Config
 from gate.records import DEFAULT_BACKEND, Case, Code, DType, Fact, Kind
 
 # Inductor compiles bfloat16 for these and newer; older ones it leaves to eager, with a warning.
@@ -63,3 +66,29 @@ def _examine_memory(case: Case, card: Card) -> Fact | None:
         return None
     numbers = {"gib": card.memory_gib, "needed_gib": case.gpu_memory_gib}
     return Fact(code=Code.TOO_LITTLE_MEMORY, numbers=numbers)
+
+
+# A trial is two processes, and expected_s an estimate: who takes four times a whole trial has hung.
+HUNG_TRIALS = 4
+_ARMS = 2
+LIMIT_KEYS = ("trial_timeout_s", "budget_s", "pair_budget_s")
+
+
+def fit_limits(config: Config, cases: Sequence[Case]) -> Config:
+    """Raise the limits that nobody has set to what the slowest of ``cases`` needs to be settled.
+
+    The defaults are those of small cases: one of ten minutes would be ended as hung, and get neither a
+    second trial nor the pairs without which nothing is confirmed.
+    """
+    slowest_s = max((case.expected_s for case in cases), default=0.0)
+    needed = {
+        "trial_timeout_s": HUNG_TRIALS * slowest_s,
+        "budget_s": config.trials * sum(case.expected_s for case in cases) + slowest_s,
+        "pair_budget_s": _ARMS * MIN_PAIRS * slowest_s,
+    }
+    raised: dict[str, Any] = {
+        key: max(getattr(config, key), needed_s)
+        for key, needed_s in needed.items()
+        if key not in config.origins
+    }
+    return replace(config, **raised)

@@ -11,8 +11,8 @@ from itertools import product, starmap
 from pathlib import Path
 from typing import NamedTuple
 
-from gate.files.key_types import REFERENCE_PACKAGE
-from gate.project.kind_settings import list_values
+from gate.files.entry import REFERENCE_PACKAGE
+from gate.project.contradictions import list_values
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
 from gate.records import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,20 +12,47 @@ from typing import Any
 from gate.devices import KINDS, find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
-from gate.files.entry import read_docs
-from gate.files.key_types import MAX_COUNT, VERSION
+from gate.files.entry import MAX_COUNT, VERSION, read_docs
 from gate.files.misfits import Misfit, MisfitError
 from gate.files.structure import fit
-from gate.files.yaml_in import find_above, load_yaml
-from gate.files.yaml_out import write_scalar
+from gate.files.untrusted import is_present
+from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
-from gate.project.config_file import DEFAULT_FILE, find_config
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
 from gate.project.rule_entries import LimitEntry
 from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
 from gate.records.bounds import write_percent
 from gate.records.protocol import Sampling
+
+DEFAULT_FILE = "gate.yml"
+_MISNAMED_FILE = "gate.yaml"
+_TOP_MARK = ".git"
+
+
+def find_config() -> Path | None:
+    """Find the nearest ``gate.yml``: here, or above as far as the top of the repository.
+
+    The path is relative; outside of repositories the root of the file system is the top. A link that
+    leads nowhere is found, and reading it is an error.
+
+    Raises:
+        FileError: There is a ``gate.yaml`` in its place, or this directory may not be looked into.
+    """
+    here = Path.cwd()
+    for place in (here, *here.parents):
+        if place != here and not os.access(place, os.X_OK):
+            return None  # what may not be looked into is nobody's project here
+        path = Path(os.path.relpath(place, here))
+        if is_present(path / DEFAULT_FILE):
+            return path / DEFAULT_FILE
+        if is_present(path / _MISNAMED_FILE):
+            problem = f"is not read: the file is called {DEFAULT_FILE}"
+            raise FileError(str(path / _MISNAMED_FILE), "", problem, "Rename it, or name it with --config.")
+        if is_present(path / _TOP_MARK):
+            return None
+    return None
+
 
 _COMMENT_COLUMN = 44
 _SHORT_SHA = 7  # digits by which git names a commit
@@ -49,7 +77,7 @@ class Config:
 
     device: str
     threads: int
-    select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.choice`
+    select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.selection`
     baselines: Path
     out: Path
     history: Path | None  # where runs are told in a line each

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gate.devices import DEFAULT_DEVICE
-from gate.files.entry import Entry
-from gate.files.key_types import (
+from gate.files.entry import (
     Count,
     DeviceName,
+    Entry,
     ErrorBudget,
     PathText,
     Seconds,

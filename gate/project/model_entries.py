@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from gate.files.entry import Entry
-from gate.files.key_types import (
+from gate.files.entry import (
     REFERENCE_PACKAGE,
     Backend,
+    Entry,
     Factory,
     Identifier,
     Node,
@@ -23,8 +23,7 @@ from gate.files.key_types import (
     Version,
 )
 from gate.files.misfits import Misfit, suggest_nearest
-from gate.project.contradictions import Values
-from gate.project.kind_settings import check_kind, list_values
+from gate.project.contradictions import Values, check_kind, list_values
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.bounds import NotEmpty, NotNegative
 

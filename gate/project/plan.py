@@ -1,4 +1,4 @@
-"""What must come back, how it is divided over machines, and how the parts are joined again."""
+"""What must come back, what a target spares, how it is divided over machines, and joined again."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from gate.decide.evidence.same_code import find_same_code
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
+from gate.records.targets import TARGET_KIND
 from gate.units import join_some
 
 _T = TypeVar("_T")
@@ -301,3 +303,27 @@ def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ..
             what = f"{name} defines the case {case.id!r} differently than {first_name}"
             raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
     return tuple(case for _, case in joined.values())
+
+
+def list_same_code(run: Run) -> frozenset[str]:
+    """List the cases whose generated code is that of the base, as ``ab --target`` found it.
+
+    Raises:
+        UsageError: The run is of a device, or holds nothing against a base, or did not end.
+    """
+    if run.environment.device_kind != TARGET_KIND or run.base is None:
+        told = "the run tells of no target held against a base"
+        raise UsageError(told, "Make one: compile-gate ab BASE --target cuda:sm_90.")
+    if not run.finished:
+        raise UsageError("the run did not end", "Continue it with --resume.")
+    return find_same_code(run)
+
+
+def drop_same_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
+    """Leave out the cases whose code did not change; one that is defined otherwise by now stays.
+
+    Raises as :func:`list_same_code`.
+    """
+    same = list_same_code(run)
+    programs = {case.id: case.program for case in run.cases if case.id in same}
+    return tuple(case for case in cases if programs.get(case.id) != case.program)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gate.files.entry import Entry
-from gate.files.key_types import (
+from gate.files.entry import (
     Date,
+    Entry,
     MetricUnits,
     Share,
     Text,

@@ -1,27 +1,55 @@
-"""From what a comment accepts of a verdict to an approval of just that.
+"""From what a comment accepts of a verdict to an approval of just that, and the words for it; pure.
 
 Anybody could have written the verdict, so of it only cases that the default branch knows, metrics and
 numbers are taken.
+
+The answer does not repeat the reason: whoever gave it wrote it in the comment.
+
+The check read the approvals by itself. Here they decide nothing but whether a check that is green although
+nothing was compared may be told so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gate.decide.conclude.accept import (
     apply_acceptances,
     can_be_accepted,
     compute_acceptance_limit,
+    is_in_force,
     is_waived,
+    keep_own,
+    list_covered,
+    note_elsewhere,
 )
 from gate.decide.conclude.coverage import list_uncompared, measure_coverage
 from gate.decide.conclude.outcome import decide_outcome
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.project.selection import select_cases
+from gate.publish.ci_run import CiRun
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError
-from gate.records import Acceptance, Approval, Case, Comparison, Outcome, Policy, Verdict, Waiver
+from gate.records import (
+    Acceptance,
+    Approval,
+    Case,
+    Code,
+    Comparison,
+    Fact,
+    Outcome,
+    Policy,
+    Reason,
+    Status,
+    Verdict,
+    Waiver,
+    name_words,
+)
+from gate.report.markdown import escape_code
+from gate.report.words.templates import name_metric
 from gate.store.approvals import compute_expiry
+from gate.units import render_allowance, render_change
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,3 +196,113 @@ def write_message(request: AcceptRequest, approval: Approval) -> str:
         f"Accept {' and '.join(what)} of {request.head_sha[:12]}\n\n"
         f"By {request.author}, on pull request {request.pr_number}.\n"
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approved:
+    """What counts of an approval. ``notes`` name who, and never why: that is foreign text."""
+
+    notes: tuple[Fact, ...] = ()
+    is_waived: bool = False  # the check is green without baselines, and somebody accepts that
+
+
+NOTHING_APPROVED = Approved()
+
+
+def needs_approval(verdict: Verdict) -> bool:
+    """Whether a verdict calls anything accepted, or compared less than everything."""
+    accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
+    return accepted or _lacks_baselines(verdict)
+
+
+def _lacks_baselines(verdict: Verdict) -> bool:
+    is_whole = measure_coverage(verdict.comparisons).is_whole
+    return verdict.outcome is Outcome.NOTHING_COMPARED or (verdict.outcome is Outcome.PASS and not is_whole)
+
+
+def describe_approval(policy: Policy, run: CiRun, verdict: Verdict) -> Approved:
+    """Describe what of the approval of a commit the verdict counts: by whom, and never why."""
+    policy = keep_own(policy, verdict.environment)
+    notes = note_elsewhere(policy)
+    for author in dict.fromkeys(entry.author for entry in policy.approved):
+        own = tuple(one for one in policy.approved if one.author == author and is_in_force(one, policy))
+        covered = list_covered(verdict.comparisons, own)
+        if covered:
+            until = min(entry.expires for entry in own)
+            names = name_words(author=author, expires=until)
+            notes.append(Fact(code=Code.APPROVED, numbers={"changes": len(covered)}, names=names))
+    waivers = [one for approval in policy.approvals for one in approval.first_baselines]
+    taken = _lacks_baselines(verdict) and is_waived(verdict.comparisons, policy)
+    if taken:
+        notes += [
+            Fact(code=Code.APPROVED_WITHOUT, names=name_words(author=one.author, expires=one.expires))
+            for one in waivers
+            if is_in_force(one, policy)
+        ]
+    # A check that is red all the same did not count it.
+    return Approved(notes=tuple(notes), is_waived=taken and run.conclusion in {"success", ""})
+
+
+MAX_APPROVAL_ROWS = 40  # a reader has seen them in the report already
+_REMAINING = {
+    Outcome.INCOMPLETE: (
+        "Not all cases could be measured: that cannot be accepted, and the check stays red until they are."
+    ),
+    Outcome.NOTHING_COMPARED: (
+        "Nothing would be compared then: the check stays red. Accept that without naming cases or a metric."
+    ),
+}
+_TAKEN = "Nothing was compared; the check says so, and is green."
+
+
+def render_accepted(accepted: Accepted) -> str:
+    """Render what was accepted, what that leaves, and what happens now, as Markdown."""
+    return "\n\n".join(_list_parts(accepted))
+
+
+def _list_parts(accepted: Accepted) -> Iterator[str]:
+    approval = accepted.approval
+    first = approval.entries[0]  # all of one comment, and so of one gate, environment and day
+    removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
+    entries = len(approval.accepted)
+    what = f"{entries} of what regressed{removed}" if entries else "the lack of baselines"
+    yield f"Accepted for commit {approval.commit[:12]} alone, until {first.expires}: {what}."
+    yield f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else."
+    if accepted.rows:
+        yield "\n".join(_list_lines(accepted))
+    if accepted.left:
+        count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
+        yield f"{count} not covered by it: the check stays red."
+    elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_waived:
+        yield _TAKEN
+    elif accepted.remaining in _REMAINING:
+        yield _REMAINING[accepted.remaining]
+    yield _describe_next(accepted)
+
+
+def _list_lines(accepted: Accepted) -> Iterator[str]:
+    yield "| case | metric | measured | accepted up to |"
+    yield "| --- | --- | ---: | ---: |"
+    pairs = zip(accepted.rows, accepted.approval.accepted, strict=True)
+    for row, entry in list(pairs)[:MAX_APPROVAL_ROWS]:
+        yield _render_row(row, entry)
+    if len(accepted.rows) > MAX_APPROVAL_ROWS:
+        yield f"| *and {len(accepted.rows) - MAX_APPROVAL_ROWS} more* | | | |"
+
+
+def _render_row(row: Comparison, entry: Acceptance) -> str:
+    if row.reason is Reason.REMOVED:
+        return f"| {escape_code(row.case_id)} | the whole case | removed | |"
+    change = render_change(row.metric, row.change.centre) if row.change else ""
+    allowance = render_allowance(entry.metric, entry.allowance)
+    return f"| {escape_code(row.case_id)} | {name_metric(row.metric)} | {change} | {allowance} |"
+
+
+def _describe_next(accepted: Accepted) -> str:
+    run = f"[the check]({accepted.run_url})"
+    if accepted.trouble:
+        return (
+            f"It could not be started again: re-run the failed jobs of {run} yourself."
+            " A new commit needs a new approval."
+        )
+    return f"Now {run} runs again, and counts it. A new commit needs a new approval."

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from gate.errors import UsageError
-from gate.files.key_types import LINE
+from gate.files.entry import LINE
 from gate.records import Metric
 
 ACCEPT_COMMAND = "/accept-regression"

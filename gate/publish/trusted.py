@@ -12,15 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import keep_own
-from gate.decide.conclude.coverage import is_judged
-from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.conclude.coverage import Coverage, is_judged
+from gate.decide.conclude.outcome import FailOn, compute_exit_code, decide_outcome
 from gate.decide.conclude.summary import summarize_suite
 from gate.decide.conclude.tally import note_tally
 from gate.decide.explain.advice import list_notes, note_machine, note_target
 from gate.decide.explain.headline import make_headline
+from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
-from gate.publish.approved import NOTHING_APPROVED, Approved
+from gate.publish.approval import NOTHING_APPROVED, Approved
 from gate.publish.ci_run import CiRun
+from gate.publish.submitted_verdict import Refusal
 from gate.records import (
     BROKEN,
     Baseline,
@@ -219,3 +221,45 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
 
 def _note_environment(environment: Environment) -> tuple[Fact, ...]:
     return (Fact(code=Code.NO_BASELINES_HERE),) if environment is _BLANK else ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrustedResult:
+    """What came of a run: a trusted verdict, or why there is none.
+
+    ``counts``, ``case_count`` and ``coverage`` are of all comparisons and cases, also of those that are
+    not shown. ``remarks`` are what GitHub itself says of the change, where there is no verdict to say it in.
+    ``preface`` is a paragraph of Markdown that stands below the heading.
+    """
+
+    run: CiRun
+    verdict: Verdict | None = None
+    counts: tuple[tuple[Status, int], ...] = ()
+    case_count: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
+    refusal: Refusal | None = None
+    remarks: tuple[Fact, ...] = ()
+    preface: str = ""
+    steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
+    fail_on: FailOn = FailOn.REGRESSION
+    base_sha: str = ""  # what head was measured side by side with, where it is on the base branch
+    is_waived: bool = False  # somebody accepts for this commit that baselines are missing
+    can_accept: bool = True  # the repository has a workflow that accepts regressions
+    can_refresh: bool = True  # and one that records baselines
+    gate: str = ""  # the key that tells it from others of the repository, if it has one
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict's outcome; INCOMPLETE without one, since nothing is known."""
+        return self.verdict.outcome if self.verdict else Outcome.INCOMPLETE
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the verdict fails the check."""
+        code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_waived=self.is_waived)
+        return code is not ExitCode.PASS
+
+    @property
+    def has_other_trouble(self) -> bool:
+        """Whether the run failed although its verdict lets it pass: it knows better than its artifact."""
+        return not self.is_failing and self.run.conclusion not in {"success", ""}

@@ -24,7 +24,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Modes:
-    """How well two groups explain some values; see :mod:`gate.calibrate.modes`."""
+    """How well two groups explain some values; see :mod:`gate.calibrate.noise`."""
 
     share: float  # of the variance, explained by the best division into two groups
     apart: float  # how much larger the upper group's centre is, as a fraction of the lower's

@@ -36,7 +36,7 @@ FORMATS: Mapping[str, ReportFormat] = {
             name="markdown", module="gate.report.markdown", function="render_markdown", file="report.md"
         ),
         ReportFormat(
-            name="html", module="gate.report.page.verdict", function="render_verdict_page", file="report.html"
+            name="html", module="gate.report.page.pages", function="render_verdict_page", file="report.html"
         ),
         ReportFormat(name="json", module="gate.files.codec", function="encode_verdict"),
         ReportFormat(name="junit", module="gate.report.junit", function="render_junit", file="junit.xml"),

@@ -13,7 +13,7 @@ from gate.report.clean import clean_line
 from gate.report.rows import complete_sentence, render_change_interval
 from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_failure
-from gate.report.words.terms import describe_change, name_metric
+from gate.report.words.templates import describe_change, name_metric
 from gate.units import count_noun, join_some, render_duration
 
 _METRICS_NAMED = 5  # of those that the pairs leave open

@@ -11,18 +11,16 @@ from collections.abc import Sequence
 from gate.metrics import SPECS
 from gate.records import JUDGED, Code, Comparison, MachineShift, Status, Verdict
 from gate.records.targets import TARGET_KIND
-from gate.report.blocks import list_common_causes, make_blocks
+from gate.report.blocks import CommonCauses, list_common_causes, make_blocks
 from gate.report.clean import clean_line
-from gate.report.common_causes import CommonCauses
-from gate.report.figures import COLUMNS, make_case_lines
-from gate.report.footer import list_footer
+from gate.report.footer import COLUMNS, list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.suite import list_sections, list_totals
 from gate.report.view import NextStep, Report
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
-from gate.report.words.terms import name_metric, name_status
+from gate.report.words.templates import name_metric, name_status
 from gate.units import count_noun, render_percent
 
 _MACHINE = "machine"  # a line that a cause or a note makes superfluous

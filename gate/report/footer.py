@@ -1,13 +1,17 @@
-"""Where the figures come from: environment, commit, baselines, time and the tool's own overhead; pure."""
+"""Where the figures come from, the table of the main ones, and what the exit code means; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gate.records import Environment, Provenance, Verdict
+from gate.errors import ExitCode
+from gate.metrics import SPECS, Role
+from gate.records import Comparison, Environment, Metric, Outcome, Provenance, Status, Verdict
+from gate.records.groups import group_cases
 from gate.records.targets import TARGET_KIND
 from gate.report.clean import clean_line
-from gate.units import count_noun, render_age, render_duration, render_percent
+from gate.report.view import ABSENT, CaseLine, Cell
+from gate.units import count_noun, render_age, render_duration, render_percent, render_value
 
 SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 _MAX_NAME = 60  # characters of a device's or a library's name
@@ -151,3 +155,76 @@ def _join(parts: Sequence[str]) -> str:
 
 def _shorten(text: str) -> str:
     return clean_line(text, _MAX_NAME)
+
+
+_PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
+_HIDDEN: Mapping[Outcome, str] = {
+    Outcome.INCOMPLETE: "At least one planned case crashed, hung or is missing: nothing is known about it.",
+    Outcome.REGRESSION: "At least one metric that decides got worse.",
+    Outcome.INCONCLUSIVE: (
+        "It could not tell whether something got worse: this is neither a pass nor a regression.\n"
+        "Measure more (`--trials`), or let it fail with `--fail-on inconclusive`."
+    ),
+    Outcome.NOTHING_COMPARED: (
+        "No baseline applied, or all is quarantined: everything was measured and nothing was judged."
+    ),
+}
+
+
+def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_waived: bool = False) -> str:
+    """Return what to print last: "" after a plain pass, loud lines where exit 0 hides the outcome.
+
+    ``is_waived`` is whether it is 0 because somebody takes the lack of baselines.
+    """
+    if exit_code is not ExitCode.PASS:
+        return f"exit {int(exit_code)} ({_PARTIAL if outcome is Outcome.PASS else outcome.value})"
+    if outcome not in _HIDDEN:
+        return ""
+    because = "an approval takes it; the notes say whose" if is_waived else "--fail-on lets it pass"
+    lines = (f"{outcome.value}, BUT EXIT 0: {because}.", *_HIDDEN[outcome].split("\n"))
+    return "\n".join(f"!! {line}" for line in lines)
+
+
+# What decides comes first; the rest says what it is to be held against.
+COLUMNS: Mapping[Metric, str] = {
+    metric: SPECS[metric].column
+    for metric in sorted(SPECS, key=lambda metric: SPECS[metric].role is not Role.DECIDES)
+    if SPECS[metric].column
+}
+# Marks beside the figures, so that they read the same without colour.
+MARKS: Mapping[Status, tuple[str, str]] = {
+    Status.REGRESSED: ("!", "regressed"),
+    Status.INCONCLUSIVE: ("?", "could not tell"),
+    Status.ACCEPTED: ("a", "accepted"),
+    Status.IMPROVED: ("+", "improved"),
+    Status.NEW: ("*", "not judged"),
+    Status.NOT_COMPARABLE: ("*", "not judged"),
+}
+
+
+def make_case_lines(verdict: Verdict) -> tuple[CaseLine, ...]:
+    """Return a line for each case of the verdict."""
+    comparisons = group_cases(verdict.comparisons)
+    case_ids = dict.fromkeys((*(case.id for case in verdict.cases), *comparisons))
+    return tuple(
+        CaseLine(case_id=clean_line(case_id), cells=_make_cells(comparisons.get(case_id, ())))
+        for case_id in case_ids
+    )
+
+
+def list_marks(lines: Sequence[CaseLine]) -> tuple[tuple[str, str], ...]:
+    """Return the marks that ``lines`` use with their meanings."""
+    present = {cell.status for line in lines for cell in line.cells}
+    return tuple(dict.fromkeys(mark for status, mark in MARKS.items() if status in present))
+
+
+def _make_cells(comparisons: Sequence[Comparison]) -> tuple[Cell, ...]:
+    by_metric = {comparison.metric: comparison for comparison in comparisons}
+    return tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
+
+
+def _make_cell(comparison: Comparison | None) -> Cell:
+    if comparison is None or comparison.candidate is None:
+        return Cell(text=ABSENT)
+    text = render_value(comparison.metric, comparison.candidate.centre)
+    return Cell(text=text, status=comparison.status if comparison.decides else None)

@@ -31,7 +31,7 @@ from gate.report.words.failures import describe_failure, describe_whole
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
-from gate.report.words.terms import describe_change
+from gate.report.words.templates import describe_change
 from gate.units import render_threshold, render_value
 
 _LOG_LINES = 60  # a dashboard folds it away

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from gate.records import RED, Status, Verdict
 from gate.report.content import make_report, render_counts
-from gate.report.figures import MARKS, list_marks
+from gate.report.footer import MARKS, list_marks
 from gate.report.view import Block, CaseLine, NextStep, Report, Row, Section
 from gate.report.words.pages import OUTCOME_KINDS
-from gate.report.words.terms import name_status
+from gate.report.words.templates import name_status
 from gate.units import count_noun
 
 # A comment on GitHub holds 65,536 characters; other text may share it.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gate.records.calibration import Rate
-from gate.records.faults import Demand, FaultKind
-from gate.records.selftest import Attempt, FaultScore, Result, SelftestReport
+from gate.records.selftest import Attempt, Demand, FaultKind, FaultScore, Result, SelftestReport
 from gate.report.clean import clean_line
 from gate.report.footer import label_lines
 from gate.report.tables import render_section

@@ -27,14 +27,14 @@ from gate.records import (
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line
 from gate.report.rows import RANK, make_row
-from gate.report.sides import list_parts, list_sides
+from gate.report.view import list_parts, list_sides
 from gate.report.words.causes import describe_cause, describe_recompile
-from gate.report.words.commands import write_selected, write_setting, write_tlparse
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.pages import CODE_CUT
-from gate.report.words.terms import name_metric
+from gate.report.words.steps import write_selected, write_setting, write_tlparse
+from gate.report.words.templates import name_metric
 from gate.units import render_seconds, render_value
 
 MAX_CAUSE = 600

@@ -26,7 +26,7 @@ from gate.report.words.findings import advise_check, describe_finding
 from gate.units import count_noun, render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
-    from gate.records.findings import Check
+    from gate.records.events import Check
 
 JSON = "json"
 _GAP = "  "

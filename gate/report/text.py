@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
-from gate.report.figures import MARKS, list_marks
+from gate.report.footer import MARKS, list_marks
 from gate.report.terminal import WIDTH, find_style, write_text
 from gate.report.view import ABSENT, Block, CaseLine, NextStep, Report, Row, name_before
 from gate.report.words.pages import OUTCOME_KINDS, STATUS_CLASSES

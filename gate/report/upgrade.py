@@ -14,7 +14,7 @@ from statistics import geometric_mean
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import BROKEN, JUDGED, Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
-from gate.report.words.terms import describe_change, mention_change, name_metric
+from gate.report.words.templates import describe_change, mention_change, name_metric
 from gate.units import count_noun, render_percent
 
 MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest

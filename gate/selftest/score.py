@@ -8,8 +8,7 @@ from statistics import fmean
 
 from gate.decide.stats.rate import compute_rate
 from gate.records import RED, CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
-from gate.records.faults import Fault
-from gate.records.selftest import Attempt, Complaint, FaultScore, Result
+from gate.records.selftest import Attempt, Complaint, Fault, FaultScore, Result
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

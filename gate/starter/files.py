@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.errors import FileError
-from gate.files.yaml_out import write_scalar
+from gate.files.yaml_in import write_scalar
 from gate.starter.probe import Sketch, TensorSketch
 from gate.version import __version__
 

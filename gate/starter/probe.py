@@ -1,16 +1,20 @@
-"""Asks a process of its own what the module is that a user named, and how it is called."""
+"""Asks a process of its own what the module is that a user named; and which action a workflow is to take."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
-from gate.errors import MachineError, UsageError
+from gate.errors import GateError, MachineError, UsageError
+from gate.git import ask_git
 from gate.programs import ask_program
+from gate.revisions import find_repository, name_repository
 
 PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
 _TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, what there is is told
@@ -130,3 +134,52 @@ def _ask(question: ProbeQuestion) -> dict[str, object]:
     last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
     what = f"{question.target}: the process that tried it died with status {answer.status}: {last[:300]}"
     raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
+
+
+_ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
+
+
+def parse_action(text: str) -> str:
+    """Check what ``--action`` names: ``OWNER/compile-gate@COMMIT``, with the whole commit id.
+
+    Raises:
+        UsageError: It is something else; a tag or a branch can be moved, a commit cannot.
+    """
+    if not _ACTION.fullmatch(text):
+        fix = "Write OWNER/compile-gate@ and the 40 digits of a release's commit."
+        raise UsageError(f"--action: {text!r} pins no commit of an action", fix)
+    return text
+
+
+def find_action(package: Path | None = None) -> str:
+    """Find the repository and commit that this installation came from; empty where nothing tells both.
+
+    pip writes down what it installed from. A clone counts where GitHub has its commit, too.
+    """
+    told = _read_origin()
+    vcs = told.get("vcs_info")
+    if isinstance(vcs, dict):
+        found = f"{name_repository(str(told.get('url', '')))}@{vcs.get('commit_id')}"
+        return found if _ACTION.fullmatch(found) else ""
+    url = urlparse(str(told.get("url", "")))
+    place = Path(unquote(url.path)) if url.scheme == "file" else package
+    return _ask_clone(place) if place and (place / "action.yml").is_file() else ""
+
+
+def _read_origin() -> dict[str, object]:
+    try:
+        text = importlib.metadata.distribution("compile-gate").read_text("direct_url.json")
+        told = json.loads(text or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _ask_clone(place: Path) -> str:
+    try:
+        repository = find_repository(place)
+        commit = ask_git(place, "rev-parse", "HEAD")
+        pushed = ask_git(place, "branch", "--remotes", "--contains", "HEAD")
+    except GateError:
+        return ""
+    return f"{repository}@{commit.said}" if repository and pushed.said else ""

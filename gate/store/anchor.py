@@ -11,11 +11,9 @@ from pathlib import Path
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
-from gate.files.entry import Entry
-from gate.files.key_types import Line, Sha, Text, Version
+from gate.files.entry import Entry, Line, Sha, Text, Version
 from gate.files.untrusted import is_present
-from gate.files.yaml_in import load_yaml
-from gate.files.yaml_out import write_scalar
+from gate.files.yaml_in import load_yaml, write_scalar
 from gate.records import Time
 from gate.units import render_age
 

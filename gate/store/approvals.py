@@ -1,4 +1,4 @@
-"""Approvals: what somebody who may write took responsibility for, for one commit.
+"""Approvals, each of one commit by somebody who may write, and the policy in force with them.
 
 ``/accept-regression`` on a pull request writes ``approvals/<commit>.yml`` on a branch of the
 repository, and the check of that commit reads it. Who can push to the branch can approve, so a file is
@@ -7,18 +7,19 @@ strict and bounded, and says for which commit it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from gate.files.codec import encode
-from gate.files.key_types import VERSION
+from gate.files.entry import VERSION
 from gate.files.untrusted import check_size, load_bytes
-from gate.files.yaml_in import decode_yaml
-from gate.files.yaml_out import write_scalar
-from gate.records import Approval, Waiver
-from gate.store.acceptances import make_acceptance, render_entry
-from gate.store.accepted_entries import ApprovalFile
+from gate.files.yaml_in import decode_yaml, write_scalar
+from gate.project.config import Config, make_policy
+from gate.records import Approval, Policy, Waiver
+from gate.store.acceptances import ApprovalFile, load_acceptances, make_acceptance, render_entry
+from gate.store.anchor import load_anchor
 
 BRANCH = "compile-gate/approvals"
 DIRECTORY = "approvals"
@@ -102,3 +103,24 @@ def merge_approvals(old: Approval, new: Approval) -> Approval:
     }
     waivers = {(one.gate, one.environment): one for one in (*old.first_baselines, *new.first_baselines)}
     return replace(old, accepted=tuple(accepted.values()), first_baselines=tuple(waivers.values()))
+
+
+ACCEPTED_FILE = "accepted.yml"
+
+
+def load_policy(
+    config: Config, approvals: Sequence[str] = (), baselines: Path | None = None, gate: str = ""
+) -> Policy:
+    """Make the policy in force today, with the approvals in these files.
+
+    Acceptances and the anchor lie beside the baselines: those of ``config``, unless others are judged by.
+    ``gate`` is whose approvals count; empty where that is not known.
+
+    Raises:
+        FileError: A file cannot be used.
+    """
+    directory = baselines or config.baselines
+    acceptances, anchor = load_acceptances(directory / ACCEPTED_FILE), load_anchor(directory)
+    policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
+    approved = tuple(load_approval(Path(path)) for path in approvals)
+    return replace(policy, has_anchor=anchor is not None, approvals=approved, gate=gate)

@@ -19,7 +19,7 @@ from typing import Any
 
 from gate.errors import FileError, GateError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
-from gate.files.scalars import is_encodable
+from gate.files.structure import is_encodable
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryLine

@@ -20,8 +20,7 @@ from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, DType
 from gate.records.protocol import WorkerRole
 from gate.suite.rows import BlockTimer
-from gate.suite.session import SuiteSession, tolerate_warnings
-from gate.suite.timer import TIMER
+from gate.suite.session import TIMER, SuiteSession, tolerate_warnings
 from gate.suite.torch_imports import import_torch
 from gate.workload import Workload
 

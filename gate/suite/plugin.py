@@ -14,8 +14,7 @@ import pytest
 from gate.devices import DEVICE_FORMS
 from gate.errors import UsageError
 from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import SESSION, make_plain_session
-from gate.suite.timer import TIMER
+from gate.suite.session import SESSION, TIMER, make_plain_session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

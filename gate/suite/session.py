@@ -1,8 +1,11 @@
-"""What one pytest session of the suite measures with."""
+"""What one pytest session measures with: settings, the timer, and who else watches Python. Torch-free."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -101,8 +104,8 @@ def list_factory_cases(config: Config) -> tuple[Case, ...]:
     Raises:
         UsageError: The selection holds none.
     """
-    from gate.project.choice import choose_cases  # noqa: PLC0415 - see make_plain_session
     from gate.project.registry import load_cases  # noqa: PLC0415 - see make_plain_session
+    from gate.project.selection import choose_cases  # noqa: PLC0415 - see make_plain_session
 
     choice = choose_cases(config, load_cases(config))
     built = tuple(case for case in choice.cases if case.factory)
@@ -128,3 +131,59 @@ def tolerate_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         yield
+
+
+class SynchronizedTimer:
+    """Waits for the device, then reads the clock; seconds. pytest-benchmark shows it by its name."""
+
+    __name__ = "synchronized_perf_counter"
+
+    def __init__(self) -> None:
+        self.synchronize: Callable[[], None] | None = None
+
+    def __call__(self) -> float:
+        """Read the clock; without a device to wait for, at once."""
+        if self.synchronize is not None:
+            self.synchronize()
+        return time.perf_counter()
+
+
+TIMER = SynchronizedTimer()
+
+
+_TOOL_IDS = range(6)  # of sys.monitoring
+
+
+def list_tracers() -> frozenset[str]:
+    """Name what watches: `coverage (sys.settrace)`."""
+    hooks = {
+        "sys.settrace": sys.gettrace() or threading.gettrace(),
+        "sys.setprofile": sys.getprofile() or threading.getprofile(),
+    }
+    found = {f"{_name_package(hook)} ({way})" for way, hook in hooks.items() if hook is not None}
+    if sys.version_info >= (3, 12):
+        tools = filter(None, map(sys.monitoring.get_tool, _TOOL_IDS))
+        found |= {f"{tool} (sys.monitoring)" for tool in tools}
+    if tracemalloc.is_tracing():
+        found.add("tracemalloc")
+    return frozenset(found)
+
+
+def refuse_tracers(before: frozenset[str]) -> None:
+    """Refuse to measure beside what has begun to watch since ``before``.
+
+    Raises:
+        UsageError: Something has: its time would be taken for the model's, and its calls for the compiler's.
+    """
+    if begun := sorted(list_tracers() - before):
+        raise UsageError(
+            f"{', '.join(begun)} traces what is measured: times and calls would be its own; "
+            "start it in no conftest.py, fixture or `args` of gate.yml",
+            "Start it in no conftest.py, fixture or `args` of gate.yml.",
+        )
+
+
+def _name_package(hook: object) -> str:
+    """Name the package that a hook comes from: a function's, or a type's as that of coverage's tracer."""
+    module = getattr(hook, "__module__", None) or type(hook).__module__
+    return str(module).partition(".")[0]

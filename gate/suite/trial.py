@@ -23,10 +23,16 @@ from gate.measure.process.logbook import Logbook, describe_error
 from gate.records import Case
 from gate.records.protocol import Stage, WorkerRequest
 from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import SESSION, SuiteSession, make_trial_session, tolerate_warnings
-from gate.suite.timer import TIMER
+from gate.suite.session import (
+    SESSION,
+    TIMER,
+    SuiteSession,
+    list_tracers,
+    make_trial_session,
+    refuse_tracers,
+    tolerate_warnings,
+)
 from gate.suite.torch_imports import import_torch
-from gate.suite.tracers import list_tracers, refuse_tracers
 from gate.units import join_some
 
 _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has

@@ -20,8 +20,7 @@ from gate.fingerprint import compute_environment_id
 from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
-from gate.publish.approval import ApprovalTerms, make_approval, weigh_approval
-from gate.publish.approval_text import render_accepted
+from gate.publish.approval import ApprovalTerms, make_approval, render_accepted, weigh_approval
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError, parse_accept_words
 from gate.records import Acceptance, Approval, Metric, Outcome, Reason, Status, Verdict, Waiver
 from tests.hosts import CUDA_HOST

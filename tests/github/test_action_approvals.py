@@ -16,7 +16,7 @@ from records import make_comparison
 from gate.action.approvals import REF, Approvals, collect_approvals
 from gate.action.commands import make_check_arguments, make_compare_arguments
 from gate.action.inputs import parse_inputs
-from gate.action.notices import tell_approvals
+from gate.action.results import tell_approvals
 from gate.action.rules import RuleSource, hold_rules
 from gate.action.step import ActionStep
 from gate.cli.parser import make_parser

@@ -24,8 +24,7 @@ from gate.action.commands import (
     make_publish_upgrade_arguments,
     make_upgrade_arguments,
 )
-from gate.action.input_table import INPUTS, TRUSTED_MODES, ActionMode
-from gate.action.inputs import ActionInputs, parse_inputs
+from gate.action.inputs import INPUTS, TRUSTED_MODES, ActionInputs, ActionMode, parse_inputs
 from gate.action.rules import RuleSource
 from gate.cli.parser import make_parser
 from gate.errors import UsageError

@@ -19,7 +19,7 @@ from action.composite import Job, run_composite
 from action.samples import ACTION, ROOT, commit, make_bare_python, make_job
 from runner_log import list_commands
 
-from gate.action.child import Ended, list_complaints, run_child
+from gate.action.step import Ended, list_complaints, run_child
 
 CONFIG = """\
 version: 1
@@ -252,7 +252,7 @@ def test_a_cancelled_step_lets_the_command_clean_up(number: int) -> None:
         "time.sleep(60)\n"
     )
     code = (
-        "import os, sys; from gate.action.child import run_child;"
+        "import os, sys; from gate.action.step import run_child;"
         f"sys.exit(run_child([sys.executable, '-c', {waits!r}], dict(os.environ)).code)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:

@@ -19,11 +19,9 @@ from runner_log import list_commands
 
 import gate
 from gate.action import modes, step
-from gate.action.child import Ended
-from gate.action.input_table import ActionMode
-from gate.action.inputs import parse_inputs
+from gate.action.inputs import ActionMode, parse_inputs
 from gate.action.modes import run_action
-from gate.action.step import make_child_environment
+from gate.action.step import Ended, make_child_environment
 from gate.files.codec import load_verdict, save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from records import make_passing
 
 from gate.action import packages
-from gate.action.input_table import TRUSTED_MODES, ActionMode
+from gate.action.inputs import TRUSTED_MODES, ActionMode
 from gate.action.packages import (
     BROUGHT,
     REQUIREMENTS,
@@ -34,7 +34,7 @@ from gate.action.packages import (
 )
 from gate.errors import MachineError, UsageError
 from gate.files.codec import save_verdict
-from gate.oldest import OLDEST_PACKAGES, is_older
+from gate.installation import OLDEST_PACKAGES, is_older
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = frozenset(OLDEST_PACKAGES) - {"argcomplete"}

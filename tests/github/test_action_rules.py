@@ -13,10 +13,9 @@ import pytest
 from action.samples import commit, git
 from refreshes import make_run
 
-from gate.action import tree
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
-from gate.action.notices import tell_changed
+from gate.action.results import tell_changed
 from gate.action.rules import RuleSource, hold_rules, prepare_rules
 from gate.action.step import ActionStep
 from gate.decide.evidence.baselines import make_baselines
@@ -327,7 +326,7 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
-    monkeypatch.setattr(tree, "LIMIT_S", 0.5)
+    monkeypatch.setattr(base, "LIMIT_S", 0.5)
 
     with pytest.raises(MachineError, match=r"git ls-tree took longer than 0\.5 s"):
         prepare(base, tmp_path / "rules")

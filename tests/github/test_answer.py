@@ -11,8 +11,8 @@ from fake.server import FakeGitHub
 from refreshes import make_context
 
 from gate.errors import UsageError
-from gate.github.answer import Answerer, Reaction, make_patience
 from gate.github.client import GitHubClient
+from gate.github.command import Answerer, Reaction, make_patience
 from gate.github.errors import GitHubError
 from gate.github.refresh import authorize_refresh, find_refresh
 from gate.publish.commands import CommandRefusedError

@@ -18,7 +18,7 @@ from records import CASES, make_archive, make_comparison, make_failing, make_reg
 from runner_log import list_commands
 
 from gate.cli import main
-from gate.publish.approval_text import MAX_APPROVAL_ROWS
+from gate.publish.approval import MAX_APPROVAL_ROWS
 from gate.records import Approval, Case, Metric, Reason, Status, Verdict
 from gate.store.approvals import BRANCH, decode_approval, name_approval, render_approval
 from tests.told import say

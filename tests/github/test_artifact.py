@@ -35,8 +35,8 @@ from gate.github.errors import TooLargeError
 from gate.publish import telling
 from gate.publish.body import make_marker, render_body
 from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
+from gate.publish.telling import make_upgrade_finding
 from gate.publish.trusted import make_trusted_verdict
-from gate.publish.upgrade import make_upgrade_finding
 from gate.records import (
     Case,
     CaseFailure,
@@ -50,7 +50,7 @@ from gate.records import (
     Task,
     Verdict,
 )
-from gate.records.summary import SuiteRow, SuiteSummary
+from gate.records.verdict import SuiteRow, SuiteSummary
 from gate.report.words.failures import describe_failure
 
 MIB = 1024 * 1024

@@ -29,16 +29,15 @@ from gate.publish.body import (
     MAX_BODY_BYTES,
     Marker,
     describe_outcome,
+    list_comment_steps,
     make_marker,
     parse_marker,
     render_body,
     render_marker,
 )
 from gate.publish.ci_run import CiRun
-from gate.publish.steps import list_comment_steps
 from gate.publish.submitted_verdict import Refusal
-from gate.publish.trusted import NOTHING_KNOWN, Base, Known
-from gate.publish.trusted_result import TrustedResult
+from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records import (
     Case,
     CaseFailure,
@@ -57,7 +56,7 @@ from gate.records import (
     make_text,
     name_words,
 )
-from gate.records.code_places import CAUSE_CODES
+from gate.records.facts import CAUSE_CODES
 from gate.report.markdown import UNSURE
 from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST

@@ -15,9 +15,8 @@ from fake.server import TOKEN, FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.comment import DEFAULT_AUTHOR, CommentDraft, StickyComment, find_author
 from gate.github.errors import DeniedError, RejectedError, UncertainWriteError
-from gate.github.sticky import Action, Written
+from gate.github.sticky import DEFAULT_AUTHOR, Action, CommentDraft, StickyComment, Written, find_author
 from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"

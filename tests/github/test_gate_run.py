@@ -9,10 +9,10 @@ from fake.faults import NO_RIGHT, Fault
 from fake.server import FakeGitHub
 from refreshes import make_context, make_request
 
+from gate.github.accept import find_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext
 from gate.github.errors import DeniedError, GitHubError
-from gate.github.gate_run import find_failed_run, rerun_failed_jobs
 from gate.publish.ci_run import CiRun
 from gate.publish.commands import CommandRefusedError
 

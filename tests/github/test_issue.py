@@ -13,10 +13,9 @@ from fake.server import TOKEN, FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.errors import DeniedError, UncertainWriteError
-from gate.github.issue import IssueDraft, StickyIssue
-from gate.github.sticky import Action, Written
+from gate.github.sticky import DEFAULT_AUTHOR, Action, Written
+from gate.github.upgrade import IssueDraft, StickyIssue
 from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"

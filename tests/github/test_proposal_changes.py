@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from refreshes import CASE, ENVIRONMENT, OTHER, POLICY
 
-from gate.publish.proposal_changes import (
+from gate.publish.proposal_text import (
+    MAX_PROPOSAL_BYTES,
     Move,
+    ProposalText,
     Replacement,
     compute_scatter,
     describe_rest,
     list_growths,
     list_moves,
     list_replacements,
+    render_proposal,
 )
-from gate.publish.proposal_text import MAX_PROPOSAL_BYTES, ProposalText, render_proposal
 from gate.records import Baseline, CodeIdentity, GraphBreak, Metric, Provenance
 from gate.store.baselines import ProposalKind, propose_baselines
 

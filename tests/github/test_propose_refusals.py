@@ -28,8 +28,7 @@ from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError
-from gate.github.git_data import GitData
-from gate.github.head_registry import RegistryError, load_cases_at
+from gate.github.git_data import GitData, RegistryError, load_cases_at
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.publish.measured_run import RunRefusedError
 from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial, make_text

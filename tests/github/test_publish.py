@@ -28,9 +28,9 @@ from records import (
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.context import JobContext
 from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.records import Metric, Outcome, PairBase, Reason, Status, Tally, Verdict

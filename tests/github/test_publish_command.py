@@ -27,7 +27,7 @@ from records import (
 )
 
 from gate.cli import main
-from gate.files.key_types import VERSION
+from gate.files.entry import VERSION
 from gate.project.config import load_config, make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases

@@ -31,15 +31,14 @@ from gate.cli import main
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.context import JobContext
 from gate.github.publish import Publication, PublishContext
+from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.upgrade import UpgradeSettings, publish_upgrade
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.publish.submitted_verdict import Refusal
-from gate.publish.telling import CommentWhen
-from gate.publish.trusted_result import TrustedResult
-from gate.publish.upgrade import list_upgrade_steps, make_upgrade_finding
+from gate.publish.telling import CommentWhen, list_upgrade_steps, make_upgrade_finding
+from gate.publish.trusted import TrustedResult
 from gate.records import (
     Case,
     Comparison,

@@ -18,8 +18,8 @@ from action.samples import ROOT, commit
 from refreshes import ENVIRONMENT
 
 from gate.action import step
-from gate.action.child import Ended
 from gate.action.modes import run_action
+from gate.action.step import Ended
 from gate.cli import main
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import load_verdict, save_run

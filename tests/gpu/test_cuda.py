@@ -21,7 +21,7 @@ from gate.measure.workload.build import Subject, compile_function, make_compiled
 from gate.records import Case, DType, Metric, Mode
 from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
 from gate.records.turns import Side
-from gate.suite.timer import SynchronizedTimer
+from gate.suite.session import SynchronizedTimer
 from gate.workload import Workload
 
 pytestmark = [

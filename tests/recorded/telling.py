@@ -10,9 +10,8 @@ from gate.errors import ExitCode
 from gate.github.publish import list_published_annotations
 from gate.publish.body import make_marker, render_body
 from gate.publish.ci_run import CiRun
-from gate.publish.telling import make_finding
+from gate.publish.telling import make_finding, make_upgrade_finding
 from gate.publish.trusted import Base, Known
-from gate.publish.upgrade import make_upgrade_finding
 from gate.records import Verdict
 from gate.report import render
 from gate.report.text import Detail, render_text

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from gate import children
-from gate.children import list_children, list_descendants
+from gate import programs
+from gate.programs import list_children, list_descendants
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
 
@@ -26,7 +26,7 @@ time.sleep(600)
 def test_children_and_theirs_are_found(monkeypatch: pytest.MonkeyPatch, is_listed: bool) -> None:
     """Of a child and its child, started by another thread, the first is ours and both descend from us."""
     if not is_listed:  # a kernel that keeps no lists
-        monkeypatch.setattr(children, "_TASKS", "no such directory")
+        monkeypatch.setattr(programs, "_TASKS", "no such directory")
     before = set(list_children(os.getpid()))
     started: list[subprocess.Popen[str]] = []
     command = (sys.executable, "-c", PARENT)

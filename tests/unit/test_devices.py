@@ -33,7 +33,7 @@ GUIDE = (PACKAGE.parent / "docs" / "adding-a-device.md").read_text(encoding="utf
 _COMPARED = re.compile(r"""[=!]= ?["'](?:cpu|cuda)["']""")
 
 QUESTIONS = """
-from gate.action.input_table import INPUTS
+from gate.action.inputs import INPUTS
 from gate.check.content import plan_content
 from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.project.config import apply_options, make_config

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gate import host_memory
-from gate.host_memory import read_free_bytes
+from gate import programs
+from gate.programs import read_free_bytes
 
 MIB = 2**20
 
@@ -16,8 +16,8 @@ MIB = 2**20
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host with 512 MiB to be had; its control group is the directory's."""
     (tmp_path / "meminfo").write_text("MemTotal: 9999999 kB\nMemAvailable:   524288 kB\n", encoding="ascii")
-    monkeypatch.setattr(host_memory, "_INFO", tmp_path / "meminfo")
-    monkeypatch.setattr(host_memory, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(programs, "_INFO", tmp_path / "meminfo")
+    monkeypatch.setattr(programs, "_CGROUPS", tmp_path)
     return tmp_path
 
 

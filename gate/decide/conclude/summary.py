@@ -14,7 +14,7 @@ from gate.decide.evidence.values import compute_break_even, find_break_even
 from gate.kinds import find_family
 from gate.metrics import SPECS
 from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
-from gate.records.summary import ModeRow, ScopeRow, SuiteRow, SuiteSummary
+from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 Values = Mapping[Metric, float]
 _PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts

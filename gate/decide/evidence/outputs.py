@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gate.records import Code, Fact, Metric, Trial, name_words
-from gate.records.code_places import MISMATCH_CODES
+from gate.records.facts import MISMATCH_CODES
 
 
 def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:

@@ -16,7 +16,7 @@ from gate.records import (
     Status,
 )
 from gate.records.bounds import MOST_ALLOWED
-from gate.records.code_places import MISMATCH_CODES
+from gate.records.facts import MISMATCH_CODES
 from gate.records.groups import group_cases
 
 # So many commands to accept something are suggested.

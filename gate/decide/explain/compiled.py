@@ -25,7 +25,7 @@ from gate.records import (
     Recompile,
     name_words,
 )
-from gate.records.code_places import MISMATCH_CODES
+from gate.records.facts import MISMATCH_CODES
 
 _T = TypeVar("_T", GraphBreak, Recompile)
 

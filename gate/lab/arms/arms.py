@@ -16,8 +16,7 @@ from pathlib import Path
 from gate.errors import UsageError
 from gate.installation import MODELS, find_models
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
-from gate.lab.arms.submodules import fill_submodules
-from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
+from gate.lab.arms.worktree import fill_submodules, open_worktree, remove_leftover_worktrees
 from gate.lab.host.provenance import load_provenance
 from gate.lab.host.scratch import open_scratch
 from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Code, Fact, Provenance, name_words

@@ -21,9 +21,15 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from gate.errors import UsageError
-from gate.installation import PACKAGES_VARIABLE, copy_package
+from gate.installation import (
+    OLDEST_PACKAGES,
+    OLDEST_PYTHON,
+    PACKAGES_VARIABLE,
+    copy_package,
+    is_installed,
+    is_older,
+)
 from gate.lab.workers.environment import keep_variables
-from gate.oldest import OLDEST_PACKAGES, OLDEST_PYTHON, is_installed, is_older
 from gate.programs import ask_program
 
 _NEEDED = ("pytest", "pytest-benchmark")  # what a worker imports besides torch

@@ -1,4 +1,4 @@
-"""Checkouts that the tool makes of other commits: linked worktrees in a scratch directory.
+"""Checkouts that the tool makes of other commits, with their submodules, and which files differ in them.
 
 They are registered with the user's repository, so they are taken off its list at the end, and those
 of runs that were killed by the next run. Nobody else's worktree is ever touched: ours lie directly in
@@ -7,15 +7,18 @@ a scratch directory, and only those of owners that are no more count as left beh
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from gate.errors import MachineError
-from gate.git import ask_git
+from gate.git import GitAnswer, ask_git
 from gate.lab.host.scratch import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
+from gate.records.protocol import BUILD_SCRIPTS
 
 _CHECKOUT_LIMIT_S = 1800.0  # the largest repositories, with large files to fetch
 _ENTRY = "worktree "  # of `git worktree list --porcelain`
@@ -74,3 +77,142 @@ def _add_worktree(top: Path, commit: str, path: Path) -> None:
             f"git cannot check {commit[:10]} out: {answer.complaint}",
             "Free some space if the disk is full; else check the repository: `git fsck`.",
         )
+
+
+_GITLINK = "160000"  # the mode of a submodule among git's entries
+_SUBMODULE_LIMIT_S = 600.0  # of one submodule with many files
+
+
+def fill_submodules(top: Path, checkout: Path) -> tuple[str, ...]:
+    """Put the submodules of ``checkout`` in place, which is of a commit of the repository at ``top``.
+
+    Returns those that stay empty, as paths below ``checkout``: the clone lacks their commit.
+    """
+    return tuple(_fill(_list_stores(top), top, checkout, PurePosixPath()))
+
+
+def _fill(stores: Sequence[Path], origin: Path, checkout: Path, below: PurePosixPath) -> Iterator[str]:
+    """Fill the submodules of a checkout: ``stores`` may hold repositories of them, ``origin`` checkouts."""
+    names = _list_names(checkout)
+    for path, commit in _list_links(checkout):
+        kept = [store / "modules" / names[path] for store in stores if path in names]
+        places = [*kept, *_list_stores(origin / path)]
+        store = next((place for place in places if _has_commit(place, commit)), None)
+        place = checkout / path
+        if store is None or not _check_out(store, commit, place):
+            yield str(below / path)
+        else:
+            yield from _fill([store], origin / path, place, below / path)
+
+
+def _list_links(checkout: Path) -> Iterator[tuple[str, str]]:
+    """List the path and the commit of each submodule."""
+    answer = ask_git(checkout, "ls-files", "--stage", "-z", limit_s=_SUBMODULE_LIMIT_S)
+    for entry in os.fsdecode(answer.output).split("\0"):
+        stage, _, path = entry.partition("\t")
+        if stage.startswith(_GITLINK):
+            yield path, stage.split()[1]
+
+
+def _list_names(checkout: Path) -> dict[str, str]:
+    """List the name of each submodule by its path; git keeps its repository by that, wherever it moves to."""
+    asked = ("config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$")
+    entries = (entry.partition("\n") for entry in os.fsdecode(ask_git(checkout, *asked).output).split("\0"))
+    names = {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in entries if path}
+    # A name is of the commit: none leads out of where git keeps repositories.
+    return {path: name for path, name in names.items() if not {"", "..", "/"} & {*PurePosixPath(name).parts}}
+
+
+def _list_stores(checkout: Path) -> list[Path]:
+    """List the directories in which git keeps what it knows of a checkout: a linked one has two."""
+    if not (checkout / ".git").exists():
+        return []
+    told = [ask_git(checkout, "rev-parse", one) for one in ("--git-dir", "--git-common-dir")]
+    return [checkout / answer.said for answer in told if answer.is_good]
+
+
+def _has_commit(store: Path, commit: str) -> bool:
+    if not (store / "objects").is_dir():
+        return False
+    # It says itself where its checkout lies, which may be gone by now: any directory does.
+    place = (f"--git-dir={store}", f"--work-tree={store}")
+    return ask_git(store, *place, "cat-file", "-e", f"{commit}^{{commit}}").is_good
+
+
+def _check_out(store: Path, commit: str, place: Path) -> bool:
+    """Check a commit of ``store`` out into a repository of its own that borrows the objects."""
+    place.mkdir(parents=True, exist_ok=True)
+    own = place / ".git"
+    if not ask_git(place, "init", "--quiet", "--template=").is_good:
+        return False
+    (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
+    (own / "objects" / "info" / "alternates").write_text(f"{store.resolve() / 'objects'}\n", encoding="utf-8")
+    if (store / "shallow").is_file():  # without it git looks for parents that were never fetched
+        shutil.copyfile(store / "shallow", own / "shallow")
+    return ask_git(place, "checkout", "--quiet", "--detach", commit, limit_s=_SUBMODULE_LIMIT_S).is_good
+
+
+_DIFF_LIMIT_S = 120.0  # a large tree on a cold disk
+_DIFF = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
+_NEW = ("ls-files", "--others", "--exclude-standard", "-z")
+
+# Each worker is told of them. A change of so many files is no small one: pairs are what it gets.
+MAX_CHANGED = 2000
+
+_CODE = ".py"
+# Python that was changed or added shows where it is imported. Without a file that is gone, an import may find
+# another one.
+_SHOWN_BY_IMPORTS = frozenset({"A", "M"})
+# Written for people, or for GitHub.
+_TEXTS = frozenset({".md", ".rst"})
+_COMPILED = "__pycache__"  # made of the files beside it
+_OF_GITHUB = ".github"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What differs from a base, as paths relative to the checkout's top."""
+
+    python: tuple[str, ...] = ()  # changed or new: imports show who uses it
+    other: tuple[str, ...] = ()  # what any case may read unseen
+
+
+def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | None:
+    """Read what differs from ``commit`` in the checkout at ``top``, but for what nobody reads.
+
+    Those are texts, what only GitHub reads, and what lies in the directories of the gate itself, ``ours``.
+    New files that git ignores are not looked at: the base would not have them.
+
+    Returns:
+        The changes; ``None`` where git does not tell, or of more than MAX_CHANGED files.
+    """
+    changed = ask_git(top, *_DIFF, commit, limit_s=_DIFF_LIMIT_S)
+    added = ask_git(top, *_NEW, limit_s=_DIFF_LIMIT_S)
+    if not (changed.is_good and added.is_good):
+        return None
+    fields, new = _split(changed), _split(added)
+    states = [*zip(fields[1::2], fields[::2], strict=True), *((name, "A") for name in new)]
+    if len(states) > MAX_CHANGED:
+        return None
+    own = [str(place.resolve()) for place in ours]
+    python = tuple(name for name, state in states if _is_shown(name) and state in _SHOWN_BY_IMPORTS)
+    left = (name for name, _ in states if name not in python)
+    return Changes(python=python, other=tuple(name for name in left if not _is_unread(top / name, top, own)))
+
+
+def _split(answer: GitAnswer) -> list[str]:
+    """The fields of an answer; workers and files are told of them in UTF-8, which a name need not be."""
+    return answer.output.decode(errors="replace").split("\0")[:-1]
+
+
+def _is_shown(name: str) -> bool:
+    """Whether imports show who uses a file."""
+    return name.endswith(_CODE) and Path(name).name not in BUILD_SCRIPTS
+
+
+def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:
+    """Whether no case reads a file, by its name."""
+    within = place.relative_to(top)
+    if within.suffix in _TEXTS or within.parts[0] == _OF_GITHUB or _COMPILED in within.parts:
+        return True
+    return any(place.is_relative_to(one) for one in own)

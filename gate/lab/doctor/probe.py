@@ -11,18 +11,16 @@ import psutil
 
 from gate.errors import GateError
 from gate.git import find_distrust
-from gate.host_memory import read_free_bytes, read_text
 from gate.lab.doctor.checks import MachineState
 from gate.lab.host.counters import find_crowd, list_cores
-from gate.lab.host.gpu import look_up_gpu, name_lock
+from gate.lab.host.gpu import find_service, look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
-from gate.lab.host.mps import find_service
 from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.host.scratch import find_scratch_place
 from gate.lab.host.toolchain_place import find_toolchain_place, load_toolchain_state
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
-from gate.programs import ask_program
+from gate.programs import ask_program, read_free_bytes, read_text
 from gate.records import Arm
 
 _LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from gate.children import list_descendants
-from gate.host_memory import read_free_bytes, read_text
 from gate.lab.host.fitness import HostSample, ProgramTimes, name_crowd
+from gate.programs import list_descendants, read_free_bytes, read_text
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _CPUS = Path("/sys/devices/system/cpu")

@@ -1,17 +1,32 @@
-"""The GPUs of this host as nvidia-smi tells of them; needs neither torch nor a CUDA context."""
+"""The GPUs of this host as nvidia-smi tells of them, the cores near them, and whether MPS shares them.
+
+Nothing is measured on a GPU that is shared through the CUDA Multi-Process Service (MPS).
+Its clients run in one another's time, within limits that the service sets, and NVML counts the server as one
+more process: strangers, throttling and whose turn it is could not be told apart. Every program of CUDA that
+finds the service's control daemon becomes a client, and runs as ever where it finds none
+(nvidia-cuda-mps-control(1)).
+
+Where a host has several processors, a launch from the far one takes longer, and a worker that is moved
+between them has two speeds.
+"""
 
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
+from gate.errors import MachineError
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.programs import ask_program
-from gate.records import EXPECTED_THROTTLING
+from gate.records import EXPECTED_THROTTLING, Code, Fact, name_words
+from gate.report.words.findings import advise_finding, describe_finding
 
 _CSV = "--format=csv,noheader,nounits"
 _MIG = "MIG-"
@@ -215,3 +230,82 @@ def _parse_reasons(mask: str) -> tuple[str, ...]:
     except ValueError:  # "[N/A]"
         return ()
     return tuple(reason for reason in named if reason not in EXPECTED_THROTTLING)
+
+
+VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
+_USUAL = "/tmp/nvidia-mps"  # noqa: S108 - the service's, only looked at
+_CONTROL = "control"  # what a client connects to; gone once the daemon has quit
+
+
+def find_service(environ: Mapping[str, str]) -> str:
+    """Find where workers would become clients of the service; empty where they would not."""
+    place = Path(environ.get(VARIABLE) or _USUAL)
+    try:
+        return str(place) if (place / _CONTROL).exists() else ""
+    except OSError:  # whoever may not look may not connect
+        return ""
+
+
+def refuse_service(device: str, environ: Mapping[str, str]) -> None:
+    """Refuse to measure on a GPU through the service.
+
+    Raises:
+        MachineError: Workers would become its clients.
+    """
+    if find_kind(device).is_gpu and (place := find_service(environ)):
+        told = tell_service(place)
+        raise MachineError(describe_finding(told), advise_finding(told))
+
+
+def tell_service(place: str) -> Fact:
+    """Tell that the service is in use."""
+    return Fact(code=Code.SERVICE_IN_USE, names=name_words(place=place, variable=VARIABLE))
+
+
+_DEVICES = Path("/sys/bus/pci/devices")
+_DOMAIN_CHARS = 4  # nvidia-smi writes eight: 00000000:17:00.0
+
+
+def find_near_cores(bus: str, devices: Path = _DEVICES) -> frozenset[int]:
+    """Find the cores of the node that a PCI device is attached to, by the address that nvidia-smi tells.
+
+    Empty where the system does not say.
+    """
+    domain, _, rest = bus.lower().partition(":")
+    if not rest:
+        return frozenset()
+    try:
+        told = (devices / f"{domain[-_DOMAIN_CHARS:]}:{rest}" / "local_cpulist").read_text(encoding="ascii")
+        return parse_cores(told)
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def parse_cores(text: str) -> frozenset[int]:
+    """Parse a list of cores as the kernel writes it: ``0-15,32-47``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = (part.partition("-") for part in text.strip().split(",") if part)
+    return frozenset(core for low, _, high in parts for core in range(int(low), int(high or low) + 1))
+
+
+@contextmanager
+def stay_near(bus: str, threads: int) -> Iterator[None]:
+    """Keep what is started within on the cores near a device, unless there are fewer than ``threads``.
+
+    Processes and threads inherit it. Nothing changes where the system does not say which are near, or cannot
+    hold anybody to them.
+    """
+    if not hasattr(os, "sched_setaffinity"):  # macOS has no affinity
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    near = find_near_cores(bus) & before
+    if len(near) >= max(1, threads):
+        os.sched_setaffinity(0, near)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,20 +1,151 @@
-"""One measuring run a device and host, whoever's it is: two at once would measure each other."""
+"""One measuring run a device and host, whoever's it is: two at once would measure each other.
+
+Locks lie in one directory for all users of a host. Whoever may make files there may also plant them: a link
+to a file of somebody else's, a pipe that never opens, a file that others may not read. None of it is
+followed, written or waited for; it is told.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import pwd
+import stat
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-from gate.errors import MachineError
-from gate.lab.host.lock_place import VARIABLE, find_lock_directory, is_current, open_lock_file
+from gate.errors import MachineError, UsageError
 from gate.records.events import LockAwaited, Observer
+
+VARIABLE = "COMPILE_GATE_LOCKS"
+NAME = "compile-gate-locks"
+_SHARED = 0o1777  # everybody makes files, nobody removes another's
+_LOCK_MODE = 0o666  # every user must be able to take every lock
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_ATTEMPTS = 10  # to open a file that others make and remove at the same time
+_TEMPORARY = Path("/tmp")  # noqa: S108 - shared on purpose; what is in it is checked
+
+
+def find_lock_directory(environ: Mapping[str, str]) -> Path:
+    """Find the directory of the host's locks, and make the usual one where it is missing.
+
+    Raises:
+        UsageError: ``COMPILE_GATE_LOCKS`` names no directory.
+        MachineError: The usual directory cannot be made, or is not what it must be.
+    """
+    if named := environ.get(VARIABLE):
+        return _check_named(Path(named))
+    base = _TEMPORARY if os.access(_TEMPORARY, os.W_OK) else Path(tempfile.gettempdir())
+    place = base / NAME
+    try:
+        if not os.path.lexists(place):
+            _make_shared(place)
+        _check_shared(place)
+    except OSError as error:
+        told = f"{place}: cannot be used for locks: {error.strerror}"
+        raise MachineError(told, _describe_way_out(place)) from error
+    return place
+
+
+def open_lock_file(path: Path) -> int:
+    """Open a device's lock file, or make it; return its descriptor.
+
+    Raises:
+        MachineError: What is there is no lock file, or this user may not open it.
+    """
+    try:
+        descriptor = _open_or_make(path)
+    except OSError as error:
+        reason = "is a link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
+        raise _refuse(path, reason) from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise _refuse(path, "is no file of its own")
+    return descriptor
+
+
+def is_current(descriptor: int, path: Path) -> bool:
+    """Whether an open lock file is still the one at ``path``: it may have been removed and made anew."""
+    mine = os.fstat(descriptor)
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return False
+    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _open_or_make(path: Path) -> int:
+    """Open what is there without asking to make it: kernels refuse that for another user's file."""
+    for _ in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            return os.open(path, _FLAGS)
+        with suppress(FileExistsError):
+            descriptor = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _LOCK_MODE)
+            os.fchmod(descriptor, _LOCK_MODE)  # whatever the umask
+            return descriptor
+    raise OSError(errno.EAGAIN, "it is made and removed over and over", str(path))
+
+
+def _check_named(place: Path) -> Path:
+    """Take a directory that somebody chose, with the rights that it has."""
+    if not place.is_absolute():
+        raise UsageError(f"{VARIABLE}: {place} is not an absolute path", "Name the directory from the root.")
+    if not place.is_dir():
+        fix = "Make it, with the rights of /tmp; in a container, mount the host's directory there."
+        raise UsageError(f"{VARIABLE}: {place} is no directory", fix)
+    return place
+
+
+def _make_shared(place: Path) -> None:
+    """Make the directory with its final rights at once: another user may look at it in the next moment."""
+    fresh = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=place.parent))
+    try:
+        fresh.chmod(_SHARED)
+        fresh.rename(place)
+    except OSError:
+        fresh.rmdir()
+        if not os.path.lexists(place):  # else another run was faster
+            raise
+
+
+def _check_shared(place: Path) -> None:
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.ENOTDIR, f"it is not a directory, and belongs to {_name_user(found.st_uid)}")
+    if found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) != _SHARED:
+        place.chmod(_SHARED)
+    elif stat.S_IMODE(found.st_mode) & _SHARED != _SHARED:
+        told = f"it belongs to {_name_user(found.st_uid)} and has the mode {stat.S_IMODE(found.st_mode):o}"
+        raise OSError(errno.EPERM, f"{told}, not {_SHARED:o}")
+
+
+def _refuse(path: Path, reason: str) -> MachineError:
+    owner = ""
+    with suppress(OSError):
+        found = path.lstat()
+        owner = f" (of {_name_user(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):o})"
+    told = f"the lock file {path}{owner} {reason}: the device cannot be locked"
+    return MachineError(told, _describe_way_out(path))
+
+
+def _describe_way_out(path: Path) -> str:
+    return f"Have {path} removed by its owner or root, or name another directory for all in {VARIABLE}."
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
 
 _POLL_S = 0.5  # how late a waiter notices that the device is free
 _MAX_BYTES = 200  # of what a holder says of itself; more was not written by one

@@ -17,12 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.lab.trials.opening import Lab
+from gate.lab.trials.opening import Lab, find_unavailable, prime_bench
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.side_by_side import SideBySide
 from gate.lab.trials.trials import Bench, check_disk
-from gate.lab.trials.tries import find_unavailable
 from gate.lab.workers.worker import make_directory
 from gate.records import Arm, Case, Environment
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from gate.check.content import plan_content
 from gate.devices import find_kind
 from gate.lab.trials.merging import TrialCircumstances, merge_results
-from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.opening import prime_bench
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import (
     Bench,

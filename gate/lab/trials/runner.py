@@ -32,8 +32,8 @@ from gate.decide.evidence.disturbed import sum_up_disturbances
 from gate.errors import InterruptedRunError
 from gate.lab.host.fitness import may_repeat
 from gate.lab.host.provenance import hash_changes, load_provenance
+from gate.lab.trials.merging import carry_over
 from gate.lab.trials.opening import Lab
-from gate.lab.trials.resume import carry_over
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import TrialOutcome, run_trial
 from gate.lab.workers.process import defer_interrupts

@@ -22,9 +22,9 @@ from typing import IO
 
 import psutil
 
-from gate.children import answer_signals
 from gate.errors import MachineError
 from gate.lab.workers.log import LogFile
+from gate.programs import answer_signals
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 

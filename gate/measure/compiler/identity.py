@@ -1,19 +1,32 @@
-"""Identity of the generated code: equal across processes and machines, different when the code is.
+"""What a compile came to: identity of the generated code, Python calls, and the compilers that ran at once.
 
 Inductor leaves a Python file a graph in its cache directory; the C++ and Triton kernels stand in it as
 strings. Comments name source lines and includes name places on the machine: neither is code.
+
+A compile that is timed takes one core, since a pool is ready sooner or later. What nobody times need not wait
+for one, and what tuning tries would take minutes on one.
 """
 
 from __future__ import annotations
 
+import cProfile
+import gc
 import hashlib
+import importlib
 import json
+import os
 import re
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import torch
+
+from gate.files.codec import pause_collector
 from gate.records import CodeIdentity
 
 _NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})
@@ -163,3 +176,82 @@ def _compute_hash(texts: Iterable[str]) -> str:
         digest.update(text.encode())
         digest.update(b"\0")
     return digest.hexdigest()[:_HASH_CHARS]
+
+
+# Where Inductor and AOT autograd keep compiled graphs, below the cache directory. Settings cannot turn
+# these caches off: the environment variables that the lab sets, so that they are on, win over settings.
+_GRAPH_CACHES = ("fxgraph", "aotautograd")
+
+
+def count_compile_calls(step: Callable[[], Any], cache: Path) -> int:
+    """Forget all compiled graphs, call ``step`` once and count the Python calls of that.
+
+    What is compiled from generated code stays in ``cache`` and is used again, so that no time goes to
+    the C++ compiler or to tuning, which are not Python calls. Nothing can be timed as warm afterwards.
+    """
+    forget_graphs(cache)
+    profiler = cProfile.Profile(subcalls=False, builtins=False)
+    gc.collect()
+    # Finalizers are Python calls too, and come when they like.
+    with pause_collector(), _with_eager_backward():
+        profiler.enable()
+        try:
+            step()
+        finally:
+            profiler.disable()
+    return sum(entry.callcount for entry in profiler.getstats())
+
+
+def forget_graphs(cache: Path) -> None:
+    """Forget compiled graphs, in this process and in the cache directory; compiled kernels stay."""
+    torch.compiler.reset()
+    for name in _GRAPH_CACHES:
+        shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
+
+
+def list_graph_keys(cache: Path) -> frozenset[Path]:
+    """List the keys that compiled graphs have in the cache directory: the directories of their files."""
+    files = (path for name in _GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
+    return frozenset(path.parent for path in files)
+
+
+@contextmanager
+def _with_eager_backward() -> Iterator[None]:
+    """Compile the backward graph with the forward one: later, it may be on a thread that is not counted."""
+    config = importlib.import_module("torch._functorch.config")
+    if not hasattr(config, "force_non_lazy_backward_lowering"):
+        yield
+        return
+    with config.patch(force_non_lazy_backward_lowering=True):
+        yield
+
+
+_MOST = 16  # more wait for each other: a process is some hundred MiB, and imports torch first
+_VARIABLE = "TORCHINDUCTOR_COMPILE_THREADS"
+
+
+@contextmanager
+def compile_together() -> Iterator[None]:
+    """Compile kernels on all cores within, in processes of their own; nothing may be timed meanwhile."""
+    config = importlib.import_module("torch._inductor.config")  # few need to spend the time that it takes
+    with config.patch(compile_threads=count_compilers()):
+        yield
+
+
+def tune_together() -> None:
+    """Compile what tuning tries on all cores, from now on; the kernels themselves still one by one.
+
+    Torch reads the number for tuning from the environment when it first tunes, that for kernels earlier.
+    """
+    config: Any = importlib.import_module("torch._inductor.config")
+    config.compile_threads = 1
+    os.environ[_VARIABLE] = str(count_compilers())
+
+
+def count_compilers() -> int:
+    """Count the cores that this process may run on, as far as more of them help."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS has no affinity
+        cores = os.cpu_count() or 1
+    return min(_MOST, cores)

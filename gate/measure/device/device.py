@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
-from gate.measure.device import process_memory, tensor_memory, used_memory
+from gate.measure.device import memory, process_memory
 from gate.measure.device.nvml import DeviceState, NvmlDevice
 from gate.measure.device.profile import PROFILED_CALLS, DeviceProfile, summarize_profile
 
@@ -143,11 +143,11 @@ class CpuDevice(Device):
 
     def measure_tensor_growth(self, run: Call) -> int:
         """Return by how much the allocator's tensors grew during ``run``."""
-        return tensor_memory.measure_tensor_growth(run)
+        return memory.measure_tensor_growth(run)
 
     def read_used(self) -> int:
         """Return what the process has allocated."""
-        return used_memory.read_used()
+        return memory.read_used()
 
     def hold_memory(self) -> None:
         """Keep freed memory in the process."""

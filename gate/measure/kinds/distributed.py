@@ -31,9 +31,9 @@ from gate.measure.device.opening import open_device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.kinds.rank import RANKS, Command, Member, count_buckets
 from gate.measure.process.checkout import take_models
-from gate.measure.process.parent import die_with_parent, end_process
 from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import SEED, Function, Subject, build_workload
+from gate.programs import die_with_parent, end_process
 from gate.records import Case, Metric
 from gate.workload import Workload
 

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from gate.devices import CPU
-from gate.host_memory import read_free_bytes
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics.draws import (
@@ -43,6 +42,7 @@ from gate.measure.workload.tensors import (
     iterate_tensors,
     map_tensors,
 )
+from gate.programs import read_free_bytes
 from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from gate.errors import UsageError
-from gate.files.key_types import REFERENCE_PACKAGE
+from gate.files.entry import REFERENCE_PACKAGE
 from gate.git import find_checkout, is_true, read_git
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 

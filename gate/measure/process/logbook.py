@@ -1,19 +1,98 @@
-"""The worker's result, kept on disk while it grows, so that a crash loses one stage only."""
+"""The worker's result, kept on disk while it grows, and what it says of an exception."""
 
 from __future__ import annotations
 
 import math
+import os
+import re
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from traceback import FrameSummary, StackSummary, TracebackException
 from typing import Any
 
 from gate.errors import GateError
 from gate.files.codec import save_plain
-from gate.measure.process.frames import format_error
 from gate.records import Code, Fact, FailureKind, Metric, list_distinct, name_words
 from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
+
+# In the words of the compiler, of Inductor and of the driver, none of which has an exception for it.
+_SAID = {
+    Prerequisite.CXX_COMPILER: re.compile(r"InvalidCxxCompiler|C\+\+ compiler"),
+    Prerequisite.PYTHON_HEADERS: re.compile(r"Python\.h"),
+    Prerequisite.DEVICE: re.compile(r"CUDA|NVIDIA|device ordinal|[Nn]o such device|Found no"),
+}
+
+
+def find_missing(error: BaseException) -> Prerequisite | None:
+    """Find what a machine lacks where a primer ends with ``error``; None where that is not the reason."""
+    chain = list(_list_chain(error))
+    if any(isinstance(one, ModuleNotFoundError) and one.name == "torch" for one in chain):
+        return Prerequisite.TORCH
+    # The gate's own words around them name a compiler, or CUDA, whatever it is that does not work.
+    foreign = [one for one in chain if not isinstance(one, GateError)]
+    said = "\n".join(f"{type(one).__name__}: {one}" for one in foreign)
+    return next((part for part, pattern in _SAID.items() if pattern.search(said)), None)
+
+
+def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+_GATE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+# Of the gate's own code these stand for a user's: a reference model, and a planted fault.
+_MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted{os.sep}")
+# How the measured code was reached, which says nothing about it.
+_MACHINERY = ("importlib", "_pytest", "pluggy", "pytest_benchmark")
+_FROZEN = "<frozen "  # the import system, runpy
+_GENERATED = ("<string>", "__init__")  # a dataclass's own
+_BARE_HEADER = re.compile(r"^Traceback \(most recent call last\):\n(?! )", re.MULTILINE)
+
+
+def format_error(error: BaseException) -> str:
+    """Format an exception and its causes with the frames that a reader can do something about.
+
+    Where measured code called torch, of torch's frames only the one that raised is kept.
+    """
+    told = TracebackException.from_exception(error)
+    for one in _walk_causes(told):
+        one.stack = StackSummary.from_list(choose_frames(one.stack))
+    return _BARE_HEADER.sub("", "".join(told.format()))
+
+
+def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
+    """Leave out the gate's, pytest's and importlib's frames, and torch's above and below measured code."""
+    machinery, torch = _find_places(_MACHINERY), _find_places(("torch",))
+    foreign = [frame for frame in frames if not _is_machinery(frame, machinery)]
+    measured = [frame for frame in foreign if not frame.filename.startswith(torch)]
+    if not measured:
+        return foreign
+    return [frame for frame in foreign if frame is foreign[-1] or not frame.filename.startswith(torch)]
+
+
+def _walk_causes(told: TracebackException) -> Iterator[TracebackException]:
+    yield told
+    for inner in (told.__cause__, told.__context__, *(told.exceptions or ())):
+        if inner is not None:
+            yield from _walk_causes(inner)
+
+
+def _is_machinery(frame: FrameSummary, places: tuple[str, ...]) -> bool:
+    file = frame.filename
+    if file.startswith(_GATE):
+        return not file.startswith(_MEASURED)
+    return file.startswith((_FROZEN, *places)) or (file, frame.name) == _GENERATED
+
+
+def _find_places(packages: Sequence[str]) -> tuple[str, ...]:
+    """Find the directories of those packages that are loaded."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in packages)
+    return tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
+
 
 _MAX_MESSAGE = 500  # one line of a report
 

@@ -20,11 +20,9 @@ from typing import NoReturn
 from gate.errors import GateError
 from gate.files import codec
 from gate.measure.process.checkout import check_imports, check_source, set_search_path
-from gate.measure.process.edits import check_edits
-from gate.measure.process.imported import list_changed_imports
-from gate.measure.process.logbook import Logbook, make_worker_failure
-from gate.measure.process.missing import find_missing
-from gate.measure.process.parent import die_with_parent, end_process
+from gate.measure.process.imported import check_edits, list_changed_imports
+from gate.measure.process.logbook import Logbook, find_missing, make_worker_failure
+from gate.programs import die_with_parent, end_process
 from gate.records import Case, Code, Fact, FailureKind, name_words
 from gate.records.protocol import (
     WORKER_ARGUMENTS,
@@ -126,7 +124,7 @@ def _pretend_target(request: WorkerRequest) -> None:
         from gate.measure.device.hooks import load_hooks  # noqa: PLC0415 - few workers need a compiler here
 
         load_hooks()
-        from gate.measure.device.pretended import pretend  # noqa: PLC0415 - torch
+        from gate.measure.device.opening import pretend  # noqa: PLC0415 - torch
 
         pretend(request.device)
 

@@ -24,17 +24,18 @@ from gate.devices import CPU, TARGET
 from gate.errors import MachineError
 from gate.files.disk import make_private_directory
 from gate.measure.device.device import Device
-from gate.measure.device.isa import list_isas, load_isas, mark_isas
-from gate.measure.device.private import find_private
+from gate.measure.device.environment import list_isas, load_isas, mark_isas
+from gate.measure.device.torch_settings import find_private
 from gate.measure.toolchain.cache import (
     ToolchainCache,
     clear_products,
+    collect_ingredients,
+    compute_key,
     drop_entry,
     list_products,
     restore_products,
     store_products,
 )
-from gate.measure.toolchain.key import collect_ingredients, compute_key
 
 # The directories that a compile fills besides the precompiled headers.
 _CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")

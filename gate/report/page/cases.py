@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from gate.records import CacheUse, CaseEvidence, Comparison, GraphBreak, KernelChange, Metric, Status
 from gate.report.blocks import SHOWN
 from gate.report.clean import clean_line, clean_lines
-from gate.report.page.drawing import Drawing
+from gate.report.page.charts import Drawing
 from gate.report.page.plots import PhaseRow, Plot, draw_change, list_plots, plot_pairs, plot_phases
 from gate.report.rows import MAX_SENTENCE, RANK
-from gate.report.sides import list_parts, list_sides
-from gate.report.view import Block, CaseLine, Cell, Row
+from gate.report.view import Block, CaseLine, Cell, Row, list_parts, list_sides
 from gate.report.words.causes import describe_recompile
-from gate.report.words.commands import write_tlparse
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.pages import STATUS_CLASSES
-from gate.report.words.terms import describe_change, name_metric, name_status
+from gate.report.words.steps import write_tlparse
+from gate.report.words.templates import describe_change, name_metric, name_status
 
 _MAX_LINES = 400  # of a kernel's difference
 _MAX_TOLD = 80  # characters beside a case's name

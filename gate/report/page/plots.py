@@ -11,6 +11,7 @@ from gate.records import OTHER_PHASE, PHASES, CaseEvidence, Comparison, Metric
 from gate.report.page.charts import (
     ChartBar,
     ChartSeries,
+    Drawing,
     Interval,
     Lane,
     Write,
@@ -19,10 +20,9 @@ from gate.report.page.charts import (
     draw_stack,
     draw_strip,
 )
-from gate.report.page.drawing import Drawing
 from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE
 from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
-from gate.report.words.terms import describe_change, name_metric
+from gate.report.words.templates import describe_change, name_metric
 from gate.units import KIBI, render_percent, render_seconds, render_value
 
 HEAD = "head"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
-from gate.records.code_places import OF_TRIALS
+from gate.records.facts import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
 from gate.units import count_rest, render_percent, render_seconds

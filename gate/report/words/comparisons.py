@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
-from gate.records.code_places import MISMATCH_CODES
+from gate.records.facts import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances, describe_measuring
-from gate.report.words.templates import fill
-from gate.report.words.terms import describe_change, name_metric
+from gate.report.words.templates import describe_change, fill, name_metric
 from gate.units import count_noun, render_percent, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gate.records import Code, Fact
-from gate.records.findings import Check, CheckLevel
+from gate.records.events import Check, CheckLevel
 from gate.records.protocol import Prerequisite
 from gate.report.words.failures import PREREQUISITE_FIXES
 from gate.report.words.templates import fill

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.records import Code, Fact, PairBase, Verdict
-from gate.records.code_places import MISMATCH_CODES
+from gate.records.facts import MISMATCH_CODES
 from gate.report.words.causes import describe_cause, lower_first
-from gate.report.words.templates import fill
-from gate.report.words.terms import mention_change, name_base, name_direction
+from gate.report.words.templates import fill, mention_change, name_base, name_direction
 from gate.units import count_noun
 
 _WORSE = "worse"

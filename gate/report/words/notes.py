@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gate.records import Code, Fact, PairBase, Verdict
-from gate.records.code_places import WARNING_CODES
+from gate.records.facts import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, fill, tell_shifts
-from gate.report.words.terms import name_base, name_metric
+from gate.report.words.templates import MACHINE_CHANGED, fill, name_base, name_metric, tell_shifts
 from gate.units import count_rest, is_another_answer, join_some, render_allowance, render_change
 
 _MAX_LISTED = 6  # differences between two machines that are spelled out

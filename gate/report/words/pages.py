@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gate.records import OTHER_PHASE, Comparison, Metric, Outcome, Status
-from gate.report.words.terms import name_metric
+from gate.report.words.templates import name_metric
 from gate.units import count_noun, render_threshold
 
 PLOTS_NOTE = (

@@ -1,20 +1,112 @@
-"""Fills a sentence's template with what a fact holds.
+"""Fills a sentence's template with what a fact holds, in one set of words for metrics and changes; pure.
 
 Places for numbers say how they are written: ``{cases:case}`` counts things, ``{days}`` is a whole number,
 ``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
 joined: ``{reasons}`` all of them, ``{reasons:some}`` the first.
+
+A reader of CI output knows *slower*, *larger*, *limit* and *could not tell*, and no word of this
+project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
 """
 
 from __future__ import annotations
 
+import math
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.records import Fact, Metric
-from gate.report.words.terms import describe_change, name_metric
-from gate.units import count_noun, join_some, render_bytes, render_log2, render_percent, render_seconds
+from gate.metrics import SPECS, Family
+from gate.records import Fact, Metric, PairBase, Status
+from gate.units import (
+    count_noun,
+    is_another_answer,
+    join_some,
+    render_bytes,
+    render_change,
+    render_factor,
+    render_interval,
+    render_log2,
+    render_percent,
+    render_seconds,
+)
+
+# As many characters of a commit as no repository has two of.
+COMMIT_CHARS = 12
+
+_NAMES: Mapping[Metric, str] = {
+    Metric.DRIFT_FLOAT32: "drift in float32",
+    Metric.DRIFT_STEPS: "drift after 10 steps",
+}
+_STATUSES: Mapping[Status, str] = {
+    Status.NOT_COMPARABLE: "not judged",
+    Status.NEW: "not judged",
+}
+
+
+def name_metric(metric: Metric) -> str:
+    """Name a metric in a sentence: ``compiled latency``."""
+    return _NAMES.get(metric, metric.value.replace("_", " "))
+
+
+def name_status(status: Status) -> str:
+    """Name a status in a count: ``regressed``, ``not judged``."""
+    return _STATUSES.get(status, status.value.lower())
+
+
+def name_direction(metric: Metric, change: float) -> str:
+    """Name what a change (+ is worse) is: ``slower``; ``""`` where there is none."""
+    if not change:
+        return ""
+    return SPECS[metric].worse if change > 0 else SPECS[metric].better
+
+
+def describe_change(metric: Metric, change: float, word: str = "") -> str:
+    """Describe a change with its sign and a word: ``+30.6 % (slower)``, ``+2 (more)``.
+
+    ``word`` stands for the direction where that is not known: ``+6.0 % (could not tell)``.
+    """
+    if SPECS[metric].family is Family.LOG2 and is_another_answer(change):
+        return f"{render_change(metric, change)}{f' ({word})' if word else ''}"
+    if SPECS[metric].family is Family.LOG2 and change and math.isfinite(change):
+        told = f", {word}" if word else ""
+        return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{told})"
+    return _qualify(render_change(metric, change), word or name_direction(metric, change))
+
+
+def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> str:
+    """Describe the changes of several cases as one: ``+29.0 to +32.1 % (slower)``."""
+    low, high = min(changes), max(changes)
+    if render_change(metric, low) == render_change(metric, high):
+        return describe_change(metric, high, word)
+    one_way = high if low > 0 or high < 0 else 0.0
+    return _qualify(render_interval(metric, low, high), word or name_direction(metric, one_way))
+
+
+def mention_change(metric: Metric, changes: Sequence[float]) -> str:
+    """Mention a metric and its change without brackets: ``compiled latency +30.6 %``, for a headline."""
+    low, high = min(changes), max(changes)
+    if SPECS[metric].family is Family.LOG2:
+        if is_another_answer(high):
+            return f"{name_metric(metric)}, {render_change(metric, high)}"
+        factors = dict.fromkeys(map(render_factor, (low, high)))
+        return f"{name_metric(metric)} {' to '.join(factors)} the error"
+    told = render_change(metric, high)
+    if told != render_change(metric, low):
+        told = render_interval(metric, low, high)
+    return f"{name_metric(metric)} {told}"
+
+
+def _qualify(text: str, word: str) -> str:
+    """Add the word, unless the change reads as none."""
+    return f"{text} ({word})" if word and any(digit in text for digit in "123456789") else text
+
+
+def name_base(base: PairBase | None) -> str:
+    """Name it by its label, else by its commit."""
+    if base is None or not (base.label or base.commit):
+        return "the base"
+    return base.label or f"the base commit {base.commit[:COMMIT_CHARS]}"
 
 
 def fill(template: str, fact: Fact, **more: str) -> str:
@@ -82,7 +174,7 @@ _SHIFTS: Mapping[str, str] = {
 }
 
 
-def name_status(status: float) -> str:
+def name_end(status: float) -> str:
     """How a process ended: ``exit status 3``, or the signal: ``SIGSEGV``."""
     if status >= 0:
         return f"exit status {status:.0f}"
@@ -102,5 +194,5 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "bytes": render_bytes,
     "log2": render_log2,
     "signed_seconds": sign_seconds,
-    "status": name_status,
+    "status": name_end,
 }

@@ -25,7 +25,7 @@ def main(target: str, *names: str) -> None:
     """
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # as in a worker: other processes know no target
     load_hooks()
-    from gate.measure.device.pretended import TargetDevice, pretend  # noqa: PLC0415 - torch
+    from gate.measure.device.opening import TargetDevice, pretend  # noqa: PLC0415 - torch
 
     pretend(target)
     device = TargetDevice(target)

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from gate.records import Case, DType, Metric, Task
-from gate.records.faults import Fault, FaultKind
 from gate.records.protocol import WorkerResult
-from gate.selftest.catalog import list_faults
-from gate.selftest.dose import Dose, plant_case
+from gate.records.selftest import Fault, FaultKind
+from gate.selftest.catalog import Dose, list_faults, plant_case
 
 Both = tuple[WorkerResult, WorkerResult]
 MeasureCold = Callable[[Case], WorkerResult]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gate.calibrate.costs import THRESHOLDS, compute_suspicion, list_costs
+from gate.calibrate.calibrate import THRESHOLDS, compute_suspicion, list_costs
 from gate.calibrate.series import gather_series
 from gate.decide.judge.screen import Bar, Level, Reading, screen_change
 from gate.decide.stats.moments import Variance

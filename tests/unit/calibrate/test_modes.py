@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.calibrate.modes import find_modes
+from gate.calibrate.noise import find_modes
 
 LOGS = st.lists(st.floats(-3, 3), min_size=8, max_size=40)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibrate.pair_noise import (
+from gate.calibrate.noise import (
     PairSeries,
     gather_pair_series,
     list_pair_instabilities,

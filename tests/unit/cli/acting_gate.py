@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.cli import main, place
-from gate.lab.host.lock_place import VARIABLE
+from gate.lab.host.lock import VARIABLE
 from gate.lab.trials.trials import LabSettings
 from gate.project.config import Config
 from gate.records import Arm

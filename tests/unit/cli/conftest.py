@@ -19,7 +19,7 @@ import pytest
 from gate.cli import ab, attempts, bisect_lab, calibrate, check, main, selftest
 from gate.files.codec import save_run
 from gate.lab.host.fitness import HostSample
-from gate.lab.host.lock_place import VARIABLE
+from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST

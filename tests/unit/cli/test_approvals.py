@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.approved_commits import find_commit, tell_other_commits
+from gate.cli.origin import find_commit, tell_other_commits
 from gate.files.codec import load_verdict, save_run
 from gate.fingerprint import compute_environment_id
 from gate.records import (

@@ -14,7 +14,7 @@ import pytest
 
 from gate.check import Need
 from gate.cli import bisect, bisect_lab
-from gate.cli.bisect_ends import Ends
+from gate.cli.bisect_lab import Ends
 from gate.files.codec import BISECTION, load_run
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter

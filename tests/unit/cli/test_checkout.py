@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.checkout import find_workspace_checkout, to_repository_path
-from gate.cli.publish import load_base
+from gate.cli.publish import find_workspace_checkout, load_base, to_repository_path
 
 
 @pytest.mark.parametrize("name", [".", "repo", "deep/er"])

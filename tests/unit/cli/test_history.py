@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli.history import append_run
-from gate.files.key_types import VERSION
+from gate.files.entry import VERSION
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.records import Case, Conditions, Disturbance, Metric, Provenance, Run, Trial

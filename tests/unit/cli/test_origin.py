@@ -15,7 +15,7 @@ from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
 from gate.records import Acceptance, Baseline, Metric, Policy, Provenance
-from gate.report.words.commands import write_ab, write_command, write_selected, write_setting
+from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
 from tests.told import tell_headline, tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, RunGate, make_run

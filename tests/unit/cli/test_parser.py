@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gate.action.input_table import INPUTS
+from gate.action.inputs import INPUTS
 from gate.cli import main
-from gate.cli.command import Command
-from gate.cli.options import FAIL_ON
+from gate.cli.options import FAIL_ON, Command
 from gate.cli.parser import list_commands, make_parser
 from gate.decide import FailOn
 from gate.errors import ExitCode

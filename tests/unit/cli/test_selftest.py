@@ -21,8 +21,7 @@ from gate.lab.host import lock as lock_module
 from gate.lab.trials.trials import LabSettings
 from gate.project.config import Config
 from gate.records import Arm, Case, Mode, Pairing, Task
-from gate.records.faults import Fault, FaultKind, Method
-from gate.records.selftest import FaultScore, Result, SelftestReport
+from gate.records.selftest import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
 from gate.selftest.catalog import list_faults
 
 ACTOR = Path(__file__).with_name("planted_worker.py")

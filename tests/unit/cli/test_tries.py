@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from gate.lab.host.lock import hold_device
-from gate.lab.host.lock_place import VARIABLE
+from gate.lab.host.lock import VARIABLE, hold_device
 from gate.records.events import ignore_event
 
 RunGate = Callable[..., "CompletedProcess[str]"]

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gate.contact.bundle import MAX_FILE_BYTES, write_bundle
-from gate.contact.conductor import Contact, make_contact
+from gate.contact.conductor import MAX_FILE_BYTES, Contact, make_contact, write_bundle
 from gate.contact.findings import (
     AssumptionResult,
     AssumptionStatus,

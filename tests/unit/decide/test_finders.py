@@ -13,7 +13,7 @@ from gate.decide.explain import causes
 from gate.decide.explain.inquiry import WEIGHTS
 from gate.metrics import explained_by
 from gate.records import CauseKind, Code
-from gate.records.code_places import CAUSE_CODES, MISMATCH_CODES
+from gate.records.facts import CAUSE_CODES, MISMATCH_CODES
 
 MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]
 

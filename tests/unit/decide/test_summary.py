@@ -11,7 +11,7 @@ from gate.decide.conclude.summary import compute_geometric_mean, summarize_suite
 from gate.decide.evidence.values import compute_break_even
 from gate.kinds import find_family
 from gate.records import Case, Comparison, Estimate, Kind, Metric, Mode, Reason, Status, Task
-from gate.records.summary import SuiteSummary
+from gate.records.verdict import SuiteSummary
 
 CNN = Case(id="a/i", model="a", tags=("smoke", "cnn"))
 LLM = Case(id="b/i", model="b", tags=("llm",))

@@ -16,7 +16,7 @@ from gate.files.yaml_in import parse_yaml
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.schema import make_schema
-from gate.store.accepted_entries import AcceptedFile
+from gate.store.acceptances import AcceptedFile
 
 ROOTS = {"config": GateFile, "registry": RegistryFile, "accepted": AcceptedFile}
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import FileError
-from gate.files.encode import encode
+from gate.files.codec import encode
 from gate.files.misfits import MAX_MISFITS, MisfitError, find_nearest
 from gate.files.structure import decode, fit, format_key
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict

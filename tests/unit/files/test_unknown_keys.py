@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.errors import FileError
+from gate.files.codec import drop_unknown_keys
 from gate.files.structure import decode
-from gate.files.unknown_keys import drop_unknown_keys
 from gate.records import Baseline, Run, Verdict
 from gate.records.bounds import NotEmpty
 

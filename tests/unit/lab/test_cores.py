@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.host import cores
-from gate.lab.host.cores import find_near_cores, parse_cores, stay_near
+from gate.lab.host import gpu
+from gate.lab.host.gpu import find_near_cores, parse_cores, stay_near
 
 BUS = "00000000:17:00.0"
 ASK = "import os; print(sorted(os.sched_getaffinity(0)))"
@@ -43,7 +43,7 @@ def test_what_is_started_stays_near(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is started within runs on the near core only; afterwards all are back."""
     before = os.sched_getaffinity(0)
     near = min(before)
-    monkeypatch.setattr(cores, "find_near_cores", lambda _: frozenset({near}))
+    monkeypatch.setattr(gpu, "find_near_cores", lambda _: frozenset({near}))
     with stay_near(BUS, threads=1):
         told = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
     assert told.strip() == f"[{near}]"
@@ -56,6 +56,6 @@ def test_nobody_is_held_to_too_few(
 ) -> None:
     """Where the system does not say, or fewer cores are near than a worker has threads, all stay allowed."""
     before = os.sched_getaffinity(0)
-    monkeypatch.setattr(cores, "find_near_cores", lambda _: near)
+    monkeypatch.setattr(gpu, "find_near_cores", lambda _: near)
     with stay_near(BUS, threads=threads):
         assert os.sched_getaffinity(0) == before

@@ -12,7 +12,7 @@ from gate.lab.doctor.checks import MachineState, examine_machine, is_fit
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.toolchain_place import ToolchainPlace, ToolchainState
 from gate.records import Code, Fact
-from gate.records.findings import Check, CheckLevel
+from gate.records.events import Check, CheckLevel
 from gate.report.words.findings import advise_check, describe_finding
 
 GIB = 2**30

@@ -17,9 +17,16 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.lab.host import lock_place
-from gate.lab.host.lock import find_holder, hold_device, make_lock_directory
-from gate.lab.host.lock_place import VARIABLE, find_lock_directory, is_current, open_lock_file
+from gate.lab.host import lock
+from gate.lab.host.lock import (
+    VARIABLE,
+    find_holder,
+    find_lock_directory,
+    hold_device,
+    is_current,
+    make_lock_directory,
+    open_lock_file,
+)
 from gate.records.events import Event, LockAwaited, ignore_event
 
 HOLDER = """
@@ -64,7 +71,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         place = Path(name)
         place.chmod(0o1777)
         monkeypatch.delenv(VARIABLE)
-        monkeypatch.setattr(lock_place, "_TEMPORARY", place)
+        monkeypatch.setattr(lock, "_TEMPORARY", place)
         yield place
 
 

@@ -12,9 +12,8 @@ import pytest
 from gate.check import Need
 from gate.lab.trials import long_lab as long_lab_module
 from gate.lab.trials.long_lab import LongLab
-from gate.lab.trials.opening import Lab
+from gate.lab.trials.opening import Lab, Primed
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.prime import Primed
 from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
 from gate.lab.trials.trials import Bench

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.opening import prime_bench
 from gate.lab.trials.trials import Bench
 from gate.records import FailureKind
 from gate.records.protocol import Prerequisite

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from gate.children import list_children
 from gate.errors import MachineError
 from gate.lab.workers import log
 from gate.lab.workers.log import LOG_HEAD_BYTES, LOG_TAIL_BYTES
 from gate.lab.workers.process import ProcessCommand, defer_interrupts, run_process
+from gate.programs import list_children
 
 SLEEPER = (
     "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.trials.resume import carry_over
+from gate.lab.trials.merging import carry_over
 from gate.records import BaseArm, Case, CaseFailure, Extent, FailureKind, Provenance, Run, Trial, make_text
 from tests.hosts import CPU_HOST
 

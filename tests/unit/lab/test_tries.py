@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gate.lab.trials.opening import find_unimportable, try_in_worker
 from gate.lab.trials.trials import Bench
-from gate.lab.trials.tries import find_unimportable, try_in_worker
 from gate.lab.workers.worker import WorkerJob
 from gate.records import Case, FailureKind, make_text
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole

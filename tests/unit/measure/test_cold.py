@@ -16,8 +16,7 @@ from gate.measure.context import WorkerContext
 from gate.measure.device.device import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.timing import canary
-from gate.measure.timing.rounds import Rounds
-from gate.measure.timing.schedule import PairedTimes
+from gate.measure.timing.rounds import PairedTimes, Rounds
 from gate.measure.warm import measure_warm
 from gate.records import FIRST_CALL, CacheUse, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole

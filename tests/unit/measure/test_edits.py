@@ -14,9 +14,8 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.host.provenance import find_tree
-from gate.measure.process import edits
-from gate.measure.process.edits import check_edits, has_moved_on
-from gate.measure.process.imported import list_changed_imports
+from gate.measure.process import imported
+from gate.measure.process.imported import check_edits, has_moved_on, list_changed_imports
 from gate.records import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
 
@@ -28,7 +27,7 @@ _LATER_NS = 10**9  # a second after the newest file
 @pytest.fixture(autouse=True)
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was imported before."""
-    monkeypatch.setattr(edits, "_LOOKED_AT", {})
+    monkeypatch.setattr(imported, "_LOOKED_AT", {})
 
 
 @pytest.fixture
@@ -122,7 +121,7 @@ def test_an_environment_in_the_checkout_costs_no_git(
     (repository / ".venv").mkdir()
     monkeypatch.setattr(sys, "prefix", str(repository / ".venv"))
     monkeypatch.syspath_prepend(str(repository / ".venv"))
-    monkeypatch.setattr(edits, "ask_git", None)
+    monkeypatch.setattr(imported, "ask_git", None)
     write_later(request_of, ".venv/library.py")
     import_module("library")
     check_edits(request_of)

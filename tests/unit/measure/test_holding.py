@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from gate.errors import UsageError
+from gate.measure.context import call_watched
 from gate.measure.device.device import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, make_exact_twin
 from gate.measure.workload.build import Subject, make_step, make_subject
 from gate.measure.workload.holding import hold, rebind
-from gate.measure.workload.watching import call_watched
 from gate.records import Case, DType, Task
 from gate.workload import Workload
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.measure.process import idle_threads
+from gate.measure.process import turns
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads are looked at on Linux only")
 
@@ -30,7 +30,7 @@ def test_waits_until_a_busy_thread_has_ended() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     started.wait()
-    assert idle_threads.await_idle_threads(limit_s=10)
+    assert turns.await_idle_threads(limit_s=10)
     rested = time.monotonic()
     thread.join()
     assert rested >= ended[0] - 0.005  # it ends the sum first, and tells the time once it has the lock
@@ -47,17 +47,17 @@ def test_thread_that_never_sleeps_is_waited_for_in_vain() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     started.wait()
-    assert not idle_threads.await_idle_threads(limit_s=0.001)
+    assert not turns.await_idle_threads(limit_s=0.001)
     thread.join()
 
 
 def test_process_of_one_thread_does_not_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A thread that has ended while it was looked at, or a system without /proc, is nothing to wait for."""
-    monkeypatch.setattr(idle_threads, "_TASKS", tmp_path)
+    monkeypatch.setattr(turns, "_TASKS", tmp_path)
     (tmp_path / "17").mkdir()  # a thread without a state: it is gone
-    assert idle_threads.await_idle_threads(limit_s=0.0)
-    monkeypatch.setattr(idle_threads, "_TASKS", tmp_path / "absent")
-    assert idle_threads.await_idle_threads(limit_s=0.0)
+    assert turns.await_idle_threads(limit_s=0.0)
+    monkeypatch.setattr(turns, "_TASKS", tmp_path / "absent")
+    assert turns.await_idle_threads(limit_s=0.0)
 
 
 def test_sleeping_threads_are_not_waited_for() -> None:
@@ -66,7 +66,7 @@ def test_sleeping_threads_are_not_waited_for() -> None:
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        assert idle_threads.await_idle_threads(limit_s=0.2)
+        assert turns.await_idle_threads(limit_s=0.2)
     finally:
         done.set()
         thread.join()

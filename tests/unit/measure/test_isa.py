@@ -11,7 +11,7 @@ import pytest
 import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
-from gate.measure.device.isa import load_isas, mark_isas
+from gate.measure.device.environment import load_isas, mark_isas
 
 
 class Prober:
@@ -65,7 +65,7 @@ def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.Mo
 def test_a_torch_that_does_not_tell(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch's own lists nothing is marked and nothing breaks."""
     monkeypatch.setattr(
-        "gate.measure.device.private.importlib", SimpleNamespace(import_module=lambda _: object())
+        "gate.measure.device.torch_settings.importlib", SimpleNamespace(import_module=lambda _: object())
     )
     mark_isas()
     load_isas()

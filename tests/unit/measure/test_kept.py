@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from gate.measure.device import used_memory
+from gate.measure.device import memory
 from gate.measure.device.device import CpuDevice
-from gate.measure.kept import find_keeper, measure_kept, measure_rate
+from gate.measure.warm import find_keeper, measure_kept, measure_rate
 
 KIB, MIB = 1024, 2**20
 HISTORY: deque[torch.Tensor] = deque(maxlen=40)
@@ -106,6 +106,6 @@ def test_the_line_that_keeps_is_found() -> None:
 
 def test_another_allocator_is_not_taken_for_one_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody counts, that is said."""
-    monkeypatch.setattr(used_memory, "_is_counted", lambda: False)
+    monkeypatch.setattr(memory, "_is_counted", lambda: False)
     with pytest.raises(OSError, match="counted by glibc"):
         measure_kept(lambda: None, CpuDevice())

@@ -6,7 +6,7 @@ import pytest
 
 from gate.devices import CPU, CUDA, DeviceKind
 from gate.errors import MachineError
-from gate.measure.process.missing import find_missing
+from gate.measure.process.logbook import find_missing
 from gate.records.protocol import Prerequisite
 
 CXX, HEADERS, DEVICE = Prerequisite.CXX_COMPILER, Prerequisite.PYTHON_HEADERS, Prerequisite.DEVICE

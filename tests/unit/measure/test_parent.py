@@ -12,7 +12,7 @@ import pytest
 
 CHILD = """
 import os, sys, time
-from gate.measure.process.parent import die_with_parent
+from gate.programs import die_with_parent
 die_with_parent(int(sys.argv[1]))
 print(os.getpid(), flush=True)
 time.sleep(600)

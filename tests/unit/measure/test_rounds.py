@@ -13,8 +13,16 @@ from gate.devices import CUDA
 from gate.measure.compiler import graph
 from gate.measure.device.device import CpuDevice
 from gate.measure.timing import rounds
-from gate.measure.timing.rounds import BlockRunner, Timing, format_order, run_rounds, settle_step, warm_up
-from gate.measure.timing.schedule import PairedTimes, make_schedule
+from gate.measure.timing.rounds import (
+    BlockRunner,
+    PairedTimes,
+    Timing,
+    format_order,
+    make_schedule,
+    run_rounds,
+    settle_step,
+    warm_up,
+)
 from gate.measure.timing.waiting import ThreadWaits
 from gate.records.protocol import Sampling
 from gate.records.turns import BlockSize, Side

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.measure.timing.schedule import (
+from gate.measure.timing.rounds import (
     compute_block_calls,
     make_schedule,
     size_block,

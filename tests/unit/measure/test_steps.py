@@ -11,7 +11,7 @@ import torch
 
 from gate.measure.device.device import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, redraw_state
-from gate.measure.numerics.steps import STEPS, compute_step_drift, has_steps, move_parameters
+from gate.measure.seed_drift import STEPS, compute_step_drift, has_steps, move_parameters
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case, Kind, Task
 from gate.workload import Workload

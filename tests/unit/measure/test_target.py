@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from gate.errors import MachineError, UsageError
-from gate.measure.compiler.cubins import Cubin, parse_usage, sum_cubins
 from gate.measure.compiler.identity import count_launches
-from gate.measure.device import hooks, pretended
-from gate.measure.target import check_knowable
+from gate.measure.device import hooks, opening
+from gate.measure.target import Cubin, check_knowable, parse_usage, sum_cubins
 from gate.records import Case, Metric, Mode
 
 TOLD = """
@@ -107,7 +106,7 @@ def test_nothing_is_pretended_where_torch_knows_real_devices(monkeypatch: pytest
         monkeypatch.delitem(sys.modules, name)
     answers = torch.cuda.is_available
     with pytest.raises(MachineError, match="built for CUDA"):
-        pretended.pretend("cuda:sm_90")
+        opening.pretend("cuda:sm_90")
     assert torch.cuda.is_available is answers
 
 
@@ -115,13 +114,13 @@ def test_nothing_is_pretended_where_the_compiler_has_asked_already(monkeypatch: 
     """The compiler keeps what it was told when it was imported."""
     monkeypatch.setitem(sys.modules, "torch._dynamo", torch)
     with pytest.raises(RuntimeError, match="when it was imported"):
-        pretended.pretend("cuda:sm_90")
+        opening.pretend("cuda:sm_90")
 
 
 def test_an_unknown_target_is_refused() -> None:
     """Only what is known of a board can be told to the compiler."""
     with pytest.raises(MachineError, match="no such target: cuda:sm_71"):
-        pretended.pretend("cuda:sm_71")
+        opening.pretend("cuda:sm_71")
 
 
 def test_hooks_come_before_torch() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gate.measure.device.tensor_memory import compute_allocated_growth, measure_tensor_growth
+from gate.measure.device.memory import compute_allocated_growth, measure_tensor_growth
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch._inductor.config
 
-from gate.measure.toolchain import key as toolchain_key
-from gate.measure.toolchain.key import collect_ingredients, compute_key
+from gate.measure.toolchain import cache as toolchain_key
+from gate.measure.toolchain.cache import collect_ingredients, compute_key
 
 GCC = shutil.which("g++") or ""
 pytestmark = pytest.mark.skipif(not GCC, reason="no gcc here")

@@ -7,7 +7,7 @@ import inspect
 import pytest
 import torch
 
-from gate.measure import kept
+from gate.measure import warm
 from gate.measure.context import WorkerContext
 from gate.measure.device.device import Call, CpuDevice
 from gate.measure.process.logbook import Logbook
@@ -75,7 +75,7 @@ class Watched(torch.nn.Linear):
 
 def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note."""
-    monkeypatch.setattr(kept, "_MOST_CALLS", 64)
+    monkeypatch.setattr(warm, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
     context = WorkerContext(
         case=case,

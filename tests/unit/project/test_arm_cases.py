@@ -11,9 +11,9 @@ import pytest
 from gate.errors import FileError
 from gate.installation import MODELS as OWN_MODELS
 from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
-from gate.project.choice import choose_cases
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
+from gate.project.selection import choose_cases
 from gate.records import Code
 
 SHOP = """

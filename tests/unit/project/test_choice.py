@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gate.errors import FileError, UsageError
-from gate.project.choice import Choice, choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
+from gate.project.selection import Choice, choose_cases
 
 OWN = "models:\n  - {name: mixer, factory: 'mixer.bench:build', cases: [{}, {task: training}]}\n"
 TAGGED = "tests:\n  - {name: smoothing, node: 'tests/test_smoothing.py::test', tags: [smoke]}\n"

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import FileError
-from gate.project.config import load_config
-from gate.project.config_file import find_config
+from gate.project.config import find_config, load_config
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import UsageError
-from gate.project.shortcut import drop_same_code, list_same_code
+from gate.project.plan import drop_same_code, list_same_code
 from gate.records import (
     BaseArm,
     Case,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from gate.project.capability import fit_limits
 from gate.project.config import Origin, make_config
 from gate.project.entries import GateFile
-from gate.project.time_limits import fit_limits
 from gate.records import Case
 
 CONFIG = make_config(GateFile(version=1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.files.key_types import Allowance, ErrorBudget, Share
+from gate.files.entry import Allowance, ErrorBudget, Share
 from gate.records.bounds import Amount, Fraction, parse_percent, read_amount, write_percent
 
 SHARE: Fraction = typing.get_args(Share)[1]

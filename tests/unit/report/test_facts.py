@@ -10,7 +10,8 @@ import pytest
 
 from gate.records import Code, Fact, Metric, Verdict, name_words
 from gate.records.calibration import Flaw, Instability
-from gate.records.code_places import (
+from gate.records.events import Check, CheckLevel
+from gate.records.facts import (
     ATTEMPT_CODES,
     CAUSE_CODES,
     EVENT_CODES,
@@ -18,15 +19,14 @@ from gate.records.code_places import (
     FINDING_CODES,
     HEADLINE_CODES,
     INSTABILITY_CODES,
+    MORE_NUMBERS,
     NOTE_CODES,
     REMARK_CODES,
     STEP_CODES,
     UNKNOWN_CODES,
+    find_misshapen,
 )
-from gate.records.facts import MORE_NUMBERS, find_misshapen
-from gate.records.faults import FaultKind
-from gate.records.findings import Check, CheckLevel
-from gate.records.selftest import Attempt, Result
+from gate.records.selftest import Attempt, FaultKind, Result
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.findings import advise_check, describe_finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
-from gate.records.code_places import FAILURE_CODES
+from gate.records.facts import FAILURE_CODES
 from gate.report.words.failures import describe_failure, describe_unavailable
 
 WARM = name_words(role="warm")

@@ -6,7 +6,7 @@ import pytest
 
 from gate.errors import ExitCode
 from gate.records import Outcome
-from gate.report.notice import render_exit_notice
+from gate.report.footer import render_exit_notice
 
 
 def test_a_plain_pass_needs_no_words() -> None:

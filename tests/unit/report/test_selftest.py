@@ -15,8 +15,7 @@ import pytest
 
 from gate.files.codec import load_selftest, save_selftest
 from gate.records import Code, Fact, Metric, Provenance, name_words
-from gate.records.faults import Fault, FaultKind
-from gate.records.selftest import Attempt, Result, SelftestReport
+from gate.records.selftest import Attempt, Fault, FaultKind, Result, SelftestReport
 from gate.report.selftest import describe_attempt, render_selftest
 from gate.selftest.catalog import list_faults
 from gate.selftest.score import score_faults

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.records.evidence import CaseEvidence, SideEvidence
-from gate.report.sides import list_parts
+from gate.report.view import list_parts
 
 
 def test_parts_stand_side_by_side() -> None:

@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gate.records import Case, Metric, Mode, Task, Verdict
-from gate.records.summary import ModeRow, ScopeRow, SuiteRow, SuiteSummary
+from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 from gate.report import render
-from gate.report.published import PUBLISHED
-from gate.report.suite import list_sections, list_totals
-from gate.report.words.suite import describe_break_even, describe_total
+from gate.report.suite import PUBLISHED, describe_break_even, describe_total, list_sections, list_totals
 from tests.unit.report.conftest import estimate, make_pass, unchanged
 
 WHOLE = SuiteRow(

@@ -12,7 +12,7 @@ import pytest
 from gate.fingerprint import compute_environment_id
 from gate.project.plan import make_plan
 from gate.records import Baseline, Case, Code, Fact, Metric, Provenance, Verdict, name_words
-from gate.records.findings import Check, CheckLevel
+from gate.records.events import Check, CheckLevel
 from gate.report.tables import (
     compute_log_noise,
     render_baselines,

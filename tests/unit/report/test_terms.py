@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.records import Metric, Status
-from gate.report.words.terms import (
+from gate.report.words.templates import (
     describe_change,
     describe_range,
     mention_change,

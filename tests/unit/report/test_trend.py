@@ -11,9 +11,16 @@ import pytest
 
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
-from gate.report.trend.changes import find_steps, mark_steps
 from gate.report.trend.pages import Link, render_pages
-from gate.report.trend.series import TrendSeries, average_cases, average_creep, list_upgrades, make_tracks
+from gate.report.trend.series import (
+    TrendSeries,
+    average_cases,
+    average_creep,
+    find_steps,
+    list_upgrades,
+    make_tracks,
+    mark_steps,
+)
 
 LATENCY = Metric.COMPILED_LATENCY
 HOSTILE = "<script>alert(1)</script>"

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from gate.files.codec import decode, encode
 from gate.records import Case, Mode, Task, Threshold
-from gate.records.faults import Fault, FaultKind
-from gate.selftest.catalog import list_faults
-from gate.selftest.dose import Dose, is_fitting, plant_case, prescribe_dose, weigh_dose
+from gate.records.selftest import Fault, FaultKind
+from gate.selftest.catalog import Dose, is_fitting, list_faults, plant_case, prescribe_dose, weigh_dose
 
 MIB = 1024 * 1024
 CASE = Case(

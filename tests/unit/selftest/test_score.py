@@ -19,8 +19,7 @@ from gate.records import (
     make_text,
     name_words,
 )
-from gate.records.faults import Fault, FaultKind
-from gate.records.selftest import Attempt, Result
+from gate.records.selftest import Attempt, Fault, FaultKind, Result
 from gate.report.words.studies import describe_complaint
 from gate.selftest.catalog import list_faults
 from gate.selftest.score import judge_fault, score_faults

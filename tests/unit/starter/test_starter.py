@@ -12,8 +12,7 @@ import pytest
 
 from gate.cli import main
 from gate.errors import FileError, UsageError
-from gate.starter import action
-from gate.starter.action import find_action, parse_action
+from gate.starter import probe
 from gate.starter.files import (
     STARTER_WORKFLOWS,
     StarterFile,
@@ -23,7 +22,15 @@ from gate.starter.files import (
     render_factory,
     write_missing,
 )
-from gate.starter.probe import ProbeQuestion, Sketch, TensorSketch, parse_input, probe_module
+from gate.starter.probe import (
+    ProbeQuestion,
+    Sketch,
+    TensorSketch,
+    find_action,
+    parse_action,
+    parse_input,
+    probe_module,
+)
 
 COMMIT = "ab" * 20
 ROOM = 50  # characters, on a disk that is almost full
@@ -190,7 +197,7 @@ def test_the_pin_is_what_pip_installed(
     origin: dict[str, object], pin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where pip took a commit from GitHub; nothing where it did not."""
-    monkeypatch.setattr(action, "_read_origin", lambda: origin)
+    monkeypatch.setattr(probe, "_read_origin", lambda: origin)
     assert find_action() == pin
 
 
@@ -198,7 +205,7 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit that nobody pushed is in no action."""
-    monkeypatch.setattr(action, "_read_origin", dict)
+    monkeypatch.setattr(probe, "_read_origin", dict)
     clone, identity = tmp_path / "clone", ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
     subprocess.run(["git", "init", "--quiet", str(clone)], check=True)
 

@@ -36,7 +36,7 @@ from gate.records import (
     Trial,
     make_text,
 )
-from gate.report.words.setbacks import describe_hidden
+from gate.report.words.steps import describe_hidden
 from gate.store.baselines import (
     ProposalKind,
     SetbackError,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.measure.timing.rounds import Rounds
-from gate.measure.timing.schedule import PairedTimes
+from gate.measure.timing.rounds import PairedTimes, Rounds
 from gate.records import Case
 from gate.records.turns import Side
 from gate.suite.rows import BlockTimer

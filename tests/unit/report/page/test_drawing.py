@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 from gate.report.page.charts import (
     ChartBar,
     ChartSeries,
+    Drawing,
     Interval,
     Lane,
     draw_interval,
@@ -15,7 +16,6 @@ from gate.report.page.charts import (
     draw_stack,
     draw_strip,
 )
-from gate.report.page.drawing import Drawing
 
 HOSTILE = "</svg><script>alert(1)</script>\" onload='x"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-from gate.report.page.studies import render_calibration_page, render_selftest_page
+from gate.report.page.pages import render_calibration_page, render_selftest_page
 from tests.unit.report.page.reading import parse, read_text
 from tests.unit.report.test_calibration import CALIBRATION
 from tests.unit.report.test_selftest import BAD, OPEN, make_report

@@ -28,7 +28,7 @@ from gate.records import (
 from gate.records.run import Frame
 from gate.report import render
 from gate.report.page.cases import make_anchors
-from gate.report.page.verdict import find_link, make_case_views, render_verdict_page
+from gate.report.page.pages import find_link, make_case_views, render_verdict_page
 from tests.recorded import situations
 from tests.unit.report.page.hostile import HOSTILE
 from tests.unit.report.page.reading import parse, read_text

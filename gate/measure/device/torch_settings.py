@@ -1,4 +1,4 @@
-"""How precisely float32 matrices are multiplied, by whichever of torch's two interfaces a user has set it.
+"""Settings of torch: what slows eager and compiled alike, the precision of float32, private names.
 
 Since torch 2.9 each library and operator has a property ``fp32_precision``. The older interface is checked
 against it whenever it is read: it raises once they disagree, while writing it brings both in line again.
@@ -6,6 +6,8 @@ against it whenever it is read: it raises once they disagree, while writing it b
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -101,3 +103,29 @@ def _read(ask: Callable[[], _T], unknown: _T) -> _T:
     with suppress(RuntimeError):
         return ask()
     return unknown
+
+
+def describe_runtime() -> str:
+    """Describe, in a line, the threads, and whatever is not as torch and Python begin with."""
+    unusual = {
+        "oneDNN off": not torch.backends.mkldnn.enabled,
+        "cuDNN off": not torch.backends.cudnn.enabled,
+        "cuDNN deterministic": bool(torch.backends.cudnn.deterministic),
+        "denormals flushed": sys.float_info.min / 2 == 0.0,
+        "anomaly detection": torch.is_anomaly_enabled(),
+        "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public tells
+        "a dispatch mode": torch._C._len_torch_dispatch_stack() > 0,  # noqa: SLF001
+        "Python traced": sys.gettrace() is not None or sys.getprofile() is not None,
+    }
+    threads = torch.get_num_threads()
+    return ", ".join(
+        [f"{threads} thread{'s' * (threads != 1)}", *(name for name, is_so in unusual.items() if is_so)]
+    )
+
+
+def find_private(module: str, name: str) -> Any:  # noqa: ANN401 - private objects of torch and triton
+    """Find an object by its name; None where this release has no such module, or none of that name."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None

@@ -1,0 +1,251 @@
+"""``authorize``, ``propose``, ``accept-regression``: what a comment asks for, by jobs with a token."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from gate.cli.publish import check_head_sha, find_workspace_checkout, make_client, to_repository_path
+from gate.cli.setup import load_configured
+from gate.errors import ExitCode, UsageError
+from gate.files.untrusted import format_value, load_bytes
+from gate.github.accept import accept_regression, authorize_acceptance, find_acceptance
+from gate.github.artifact import fetch_run
+from gate.github.client import GitHubClient
+from gate.github.command import Answerer, CommentCommand, Reaction, make_patience
+from gate.github.context import JobContext, load_context
+from gate.github.errors import GitHubError, find_text
+from gate.github.job import append_summary, render_annotation, write_outputs
+from gate.github.log import make_line, write_annotations
+from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
+from gate.github.refresh import authorize_refresh, describe_protection, find_refresh, make_outputs
+from gate.project.config import Config
+from gate.project.registry import load_cases
+from gate.publish.approval import Accepted, ApprovalTerms, render_accepted
+from gate.publish.commands import AcceptRequest, CommandRefusedError
+from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
+from gate.records import Run
+from gate.report.markdown import escape_text
+from gate.store.approvals import load_policy, name_gate
+from gate.units import count_noun
+
+_T = TypeVar("_T")
+
+
+def run_authorize(options: Namespace) -> ExitCode:
+    """Write the output ``authorized``, and what the following jobs need of what was asked.
+
+    A comment that is no command is not an error: ``authorized`` is then false, as it is whenever
+    this fails. Whoever wrote the command is answered.
+    """
+    context, client = load_context(os.environ), make_client(os.environ)
+    return _COMMANDS[options.asked](client, context)
+
+
+def _authorize_refresh(client: GitHubClient, context: JobContext) -> ExitCode:
+    command = find_refresh(context)
+    answerer = make_answerer(context, command)
+    authorization = _decide(answerer, lambda: authorize_refresh(client, context, command))
+    write_outputs(os.environ, make_outputs(authorization))
+    if authorization is None:
+        print("Nobody asked for a refresh.")
+        return ExitCode.PASS
+    print(f"{authorization.author} may refresh {authorization.head_ref} at {authorization.head_sha}.")
+    answerer.react(Reaction.GOES_ON)
+    _warn_of_environment(client, context)
+    return ExitCode.PASS
+
+
+def _authorize_acceptance(client: GitHubClient, context: JobContext) -> ExitCode:
+    """The rocket is for the job that accepts: it may still find nothing to accept."""
+    command = find_acceptance(context)
+    answerer = make_answerer(context, command)
+    request = _decide(answerer, lambda: authorize_acceptance(client, context, command))
+    if request is None:
+        write_outputs(os.environ, make_outputs(None))
+        print("Nobody accepted a regression.")
+        return ExitCode.PASS
+    outputs = {"authorized": "true", "head-sha": request.head_sha, "pr-number": request.pr_number}
+    write_outputs(os.environ, outputs)
+    print(f"{request.author} may accept what regressed at {request.head_sha}.")
+    return ExitCode.PASS
+
+
+_COMMANDS: Mapping[str, Callable[[GitHubClient, JobContext], ExitCode]] = {
+    "refresh-baselines": _authorize_refresh,
+    "accept-regression": _authorize_acceptance,
+}
+
+
+def make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:
+    """Make what answers a comment, by a client that waits little."""
+    return Answerer(make_client(os.environ, make_patience(print)), context, command, print)
+
+
+def _decide(answerer: Answerer, decide: Callable[[], _T]) -> _T:
+    """Decide, and answer; a refusal is an output too, and goes on as the error that it is."""
+    try:
+        with answerer.answering():
+            return decide()
+    except (UsageError, GitHubError):
+        write_outputs(os.environ, make_outputs(None))
+        append_summary(os.environ, "Nothing goes on; the log of the step says why.")
+        raise
+
+
+def _warn_of_environment(client: GitHubClient, context: JobContext) -> None:
+    try:
+        lack = describe_protection(client, context)
+    except GitHubError as error:
+        print(f"Whether somebody must approve the refresh could not be asked: {error.what}. {error.fix}")
+        return
+    if lack:
+        write_annotations([render_annotation("warning", lack)])
+        append_summary(os.environ, lack)
+
+
+_LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
+_MEASURED = "success"  # how the job that measures ends where it did
+# The log is linked below an answer; nothing of what it says is repeated in the repository's name.
+_NOT_MEASURED = "The baselines could not be measured: the log of the job that measures says why."
+_REFUSED = "No baselines are proposed: the log of the job that proposes says why."
+_UNCHANGED = "Nothing changed: the stored baselines are the same, and no pull request is needed."
+_BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}")
+
+
+def run_propose(options: Namespace) -> ExitCode:
+    """Propose the baselines of a run; nothing that changed is no error, and opens nothing.
+
+    A comment that asked for them is answered with what came of it.
+    """
+    context = load_context(os.environ)
+    answerer = make_answerer(context, find_refresh(context))
+    if options.conclusion not in ("", _MEASURED):
+        answerer.comment(_NOT_MEASURED)
+        raise UsageError(
+            f"nothing is proposed: the job that measures ended with {options.conclusion}",
+            "See its log, and ask for the refresh again.",
+        )
+    try:
+        outcome = _propose(options, context)
+    except (UsageError, GitHubError):
+        answerer.comment(_REFUSED)
+        raise
+    _tell_proposal(outcome)
+    answerer.comment(_describe_answer(outcome))
+    return ExitCode.PASS
+
+
+def _propose(options: Namespace, context: JobContext) -> ProposalOutcome:
+    config = load_configured(options)
+    request = _make_request(options, context, config)
+    client = make_client(os.environ)
+    run = _load_run(options, client, context)
+    return propose_refresh(client, context, request, run, load_policy(config))
+
+
+def _describe_answer(outcome: ProposalOutcome) -> str:
+    """Say what came of a refresh, in a sentence of ours and at most GitHub's own address."""
+    if not outcome.url:
+        return _UNCHANGED
+    link = f": {outcome.url}" if _LINK.fullmatch(outcome.url) else ""
+    if outcome.has_pull_request:
+        return f"The new baselines are proposed{link}"
+    return f"The new baselines are on a branch; open the pull request yourself{link}"
+
+
+def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:
+    check_head_sha(options.head_sha)
+    if not _BRANCH.fullmatch(options.head_ref):
+        what = f"--head-ref: expected the name of a branch, got {format_value(options.head_ref)}"
+        raise UsageError(what, "Pass the output `head-ref` of the step with `mode: authorize-command`.")
+    top = find_workspace_checkout(Path.cwd(), context.workspace)
+    directory, source = (to_repository_path(path, top) for path in (config.baselines, Path(config.source)))
+    if not source:
+        raise UsageError(f"{config.source} lies outside the repository", "Name one of the repository's.")
+    if not directory:
+        fix = "Name a directory of the repository in gate.yml."
+        raise UsageError(f"the baselines, {config.baselines}, lie outside the repository", fix)
+    author = find_text(context.event, "comment.user.login") or find_text(context.event, "sender.login")
+    return RefreshRequest(
+        head_sha=options.head_sha,
+        head_ref=options.head_ref,
+        directory=directory,
+        config=source,
+        reason=" ".join(options.reason.split()),
+        author=author,
+        pr_number=options.pr_number or 0,
+    )
+
+
+def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> Run:
+    if options.run_file:
+        return parse_run(load_bytes(Path(options.run_file), MAX_RUN_BYTES), options.run_file)
+    own = int(context.run_id) if context.run_id.isdecimal() else 0
+    if not (run_id := options.run_id or own):
+        what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
+        raise UsageError(what, "Name the run that left the artifact with --run-id, or its file with --run.")
+    return fetch_run(client, context, run_id, options.artifact_name)
+
+
+def _tell_proposal(outcome: ProposalOutcome) -> None:
+    write_outputs(os.environ, {"pull-request-url": outcome.url})
+    print(outcome.note)
+    link = f"\n\n<{outcome.url}>" if _LINK.fullmatch(outcome.url) else ""
+    append_summary(os.environ, escape_text(make_line(outcome.note)) + link)
+    warnings = []
+    if outcome.url and not outcome.has_pull_request:
+        warnings.append(f"Open the pull request yourself: {outcome.url}")
+    if outcome.setbacks:
+        warnings.append(f"Worse in {count_noun(outcome.setbacks, 'metric')}: the pull request asks why.")
+    write_annotations(render_annotation("warning", make_line(text)) for text in warnings)
+
+
+def run_accept_regression(options: Namespace) -> ExitCode:
+    """Check again who asks for what, store the approval, start the failed jobs again, answer."""
+    check_head_sha(options.head_sha)
+    context, client = load_context(os.environ), make_client(os.environ)
+    config = load_configured(options)
+    source = Path(config.source)
+    terms = ApprovalTerms(
+        cases=load_cases(config),
+        workflow=options.workflow,
+        artifact_name=options.artifact_name,
+        today=datetime.now(UTC).date().isoformat(),
+        gate=name_gate(source, find_workspace_checkout(source.parent, context.workspace), options.key),
+    )
+    command = find_acceptance(context)
+    answerer = make_answerer(context, command)
+    with answerer.answering():
+        request = authorize_acceptance(client, context, command)
+        if request is None:
+            raise UsageError("this comment accepts nothing", "Run this after the mode authorize-command.")
+        _check_authorized(request, options.head_sha)
+        accepted = accept_regression(client, context, request, terms)
+    answerer.react(Reaction.GOES_ON)
+    answerer.comment(render_accepted(accepted))
+    _tell_accepted(request, accepted)
+    return ExitCode.PASS
+
+
+def _check_authorized(request: AcceptRequest, head_sha: str) -> None:
+    if request.head_sha != head_sha:
+        raise CommandRefusedError(
+            "somebody pushed to the pull request since it was asked",
+            "Look at what was pushed, and ask again.",
+        )
+
+
+def _tell_accepted(request: AcceptRequest, accepted: Accepted) -> None:
+    write_outputs(os.environ, {"head-sha": request.head_sha, "pr-number": request.pr_number})
+    append_summary(os.environ, render_accepted(accepted))
+    count = len(accepted.approval.accepted)
+    print(f"{request.author} accepts {count} of what regressed at {request.head_sha}.")
+    if accepted.trouble:
+        text = f"Stored, but the check was not started again: {accepted.trouble}"
+        write_annotations([render_annotation("warning", text)])

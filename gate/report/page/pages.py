@@ -1,0 +1,200 @@
+"""Whole pages: a frame with style and script, filled with a verdict, a calibration or a selftest; pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from gate.fingerprint import compute_environment_id, list_parts
+from gate.records import Environment, Verdict
+from gate.records.calibration import Calibration, Rate
+from gate.records.groups import group_cases
+from gate.records.selftest import SelftestReport
+from gate.report.blocks import make_blocks
+from gate.report.calibration import describe_calibration, list_sections, list_unstable
+from gate.report.clean import clean_line
+from gate.report.content import make_report
+from gate.report.footer import COLUMNS, MARKS, make_case_lines
+from gate.report.page.cases import CaseView, ShownCase, make_anchors, make_case
+from gate.report.page.charts import Drawing, Interval, draw_interval
+from gate.report.rows import MAX_SENTENCE
+from gate.report.selftest import describe_result, describe_selftest, list_shortcomings, list_tables
+from gate.report.view import Section
+from gate.report.words import pages as words
+from gate.report.words.headline import write_first_cause
+from gate.report.words.notes import write_note
+from gate.report.words.templates import name_status
+from gate.version import __version__
+
+_DIRECTORY = Path(__file__).with_name("templates")
+# What lies in the page itself may be used, nothing may be fetched, sent, framed in or submitted.
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; base-uri 'none';"
+    " form-action 'none'"
+)
+
+
+def render_page(template: str, **values: object) -> str:
+    """Fill a template of this package; it extends ``base.html`` and escapes all that is not a drawing.
+
+    ``values`` are its ``title`` and the template's own. One that is lacking is an error.
+    """
+    style, script = _load("style.css"), _load("page.js")
+    policy = _POLICY.format(style=_hash(style), script=_hash(script))
+    page = _make_environment().get_template(template)
+    return page.render(style=style, script=script, policy=policy, gate_version=__version__, **values)
+
+
+@cache
+def _make_environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_DIRECTORY),
+        autoescape=True,  # of every template, whatever its name
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+@cache
+def _load(name: str) -> Markup:
+    """A file of this package, which goes into a page as it is."""
+    return Markup((_DIRECTORY / name).read_text(encoding="utf-8"))  # noqa: S704 - nobody else's text
+
+
+def _hash(text: str) -> str:
+    """The name by which a policy permits an inline text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+_MOST_OPEN = 5  # cases that are read without a click: they are the gravest
+_LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
+
+
+def render_verdict_page(verdict: Verdict) -> str:
+    """Return one HTML file with all that there is to see of a verdict; it needs no other."""
+    report, cases = make_report(verdict), make_case_views(verdict)
+    cause = clean_line(write_first_cause(verdict), MAX_SENTENCE) or next(
+        iter((*report.causes, *_list_causes(cases))), ""
+    )
+    return render_page(
+        "verdict.html",
+        title=f"{report.outcome.value}: {report.headline}",
+        report=report,
+        cases=cases,
+        headline=report.headline.removesuffix(cause).rstrip(),
+        cause=cause,
+        environment=list_environment(verdict.environment),
+        differing=list_differences(verdict.base_environment, verdict.environment),
+        same_environment=words.SAME_ENVIRONMENT if verdict.base_environment else words.NO_ENVIRONMENT,
+        run_url=find_link(verdict.provenance.run_url),
+        marks=MARKS,
+        most_open=_MOST_OPEN,
+        words=words,
+        name_status=name_status,
+    )
+
+
+def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
+    """Make the views of all cases, those first that need a reader most."""
+    comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
+    lines = {line.case_id: line for line in make_case_lines(verdict)}
+    blocks = make_blocks(verdict, everything=True)
+    anchors = make_anchors(block.title for block in blocks)
+    evidence = {clean_line(one.case_id): one for one in verdict.evidence}
+    return tuple(
+        make_case(
+            ShownCase(
+                block=block,
+                line=lines[block.title],
+                comparisons=comparisons.get(block.title, ()),
+                evidence=evidence.get(block.title),
+                columns=tuple(COLUMNS),
+            ),
+            anchors[block.title],
+        )
+        for block in blocks
+    )
+
+
+def _list_causes(cases: Iterable[CaseView]) -> Iterator[str]:
+    """The causes of each case, of the gravest first, where the verdict names none of all."""
+    return (cause for case in cases for cause in case.block.causes)
+
+
+def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
+    """List all that is known of where it was measured."""
+    rows = (("environment", compute_environment_id(environment)), *list_parts(environment, environment))
+    return tuple((clean_line(row[0]), clean_line(row[-1])) for row in rows if row[-1])
+
+
+def list_differences(before: Environment | None, after: Environment) -> tuple[tuple[str, str, str], ...]:
+    """List what is not the same where both sides were measured: what, before, and head's."""
+    return tuple(
+        (clean_line(label), clean_line(old or "none"), clean_line(new or "none"))
+        for label, old, new in list_parts(before or after, after)
+        if old != new
+    )
+
+
+def find_link(address: str) -> str:
+    """The address, where it is one that a link may lead to: of the web, and encrypted."""
+    return address if _LINK.fullmatch(address) else ""
+
+
+# Of what a selftest comes to.
+_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
+
+
+def render_calibration_page(calibration: Calibration) -> str:
+    """Return the page of a calibration."""
+    unstable = list_unstable(calibration)
+    return render_page(
+        "study.html",
+        title="calibration",
+        kind="unsure" if calibration.unstable else "good",
+        outcome="CALIBRATION",
+        headline=clean_line(unstable[0]),
+        facts=describe_calibration(calibration),
+        lines=tuple(map(clean_line, unstable[1:])),
+        sections=tuple(map(_draw_rates, list_sections(calibration))),
+        notes=tuple(clean_line(write_note(note)) for note in calibration.notes),
+    )
+
+
+def render_selftest_page(report: SelftestReport) -> str:
+    """Return the page of a selftest."""
+    outcome, headline = describe_result(report)
+    untried = (f"Not tried: {', '.join(report.untried)}.",) if report.untried else ()
+    return render_page(
+        "study.html",
+        title=f"selftest: {outcome}",
+        kind=_KINDS[outcome],
+        outcome=outcome,
+        headline=headline,
+        facts=describe_selftest(report),
+        lines=tuple(map(clean_line, list_shortcomings(report))),
+        sections=tuple(map(_draw_rates, list_tables(report))),
+        notes=tuple(map(clean_line, untried)),
+    )
+
+
+def _draw_rates(section: Section) -> tuple[Section, tuple[Drawing | None, ...]]:
+    """A drawing for each row of a section, of its share between none and all."""
+    return section, tuple(_draw_rate(rate) for rate in section.rates)
+
+
+def _draw_rate(rate: Rate | None) -> Drawing | None:
+    if rate is None or not rate.of:
+        return None
+    label = f"{100 * rate.share:.1f} %, interval {100 * rate.low:.1f} to {100 * rate.high:.1f} %"
+    interval = Interval(centre=rate.share, low=rate.low, high=rate.high)
+    return draw_interval(label, interval, (0.0, 1.0), (0.0,))
