@@ -13,6 +13,7 @@ import pytest
 from action.samples import commit, git
 from refreshes import make_run
 
+from gate.action import base as base_module
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
 from gate.action.results import tell_changed
@@ -326,7 +327,7 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
-    monkeypatch.setattr(base, "LIMIT_S", 0.5)
+    monkeypatch.setattr(base_module, "LIMIT_S", 0.5)
 
     with pytest.raises(MachineError, match=r"git ls-tree took longer than 0\.5 s"):
         prepare(base, tmp_path / "rules")
