@@ -107,19 +107,21 @@ def measure_rate(step: Callable[[], object], device: Device) -> float:
 def find_keeper(step: Callable[[], object], directory: str) -> str:
     """Find the line that makes what is kept, ``file.py:12``; empty where none of Python's objects is.
 
-    Of the lines that make one object a call, or several of a size, that with the most bytes.
+    Of the lines that make one object a call, or several of a size, that with the most bytes. What the
+    interpreter keeps for later is of any number, so it would have to be the same multiple of the calls twice.
     """
+    counts = []
     with _watch_new_garbage():
         tracemalloc.start(_FRAMES)
         try:
-            _call(step, 1)
-            before = tracemalloc.take_snapshot()
-            _call(step, _TRACED_CALLS)
-            after = tracemalloc.take_snapshot()
+            for calls in (1, _TRACED_CALLS, _TRACED_CALLS):
+                _call(step, calls)
+                counts.append(_count(tracemalloc.take_snapshot()))
         finally:
             tracemalloc.stop()
+    first, second = counts[1] - counts[0], counts[2] - counts[1]
     grown = {
-        trace: more for trace, more in (_count(after) - _count(before)).items() if not more % _TRACED_CALLS
+        trace: more for trace, more in first.items() if more == second[trace] and not more % _TRACED_CALLS
     }
     for (frames, _), _ in sorted(grown.items(), key=lambda item: item[0][1] * item[1], reverse=True):
         innermost = next((frame for frame in reversed(frames) if _is_measured(frame.filename)), None)
