@@ -6,7 +6,7 @@ Each bisection has the ends held against each other, each step told to be at the
 bad end's (one that 24 pairs leave open is skipped), and what was found held against the commit before it.
 
 Pairs vary as drawn: normal noise of the row's standard deviation, with one pair in fifty off by 4 to 15 %, as
-in benchmarks/pair_power.py. Right: the commit that has the slowdown, and seen again. Wrong: another one, and
+in benchmarks/draws.py. Right: the commit that has the slowdown, and seen again. Wrong: another one, and
 seen again. The rest says that it could not tell. Intervals are exact, 95 %.
 """
 
@@ -17,18 +17,19 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Mapping
 
-from pair_power import POLICY, Request, Temper, make_rehearsal, make_run
+from draws import POLICY, Drawer
+from world_requests import make_measurer
+from worlds import Fault, World
 
 from gate.check import Rehearsal, count_pairs
 from gate.check.bisect import ListSearch, read_mark, search_first
 from gate.check.bisect_steps import find_row, make_oracle, settle_ends, settle_finding, settle_step
-from gate.decide.stats.rate import compute_rate
-from gate.records import Case, Metric, Run
+from gate.decide.stats.samples import compute_rate
+from gate.records import Metric, Run
 from gate.records.bisection import Mark
 
-CASE = Case(id="m/a", model="m", factory="m:f", definition="d")
+CASE_ID = "m0/a"
 METRIC = Metric.COMPILED_LATENCY
 SDS = (0.006, 0.016, 0.020, 0.031, 0.048)
 RIGHT, WRONG, UNTOLD = "right", "wrong", "could not tell"
@@ -36,17 +37,16 @@ RIGHT, WRONG, UNTOLD = "right", "wrong", "could not tell"
 
 def open_pairs(rng: random.Random, sd: float, slower: float) -> tuple[Rehearsal, Run]:
     """What measures one commit against another that is so much faster, and the run that it begins."""
-    temper = Temper(common=0.0, own=0.0, process=0.0, compile_sd=0.03, live_sd=sd, compile_pair_sd=0.03)
-    moved: Mapping[str, float] = {CASE.id: math.log1p(slower)} if slower else {}
-    request = Request(rng=rng, cases=(CASE,), tempers={CASE.id: temper}, slower=moved)
-    return make_rehearsal(request, ()), make_run(request, ())
+    fault = Fault(metric=METRIC, amount=slower) if slower else Fault()
+    drawer = Drawer(str(rng.random()), World(cases=1, pair_sd=sd, spread=0.0), fault)
+    return make_measurer(drawer), drawer.make_run(has_base=True)
 
 
 def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> tuple[str, int]:
     """One bisection: what came of it, and all the pairs that it took."""
     first = rng.randint(1, commits)
     ends = settle_ends(*open_pairs(rng, sd, slower), POLICY, METRIC, math.inf)
-    row, pairs = find_row(ends, POLICY, CASE.id, METRIC), count_pairs(ends, CASE.id)
+    row, pairs = find_row(ends, POLICY, CASE_ID, METRIC), count_pairs(ends, CASE_ID)
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
     oracle = make_oracle(ends, POLICY, row)
@@ -55,7 +55,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         nonlocal pairs
         asked = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
         run, mark = settle_step(*asked, oracle, math.inf)
-        pairs += count_pairs(run, CASE.id)
+        pairs += count_pairs(run, CASE_ID)
         return mark or Mark.SKIP
 
     candidates = search_first(ListSearch(points=[str(number) for number in range(commits + 1)]), ask, {})
@@ -64,8 +64,8 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     found = int(candidates[0])
     measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
     run = settle_finding(measurer, run, oracle, math.inf)
-    pairs += count_pairs(run, CASE.id)
-    if read_mark(find_row(run, oracle.policy, CASE.id, METRIC)) is not Mark.BAD:
+    pairs += count_pairs(run, CASE_ID)
+    if read_mark(find_row(run, oracle.policy, CASE_ID, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs
     return RIGHT if found == first else WRONG, pairs
 

@@ -19,9 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 
-from gate.decide.evidence.blocks import compare_latency
-from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.stats.moments import compute_hodges_lehmann
+from gate.decide.evidence.pairs import Pair, compare_latency, list_pairs
+from gate.decide.stats.samples import compute_hodges_lehmann
 from gate.files import codec
 from gate.metrics import LATENCIES
 from gate.records import Metric

@@ -1,0 +1,115 @@
+"""Judges one drawn request by the code that ships: ``check`` with a base, ``check`` without, ``ab``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from draws import POLICY, Drawer
+
+from gate.check import (
+    Checked,
+    CheckTerms,
+    PairSlot,
+    Rehearsal,
+    check_alone,
+    check_beside,
+    check_pairs,
+    want_whole,
+)
+from gate.check.schedule import compute_trial_s
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.pairs import Pair
+from gate.records import Comparison, Pairing, Provenance, Status
+
+MAX_TRIALS = 3  # of a case, without a base
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What came of a request: ``red`` and ``open`` of cases that are not worse, ``fate`` of the one that is.
+
+    ``red_for``, ``open_for`` and ``fate_for`` say which metrics, and for which reasons.
+    """
+
+    world: str
+    fault: str
+    number: int
+    red: bool
+    open: bool
+    fate: str  # "caught", "open" or "missed"; "" where no case is worse
+    seconds: float  # of all pairs
+    pairs: int
+    trials: int  # alone
+    red_for: tuple[str, ...]
+    open_for: tuple[str, ...]
+    fate_for: tuple[str, ...]
+
+
+def judge_request(drawer: Drawer, name: tuple[str, str, int]) -> Result:
+    """Judge a request whose world, fault and number are ``name``."""
+    checked = check_drawn(drawer)
+    rows = [row for row in checked.verdict.comparisons if row.decides]
+    faulty = [row for row in rows if row.case_id == drawer.faulty]
+    others = [row for row in rows if row.case_id != drawer.faulty]
+    alone = [trial for trial in checked.run.trials if trial.pairing is Pairing.ALONE]
+    fate = _list_worst(faulty)
+    world, fault, number = name
+    return Result(
+        world=world,
+        fault=fault,
+        number=number,
+        red=bool(_name_rows(others, Status.REGRESSED)),
+        open=bool(_name_rows(others, Status.INCONCLUSIVE)),
+        fate=fate if drawer.faulty else "",
+        seconds=round(checked.run.wall_s - sum(map(compute_trial_s, alone)), 1),
+        pairs=(len(checked.run.trials) - len(alone)) // 2,
+        trials=len(alone),
+        red_for=_name_rows(others, Status.REGRESSED),
+        open_for=_name_rows(others, Status.INCONCLUSIVE),
+        fate_for=_name_rows(faulty, Status.REGRESSED if fate == "caught" else Status.INCONCLUSIVE),
+    )
+
+
+def check_drawn(drawer: Drawer) -> Checked:
+    """Judge a request by its world's command."""
+    world, measurer = drawer.world, make_measurer(drawer)
+    run = drawer.make_run(has_base=world.command != "alone")
+    if world.command == "ab":
+        return check_pairs(measurer, run, POLICY, world.budget_s)
+    terms = CheckTerms(
+        baselines=make_baselines(drawer.draw_stored(), Provenance()),
+        policy=POLICY,
+        max_trials=MAX_TRIALS,
+        pair_budget_s=world.budget_s,
+    )
+    run = measurer.add_trials(run, want_whole(case.id for case in run.cases), terms.trials)
+    return check_alone(measurer, run, terms) if run.base is None else check_beside(measurer, run, terms)
+
+
+def make_measurer(drawer: Drawer) -> Rehearsal:
+    """What stands in for processes: head's trials, and pairs that are drawn as they are asked for."""
+    sitting = drawer.draw_sitting(MAX_TRIALS, is_head=True)
+    head = {(trial.case_id, trial.index): trial for trial in sitting}
+
+    def take_pair(slot: PairSlot) -> Pair:
+        base, after = drawer.draw_pair(slot.case.id, slot.index)
+        return Pair(base=base, head=after)
+
+    return Rehearsal(
+        take_trial=lambda slot: head[slot.case.id, slot.index],
+        take_pair=take_pair,
+        device=drawer.world.device,
+    )
+
+
+def _list_worst(rows: Iterable[Comparison]) -> str:
+    statuses = {row.status for row in rows}
+    if Status.REGRESSED in statuses:
+        return "caught"
+    return "open" if Status.INCONCLUSIVE in statuses else "missed"
+
+
+def _name_rows(rows: Iterable[Comparison], status: Status) -> tuple[str, ...]:
+    named = {f"{row.metric.value}: {row.reason.value}" for row in rows if row.status is status}
+    return tuple(sorted(named))
