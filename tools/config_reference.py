@@ -1,4 +1,4 @@
-"""The tables of keys in docs/configuration.md and docs/adding-a-model.md, from the entries themselves."""
+"""The tables of keys in docs/configuration.md, from the entries themselves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 from gate.files.entry import Entry, Text, read_docs, render_default
 from gate.project.entries import GateFile, SamplingEntry
-from gate.project.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
+from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
 from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
 from gate.records import Metric
 from gate.records.bounds import NotEmpty
-from gate.store.acceptances import AcceptanceEntry, AcceptedFile
+from gate.store.acceptances import AcceptanceEntry
 from gate.store.anchor import AnchorFile
 
 ENTRIES: tuple[type[Entry], ...] = (
@@ -30,8 +30,6 @@ ENTRIES: tuple[type[Entry], ...] = (
     OverrideEntry,
     LimitEntry,
     QuarantineEntry,
-    RegistryFile,
-    AcceptedFile,
     AcceptanceEntry,
     AnchorFile,
 )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from config_reference import ENTRIES, render_keys
-from house import render_picture
 from registry_page import render_cases, render_modes, render_scopes
 from target_sizes import DATA, read_data, render_table
 
@@ -18,7 +17,6 @@ from gate.cli.parser import list_commands, render_exit_codes
 from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
-from gate.project.model_entries import CaseEntry
 from gate.records import Metric
 from gate.units import MICRO, render_threshold
 
@@ -106,12 +104,17 @@ def replace_section(text: str, name: str, body: str) -> str:
 def render_readme(text: str) -> str:
     """Return the README with its example and exit codes made anew."""
     text = replace_section(text, "example", render_example())
-    return replace_section(text, "exit codes", "```text\n" + render_exit_codes().rstrip() + "\n```")
+    return replace_section(text, "exit codes", _render_codes())
+
+
+def _render_codes() -> str:
+    return f"```text\n{render_exit_codes().rstrip()}\n```"
 
 
 def render_commands(text: str) -> str:
-    """Return the page of commands with its table made anew."""
-    return replace_section(text, "commands", render_command_table())
+    """Return the page of commands with its table and the exit codes made anew."""
+    text = replace_section(text, "commands", render_command_table())
+    return replace_section(text, "exit codes", _render_codes())
 
 
 def render_metrics(text: str) -> str:
@@ -124,16 +127,6 @@ def render_reference(text: str) -> str:
     for entry in ENTRIES:
         text = replace_section(text, entry.__name__, render_keys(entry))
     return text
-
-
-def render_guide(text: str) -> str:
-    """Return the guide to adding a model with the table of a case's keys made anew."""
-    return replace_section(text, CaseEntry.__name__, render_keys(CaseEntry))
-
-
-def render_architecture(text: str) -> str:
-    """Return the page on the architecture with its picture drawn anew."""
-    return replace_section(text, "picture", render_picture(ROOT))
 
 
 def render_kinds(text: str) -> str:
@@ -158,8 +151,6 @@ DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "docs/commands.md": render_commands,
     "docs/metrics.md": render_metrics,
     "docs/configuration.md": render_reference,
-    "docs/adding-a-model.md": render_guide,
-    "docs/architecture.md": render_architecture,
     "docs/registry.md": render_kinds,
     "benchmarks/registry.md": render_registry,
     "benchmarks/target_sizes.md": render_targets,

@@ -127,18 +127,6 @@ def drop_implied(rooms: Graph) -> dict[str, set[str]]:
     }
 
 
-def render_picture(root: Path) -> str:
-    """Draw the rooms as a Mermaid chart, without the arrows that others imply."""
-    modules = {name: tree for name, (tree, _) in read_modules(root).items()}
-    rooms = drop_implied(join_rooms(make_graph(modules)))
-    lines = ["```mermaid", "flowchart TB"]
-    for room, imported in sorted(rooms.items()):
-        folder = (root / PACKAGE / room).is_dir()
-        lines.append(f'  {room.strip("_")}["{room}{"/" if folder else ".py"}"]')
-        lines += [f"  {room.strip('_')} --> {one.strip('_')}" for one in sorted(imported)]
-    return "\n".join([*lines, "```"])
-
-
 def list_functions(tree: ast.Module) -> Iterator[int]:
     """Yield the length of each function, in lines."""
     for node in ast.walk(tree):
