@@ -10,11 +10,11 @@ _PAIRED = ("select", "device", "lock-timeout")  # `ab` measures pairs, as many a
 
 
 def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
-    """Make the arguments of ``check``; ``base`` is the commit that suspects are confirmed against."""
+    """Make the arguments of ``check``; ``base`` is the commit to compare with, if any."""
     return (
         *("check", *_ruling(rules)),
         *_option("--baselines", rules.baselines),
-        *_option("--base", base),
+        *(_option("--base", base) or ("--no-base",)),
         *_approvals(rules),
         *_given(inputs, *_MEASURING, "fail-on"),
     )

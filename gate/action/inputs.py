@@ -2,7 +2,7 @@
 
 GitHub hands a composite action nothing but strings, does not enforce ``required`` and knows no types.
 
-``action.yml``, this table and the table in docs/github.md name the same inputs; a test compares them.
+``action.yml``, this table and that of docs/github-reference.md name the same inputs; a test compares them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.errors import UsageError
+from gate.installation import find_page
 
 
 class ActionMode(StrEnum):
@@ -207,7 +208,7 @@ def _check_token(inputs: ActionInputs) -> None:
     if inputs.mode not in TRUSTED_MODES and inputs["token"]:
         raise refuse_token(inputs.mode)
     if inputs.mode in TRUSTED_MODES and not inputs["token"]:
-        fix = "Add `token: ${{ github.token }}`; docs/github.md lists the permissions it needs."
+        fix = f"Add `token: ${{{{ github.token }}}}`; its permissions: {find_page('github')}."
         raise UsageError(f"input token: the mode {inputs.mode} needs a token", fix)
 
 

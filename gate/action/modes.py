@@ -8,6 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from gate.action.base import find_head_sha
@@ -37,7 +38,6 @@ from gate.action.results import (
     tell_approvals,
     tell_changed,
     tell_failure,
-    tell_lack,
     tell_rules,
 )
 from gate.action.rules import RuleSource, hold_rules, load_rules_config
@@ -50,7 +50,7 @@ from gate.github.errors import find_value
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
-from gate.records import Code, Outcome, Verdict
+from gate.records import Outcome, Verdict
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
@@ -99,8 +99,7 @@ def start_check(step: ActionStep) -> int:
         base = find_confirming_commit(step)
         results = clear_results(rules)
         ended = run_measured(step, make_check_arguments(step.inputs, rules, base))
-    tell_changed(step, rules)
-    return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
+    return _tell_judged(step, rules, results, ended)
 
 
 def run_judge(step: ActionStep) -> int:
@@ -118,8 +117,6 @@ def run_judge(step: ActionStep) -> int:
         tell_rules(rules)
         tell_approvals(step, rules)
         results, config = clear_results(rules), load_rules_config(rules.config)
-        if not config.is_found:
-            tell_lack(step)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
@@ -128,7 +125,14 @@ def run_judge(step: ActionStep) -> int:
         if ended.code == ExitCode.PASS:
             compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)
             ended = run_measured(step, compared)
+    return _tell_judged(step, rules, results, ended)
+
+
+def _tell_judged(step: ActionStep, rules: RuleSource, results: Results, ended: Ended) -> int:
+    """Tell the runner of a verdict, and by whose rules; the change that adds them need not compare."""
     tell_changed(step, rules)
+    if rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
+        ended = replace(ended, code=int(ExitCode.PASS))
     return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
@@ -172,8 +176,6 @@ def tell_verdict(
         "page-path": str(results.page),
     }
     write_outputs(step.environ, described)
-    if any(fact.code is Code.NO_CONFIGURATION for fact in verdict.headline):
-        tell_lack(step)
     first = f"{preface(verdict)}\n\n" if preface else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
     run = load_run(results.run) if results.run.exists() else None
@@ -242,7 +244,7 @@ def _publish(step: ActionStep) -> int:
     found = step.inputs["run-id"] or str(find_value(step.event, "workflow_run.id") or "")
     if not found:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
-        raise UsageError("input run-id: this event tells of no run to publish", fix)
+        raise UsageError("input run-id: this event has no run to publish", fix)
     return tell_failure(run_command(step, make_publish_arguments(step.inputs, found)))
 
 

@@ -13,7 +13,6 @@ from gate.decide.explain.compiled import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
-from gate.project.config import DEFAULT_FILE
 from gate.publish.telling import describe_outputs
 from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
 from gate.report import FORMATS
@@ -157,11 +156,9 @@ def tell_changed(step: ActionStep, rules: RuleSource) -> None:
             f"This change touches what it is judged by ({touched});"
             f" it was judged by commit {rules.sha[:12]}'s{moved}.",
         )
-    elif rules.changed:
-        warn(
-            step,
-            f"The base commit has no configuration yet: this change is judged by its own ({touched}).",
-        )
+    elif rules.is_first:
+        text = f"The base commit has no configuration yet: this change is judged by its own ({touched})."
+        warn(step, text, "notice")
     if rules.removed:
         warn(
             step,
@@ -174,16 +171,6 @@ def tell_changed(step: ActionStep, rules: RuleSource) -> None:
             f"This change touches {join_some(rules.workflows, _SHOWN)}: GitHub ran this check as the change"
             " has it. Review that before you trust the result.",
         )
-
-
-def tell_lack(step: ActionStep) -> None:
-    """Say that no configuration was found: a green check would seem to be about the repository's own code."""
-    warn(
-        step,
-        f"No {DEFAULT_FILE} was found in the working directory or above it: this check is about"
-        " compile-gate's own reference models, not about code of this repository. Name the directory of your"
-        f" {DEFAULT_FILE} in the input working-directory.",
-    )
 
 
 def tell_failure(ended: Ended) -> int:
@@ -213,8 +200,8 @@ def find_confirming_commit(step: ActionStep) -> str:
     return base.sha if base else ""
 
 
-def warn(step: ActionStep, text: str) -> None:
+def warn(step: ActionStep, text: str, level: str = "warning") -> None:
     """Warn on the run's page and in the summary."""
-    print(render_annotation("warning", text), flush=True)
+    print(render_annotation(level, text), flush=True)
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
     append_summary(step.environ, f"> {safe}\n")

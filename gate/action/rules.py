@@ -62,6 +62,11 @@ class RuleSource:
     source: str = ""  # the configuration's own path, where ``config`` is made of it
     gate: str = ""  # which judges, as approvals name it
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the change adds the configuration: the base commit has none."""
+        return bool(self.changed) and not (self.sha or self.mended)
+
 
 @contextmanager
 def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
@@ -85,7 +90,7 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         if _digest(place) != before:
             raise MachineError(
                 f"the rules of the base commit, in {place}, were written to while measuring",
-                "Look at what the change runs; measure on a runner that is made anew for each job.",
+                "Look at what the change runs; measure on a new runner for each job.",
             )
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import json
 import keyword
 import re
 from collections.abc import Iterable
@@ -16,16 +17,18 @@ from gate.version import __version__
 
 CONFIG_FILE = "gate.yml"
 SCHEMA_FILE = ".gate.schema.json"
-# What a check on pull requests takes; the others of examples/workflows are for later.
-STARTER_WORKFLOWS = (
+CHECK_WORKFLOWS = ("compile-gate.yml",)  # calls the check of this repository
+RESPOND_WORKFLOWS = (*CHECK_WORKFLOWS, "compile-gate-respond.yml")
+LONG_WORKFLOWS = (  # the same and its answers in full, for where nothing of another repository can be called
     "gate.yml",
     "gate-publish.yml",
     "gate-accept.yml",
     "gate-refresh.yml",
     "gate-retarget.yml",
 )
-_PLACEHOLDER = re.compile(r"OWNER/compile-gate@0{40} # v\S+")
+_PLACEHOLDER = re.compile(r"OWNER/compile-gate(/\S+)?@0{40} # v\S+")
 _RUNNER = "runs-on: [self-hosted, linux, gpu]"
+_CALLED_RUNNER = """runner: '["self-hosted", "linux", "gpu"]'"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,12 +86,12 @@ def render_starter_config(sketch: Sketch, factory: str, device: str) -> str:
     """Render a commented ``gate.yml`` of one model with one case."""
     return f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
-# What compile-gate measures, and by what it judges. `compile-gate config` prints every key with the value in
-# force; docs/configuration.md of compile-gate tells what each is for.
+# What compile-gate measures, and how it judges. `compile-gate config` prints every key with the value in
+# force; docs/configuration.md of compile-gate describes each.
 version: 1
 device: {device}  # cpu, cuda or cuda:N
 reference_models: false  # measure only what is listed here
-select: tag:pr  # what a check measures where nobody says otherwise
+select: tag:pr  # what a check measures by default
 
 models:
 {render_model(sketch, factory)}
@@ -170,21 +173,24 @@ def _render_tensor(tensor: TensorSketch) -> str:
     return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
 
 
-def load_workflows(action: str, runner: str) -> tuple[StarterFile, ...]:
-    """Load the workflows of a check on pull requests, with the action pinned and the runner's labels.
+def load_workflows(names: Iterable[str], action: str, runner: str) -> tuple[StarterFile, ...]:
+    """Load example workflows, with the action pinned and the runner's labels.
 
     Raises:
         FileError: This installation lacks them.
     """
-    pinned, place = f"{action} # v{__version__}", find_workflows()
+    repository, _, commit = action.partition("@")
+    pinned, place = rf"{repository}\g<1>@{commit} # v{__version__}", find_workflows()
+    called = f"runner: '{json.dumps(re.split(r', *', runner))}'"
     files = []
-    for name in STARTER_WORKFLOWS:
+    for name in names:
         try:
             text = (place / name).read_text(encoding="utf-8")
         except OSError as error:
             problem, fix = f"cannot be read: {error.strerror}", "Install compile-gate again."
             raise FileError(str(place / name), "", problem, fix) from error
         text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
+        text = text.replace(_CALLED_RUNNER, called)
         files.append(StarterFile(path=f".github/workflows/{name}", text=text))
     return tuple(files)
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlparse
 
 from gate.errors import GateError, MachineError, UsageError
 from gate.git import ask_git
+from gate.installation import find_page
 from gate.programs import ask_program
 from gate.revisions import find_repository, name_repository
 
@@ -28,8 +29,8 @@ _FIXES = {
     "arguments": "Give them: --argument NAME=VALUE, once for each.",
     "call": "Correct it, or give what it needs: --argument NAME=VALUE, once for each.",
     "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'."
-    " For anything but tensors, as a dict, write a factory: docs/adding-a-model.md.",
-    "factory": "Write a factory that gives it in `kwargs` of a gate.Workload: docs/adding-a-model.md.",
+    f" For anything but tensors, such as a dict, write a factory: {find_page('adding-a-model')}.",
+    "factory": f"Write a factory that gives it in `kwargs` of a Workload: {find_page('adding-a-model')}.",
 }
 
 

@@ -196,7 +196,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "note for a remark": lambda: make_edited(put("comparisons.0.remarks.0.code", "pairs")),
     "text for a number": lambda: make_edited(put("wall_s", "312")),
     "null": lambda: make_edited(put("comparisons", None)),
-    "lone surrogate": lambda: make_edited(put("headline.0.names.text.0", "\ud800")),
+    "lone surrogate": lambda: make_edited(put("headline.0.names.reason.0", "\ud800")),
     "pass over a regression": lambda: make_edited(put("comparisons.0.status", "REGRESSED")),
     "case of nobody": lambda: make_edited(put("comparisons.0.case_id", "x/y")),
     "case twice": lambda: make_edited(lambda plain: plain["cases"].append(plain["cases"][0])),
@@ -221,10 +221,10 @@ _INJECTIONS = (
     "x" * 50_000,
 )
 _TEXT_PATHS = (
-    "headline.0.names.text.0",
-    "notes.0.names.text.0",
-    "next_steps.0.names.text.0",
-    "comparisons.0.remarks.0.names.text.0",
+    "headline.0.names.reason.0",
+    "notes.0.names.commit.0",
+    "next_steps.0.names.crowd.0",
+    "comparisons.0.remarks.0.names.message.0",
     "environment.device_model",
     "environment.cpu",
     "environment.torch",

@@ -17,6 +17,7 @@ from gate.records import (
     Baseline,
     Case,
     Change,
+    Code,
     Comparison,
     Estimate,
     MachineShift,
@@ -82,7 +83,7 @@ def make_comparison(
         metric=metric,
         status=status,
         reason=reason,
-        remarks=say("Text of whoever measured."),
+        remarks=say(Code.FAILURE, "Text of whoever measured."),
         decides=True,
         baseline=make_estimate(before),
         candidate=make_estimate(after),
@@ -99,8 +100,8 @@ def _make_counted(case: Case, metric: Metric, status: Status, values: tuple[floa
         case_id=case.id,
         metric=metric,
         status=status,
-        reason=Reason.EXACT_CHANGED if moved else Reason.EXACT_EQUAL,
-        remarks=say("Text of whoever measured."),
+        reason=Reason.BEYOND_BAR if moved else Reason.EXACT_EQUAL,
+        remarks=say(Code.FAILURE, "Text of whoever measured."),
         decides=True,
         baseline=before,
         candidate=after,
@@ -111,7 +112,7 @@ def _make_counted(case: Case, metric: Metric, status: Status, values: tuple[floa
 
 def make_unchanged(case: Case) -> tuple[Comparison, ...]:
     return tuple(
-        make_comparison(case, metric, Status.UNCHANGED, Reason.WITHIN_NOISE)
+        make_comparison(case, metric, Status.UNCHANGED, Reason.BELOW_THRESHOLD)
         for metric in (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
     )
 
@@ -125,14 +126,14 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
     """A verdict whose outcome follows from its comparisons."""
     verdict = Verdict(
         outcome=decide_outcome(comparisons, finished=True),
-        headline=say("Headline of whoever measured."),
+        headline=say(Code.REGRESSED_CASE, "Headline of whoever measured."),
         cases=cases,
         comparisons=comparisons,
         failures=(),
         causes=(),
-        next_steps=say("Next step of whoever measured."),
+        next_steps=say(Code.SETTLE_QUIETLY, "Next step of whoever measured."),
         config="configuration of whoever measured",
-        notes=say("Note of whoever measured."),
+        notes=say(Code.RULES_OF, "Note of whoever measured."),
         machine=MachineShift(canary=0.004, suite=-0.002, known=True),
         environment=CUDA_HOST,
         provenance=Provenance(commit="d" * 40, author="Mallory"),

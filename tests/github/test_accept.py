@@ -212,7 +212,7 @@ def make_entry(metric: Metric = LATENCY, allowance: float = 0.33, case: int = 0)
 
 ALL = tuple(case.id for case in CASES)
 WAIVER = Waiver(cases=ALL, reason="worth it", author="ada", expires="2026-11-15", **WHERE)
-BREAKS = make_comparison(CASES[1], Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.EXACT_CHANGED, (1.0, 3.0))
+BREAKS = make_comparison(CASES[1], Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.BEYOND_BAR, (1.0, 3.0))
 BREAKS = replace(BREAKS, change=replace(BREAKS.change, centre=2.0, low=2.0, high=2.0))  # type: ignore[type-var]
 TWO = make_verdict(*make_regressed(CASES[0]), BREAKS, *make_unchanged(CASES[2]))
 NEW = [make_comparison(case, LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES]
@@ -339,7 +339,7 @@ def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
         (
             make_verdict(make_comparison(CASES[0], LATENCY, Status.INCONCLUSIVE, Reason.SUSPECT)),
             'reason="x"',
-            "nothing surely regressed",
+            "nothing is shown to be worse",
         ),
         (TWO, 'select=unet reason="x"', "no regression is among what the command names"),
         (TWO, 'metric=drift reason="x"', "no regression is among what the command names"),

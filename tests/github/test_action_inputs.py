@@ -58,8 +58,8 @@ def test_action_hands_every_input_to_the_parser() -> None:
 
 
 def test_documentation_lists_the_inputs_and_outputs() -> None:
-    """The tables of docs/github.md have each input with its default, and each output, in order."""
-    text = (ROOT / "docs" / "github.md").read_text()
+    """The tables of docs/github-reference.md have each input with its default, and each output, in order."""
+    text = (ROOT / "docs" / "github-reference.md").read_text()
     inputs = re.findall(r"^\| `([a-z-]+)` \| (?:`([^`]*)`|-) \|", text.split("## Inputs")[1], re.MULTILINE)
     outputs = re.findall(r"^\| `([a-z-]+)` \|", text.split("## Outputs")[1].split("\n## ")[0], re.MULTILINE)
 

@@ -22,11 +22,11 @@ from gate.action import modes, step
 from gate.action.inputs import ActionMode, parse_inputs
 from gate.action.modes import run_action
 from gate.action.step import Ended, make_child_environment
-from gate.files.codec import load_verdict, save_run, save_verdict
+from gate.files.codec import save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.project.config import load_config
-from gate.records import Code, Fact, GraphBreak, Metric, PairBase, Run, Trial
+from gate.records import GraphBreak, Metric, PairBase, Run, Trial
 
 SHA = "a" * 40
 Command = Callable[[list[str], dict[str, str]], int | str]
@@ -216,24 +216,33 @@ def test_a_passing_check_under_a_lenient_rule_is_not_an_error(
     assert "::error" not in printed
 
 
-def test_a_check_about_nobodys_code_warns(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("code", "ended"), [(3, 0), (10, 10), (11, 11)])
+def test_the_change_that_adds_the_configuration_need_not_compare_anything(
+    environ: dict[str, str],
+    command: Callable[[Command], None],
+    capsys: pytest.CaptureFixture[str],
+    code: int,
+    ended: int,
 ) -> None:
-    """A verdict that was reached without any gate.yml is green, and the run's page says what it is about."""
-    left = make_check(make_run(SHA), make_run("b" * 40), 0)
+    """Its base has none, so a first check is green with a notice; what it does find fails all the same."""
+    base = git(Path.cwd(), "commit-tree", "-m", "empty", git(Path.cwd(), "mktree"))
+    git(Path.cwd(), "reset", "--quiet", "--soft", base)
+    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(Path.cwd(), "add gate.yml"))
+    command(make_check(make_run(SHA), make_run("b" * 40), code))
 
-    def check(argv: list[str], environment: dict[str, str]) -> int | str:
-        code, path = left(argv, environment), Path("out/verdict.json")
-        verdict = load_verdict(path)
-        first = Fact(code=Code.NO_CONFIGURATION)
-        save_verdict(replace(verdict, headline=(first, *verdict.headline)), path)
-        return code
+    assert run_action(environ) == ended
+    assert read_outputs(environ)["exit-code"] == str(ended)
+    printed = capsys.readouterr().out
+    assert "::notice title=compile-gate::The base commit has no configuration yet" in printed
 
-    command(check)
 
-    assert run_action(environ) == 0
-    assert "::warning title=compile-gate::No gate.yml was found" in capsys.readouterr().out
-    assert "No gate.yml was found" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+def test_what_compares_nothing_fails_where_the_base_has_a_configuration(
+    environ: dict[str, str], command: Callable[[Command], None]
+) -> None:
+    """Only the first change is let through."""
+    command(make_check(make_run(SHA), make_run("b" * 40), 3))
+
+    assert run_action(environ) == 3
 
 
 def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(
@@ -251,7 +260,7 @@ def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(
 def test_a_verdict_beside_a_failure_is_none(
     environ: dict[str, str], command: Callable[[Command], None], code: int
 ) -> None:
-    """What is measured could have written it, and have ended the command: nothing of it is told."""
+    """What is measured could have written it, and have ended the command: it is not published."""
     command(make_check(make_run(SHA), make_run("b" * 40), code))
 
     assert run_action(environ) == code
@@ -374,7 +383,7 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(
 
 
 def list_base_arguments(argv: list[str]) -> list[str]:
-    return [argument for argument in argv if argument.startswith("--base=")]
+    return [argument for argument in argv if argument.startswith(("--base=", "--no-base"))]
 
 
 @pytest.mark.parametrize(("confirm", "expected"), [(None, True), ("true", True), ("false", False)])
@@ -388,7 +397,7 @@ def test_suspects_are_confirmed_against_the_base_commit(
     base, _ = read_event(environ)
 
     assert run_action(environ | ({"INPUT_CONFIRM": confirm} if confirm else {})) == 0
-    assert list_base_arguments(seen[0]) == ([f"--base={base}"] if expected else [])
+    assert list_base_arguments(seen[0]) == [f"--base={base}" if expected else "--no-base"]
 
 
 def test_a_trial_merge_is_judged_by_what_it_was_merged_into(
@@ -444,7 +453,7 @@ def test_a_push_has_nothing_to_be_confirmed_against(
     Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")
 
     assert run_action(environ) == 0
-    assert list_base_arguments(seen[0]) == []
+    assert list_base_arguments(seen[0]) == ["--no-base"]
     assert "side by side" not in capsys.readouterr().out
 
 
@@ -466,7 +475,7 @@ def test_a_base_out_of_reach_is_a_note_and_no_failure(
     reason = f"the base commit {base} is not in this clone."
     said = f"What looks worse is not measured again side by side: {reason}"
     assert code == 0
-    assert list_base_arguments(seen[0]) == []
+    assert list_base_arguments(seen[0]) == ["--no-base"]
     assert (
         f"::warning title=compile-gate::{said} Give actions/checkout `fetch-depth: 0`."
         in capsys.readouterr().out

@@ -416,7 +416,7 @@ def test_every_mode_without_a_token_is_tried() -> None:
 
 def test_the_guide_lists_what_an_image_needs() -> None:
     """For a runner without network: the packages of a check, which has most; the others need no further."""
-    text = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "github-runners.md").read_text(encoding="utf-8")
     (told,) = re.findall(r"A runner without network needs `([^`]+)` in its image", text)
     modes = set(ActionMode) - TRUSTED_MODES
     assert set(told.split()) == {name for mode in modes for name in list_packages(mode, has_gpu=False)}

@@ -360,7 +360,7 @@ def test_names_are_no_patterns(checkout: Path, tmp_path: Path) -> None:
         ({"gate.yml": CONFIG + "select: tag:none\n"}, r"^sub/gate\.yml:8: select: .*none"),
         (
             {"gate.yml": CONFIG + "overrides: [{case: old/*, metric: drift, absolute: 1, reason: x}]\n"},
-            r"^sub/gate\.yml:8: overrides\[0\]\.case: 'old/\*' matches no case",
+            r"^sub/gate\.yml:8: overrides\[0\]\.case: no model matches 'old/\*'",
         ),
         ({"models/cases.yml": MODELS + "models: []\n"}, r"^sub/models/cases\.yml:4: "),
         ({"perf/baselines/x.json": "x"}, r"^sub/perf/baselines/x\.json: is not JSON"),

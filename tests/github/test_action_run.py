@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, ROOT, commit, find_early_patch, make_bare_python, make_job
+from action.samples import ACTION, ROOT, commit, find_early_patch, git, make_bare_python, make_job
 
 CONFIG = """\
 version: 1
@@ -181,3 +181,22 @@ def test_unknown_inputs_are_only_warnings(job: Job, bare_python: Path) -> None:
     run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python), "selct": "x"})
 
     assert run.warnings == ["Unexpected input 'selct'"]
+
+
+def test_the_action_works_from_where_a_called_workflow_clones_it(job: Job, bare_python: Path) -> None:
+    """Below .git it is no part of the change: git lists no new file, and cleaning leaves it alone."""
+    (job.workspace / "gate.yml").write_text(CONFIG)
+    commit(job.workspace, "base")
+    own = job.workspace / ".git" / "compile-gate"
+    shutil.copytree(ROOT / "gate", own / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ACTION, own)
+    git(own, "init", "--quiet")
+    git(job.workspace, "clean", "-ffdxq")
+
+    done = run_composite(
+        own / "action.yml", job, {"mode": "plan", "python": str(bare_python), "baseline-ref": "head"}
+    )
+
+    assert done.succeeded, done.log
+    assert done.outputs["matrix"]
+    assert git(job.workspace, "ls-files", "--others") == ""

@@ -19,7 +19,7 @@ from runner_log import list_commands
 
 from gate.cli import main
 from gate.publish.approval import MAX_APPROVAL_ROWS
-from gate.records import Approval, Case, Metric, Reason, Status, Verdict
+from gate.records import Approval, Case, Code, Metric, Reason, Status, Verdict
 from gate.store.approvals import BRANCH, decode_approval, name_approval, render_approval
 from tests.told import say
 
@@ -200,15 +200,15 @@ def test_no_text_of_the_artifact_is_stored_or_told(
     strange = Case(id=text, model="x")
     evil = replace(
         make_comparison(strange, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR),
-        remarks=say(text),
+        remarks=say(Code.ACCEPTED_BY, text),
     )
     verdict = make_verdict(
-        replace(slower, remarks=say(text)),
+        replace(slower, remarks=say(Code.ACCEPTED_BY, text)),
         other,
         evil,
         cases=(*CASES, strange),
-        headline=say(text),
-        notes=say(text),
+        headline=say(Code.REGRESSED_CASE, text),
+        notes=say(Code.RULES_OF, text),
     )
     leave(github, verdict)
 

@@ -116,7 +116,7 @@ def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
 
     assert "accepted 1 change" not in body
     is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
-    told = f"What ada accepted for {entry.gate} on {entry.environment} does not count here"
+    told = f"Accepted by ada for {entry.gate} on {entry.environment}, so it does not count here"
     assert (told in body.replace("`", "").replace("\\", "")) is is_elsewhere
 
 
@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be_read_is_told(github: FakeGitHub, context: Publish
     """Silence would look like nobody's."""
     _, body = tell(github, context, ACCEPTED, "version: 1\n")
 
-    assert "What was accepted for this commit cannot be read, and does not count." in body
+    assert "The acceptances of this commit cannot be read, and do not count." in body
 
 
 def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: PublishContext) -> None:

@@ -101,7 +101,7 @@ def test_a_time_that_github_does_not_tell_accepts_nothing(
         github.state.runs[100]["created_at"] = "soon"
     request = make_request(head_sha=HEAD, **({"asked": ""} if place == "comment" else {}))
 
-    with pytest.raises(CommandRefusedError, match="does not tell whether"):
+    with pytest.raises(CommandRefusedError, match="does not say whether"):
         find_failed_run(client, context, ".github/workflows/gate.yml", request)
     github.violations.clear()  # GitHub's description promises a time
 

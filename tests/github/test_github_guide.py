@@ -1,12 +1,15 @@
-"""docs/github.md: what it says of the workflows is what they are."""
+"""docs/github.md and docs/github-workflows.md: what they say of the workflows is what those are."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 
 from workflow_files import EXAMPLES, PERMISSIONS, ROOT, load
 
-GUIDE = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+SHORT = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "github-workflows.md").read_text(encoding="utf-8")
+RUNNERS = (ROOT / "docs" / "github-runners.md").read_text(encoding="utf-8")
 
 
 def test_the_guide_lists_the_rights_of_every_job() -> None:
@@ -21,7 +24,27 @@ def test_the_guide_lists_the_rights_of_every_job() -> None:
             told.setdefault(job, {}).update([right.strip("`").split(": ")] if right != "none" else [])
         assert because
 
-    assert told == {key: rights for key, rights in PERMISSIONS.items() if key[0] not in {"ci", "release"}}
+    assert told == {
+        key: rights
+        for key, rights in PERMISSIONS.items()
+        if key[0] not in {"ci", "docs", "package", "release", "respond", "compile-gate-respond"}
+    }
+
+
+def test_the_short_way_gives_a_reason_for_every_right() -> None:
+    """The permissions of the second file; the first one has `contents: read` alone."""
+    told = dict(re.findall(r"^\| `([a-z-]+): (read|write)` \| .+ \|$", SHORT, re.MULTILINE))
+
+    assert told == PERMISSIONS["compile-gate-respond", "compile-gate"]
+
+
+def test_the_short_way_shows_the_file_that_init_writes() -> None:
+    """The page shows the example itself, but for the pin and the comment on top."""
+    text = (ROOT / "examples/workflows/compile-gate.yml").read_text(encoding="utf-8")
+    shown = textwrap.indent(text.partition("\n")[2].replace("0" * 40, "COMMIT"), "    ")
+
+    assert shown in SHORT
+    assert "`compile-gate / check`" in SHORT
 
 
 def test_the_quick_start_names_what_there_is() -> None:
@@ -30,7 +53,7 @@ def test_the_quick_start_names_what_there_is() -> None:
     copied = [path for path in EXAMPLES if f"`{path.name}`" in steps]
     texts = [path.read_text() for path in copied]
 
-    assert [path.name for path in EXAMPLES if path.name not in GUIDE] == []
+    assert [path.name for path in EXAMPLES if path.name not in SHORT + GUIDE + RUNNERS] == []
     assert [path.name for path in copied] == [
         "gate-accept.yml",
         "gate-publish.yml",

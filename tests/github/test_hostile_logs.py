@@ -30,7 +30,8 @@ from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
 from gate.publish import measured_run
-from gate.records import CaseFailure, FailureKind, make_text
+from gate.records import CaseFailure, FailureKind
+from tests.told import make_raised
 
 TEXT = "\n".join(COMMANDS)
 OUTPUTS = re.compile(r"[a-z-]+")
@@ -125,8 +126,8 @@ def job(
 
 
 VERDICT_TEXTS = (
-    *("headline.0.names.text.0", "notes.0.names.text.0", "next_steps.0.names.text.0"),
-    *("comparisons.0.remarks.0.names.text.0", "environment.device_model"),
+    *("headline.0.names.reason.0", "notes.0.names.commit.0", "next_steps.0.names.crowd.0"),
+    *("comparisons.0.remarks.0.names.message.0", "environment.device_model"),
     *("environment.torch", "provenance.commit", "provenance.run_url", "baseline_environments.0"),
 )
 VERDICT_TROUBLE = (
@@ -223,7 +224,7 @@ RUN_TROUBLE = (
 def encode_run(head: str) -> bytes:
     """Encode a run with a failure, whose stage is the measured side's word."""
     failure = CaseFailure(
-        case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", told=make_text(TEXT)
+        case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", told=make_raised(TEXT)
     )
     plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()

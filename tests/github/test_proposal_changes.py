@@ -151,7 +151,7 @@ def test_a_case_that_is_defined_anew_shows_its_values() -> None:
 
     body = render_proposal(make_text(new))
 
-    assert "### 1 case is defined anew on this branch" in body
+    assert "### 1 case is redefined on this branch" in body
     row = f"| `{CASE}` | `compiled_latency` | 10.0 ms | 30.0 ms | worse |"
     assert row in body.partition("<details>")[0]
     assert "moved the wrong way" not in body

@@ -42,8 +42,8 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
+from tests.told import make_raised
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -211,7 +211,7 @@ def test_a_machine_that_was_disturbed_is_told_in_numbers(
         "- The machine was disturbed during 1 of 3 trials: other programs kept 1.5 of 2 cores busy,"
         " the device lowered its clocks.\n"
         "- Disturbed trials are recorded too of bert/inference-float32-smoke-default: fewer than 3 others"
-        " came back. Record again on a quiet machine, or changes will be told against a disturbed one."
+        " came back. Record again on a quiet machine."
     )
     assert "octocat <b>" not in pull["body"]
 
@@ -289,7 +289,7 @@ def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
             {
                 "failures": (
                     CaseFailure(
-                        case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", told=make_text("")
+                        case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", told=make_raised("")
                     ),
                 )
             },

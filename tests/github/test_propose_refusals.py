@@ -31,8 +31,9 @@ from gate.github.errors import DeniedError
 from gate.github.git_data import GitData, RegistryError, load_cases_at
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.publish.measured_run import RunRefusedError
-from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial, make_text
+from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
+from tests.told import make_raised
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -115,7 +116,7 @@ def test_a_definition_that_the_run_makes_up_is_refused(
     with pytest.raises(RunRefusedError) as caught:
         propose(client, replace(run, cases=forged))
 
-    assert caught.value.what == f"the run defines cases otherwise than the registry of {head[:12]}: {CASE}"
+    assert caught.value.what == f"the run defines cases differently than the registry of {head[:12]}: {CASE}"
     assert "merge it first and refresh the default branch" in caught.value.fix
     assert github.list_writes() == []
 
@@ -244,7 +245,7 @@ def test_a_run_that_is_not_fit_is_told_in_our_words(
     run = make_run(git.find_ref("heads/topic"))
     failed = tuple(
         CaseFailure(
-            case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, told=make_text("##[error]")
+            case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, told=make_raised("##[error]")
         )
         for stage, trial in failures
     )

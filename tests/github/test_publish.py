@@ -230,7 +230,7 @@ def test_status_of_a_newer_run(github: FakeGitHub, context: PublishContext) -> N
     published = publish_verdict(github, context, make_failing())
     assert [status["state"] for status in github.state.statuses[SHA]] == ["success"]
     assert published.outputs["status-state"] == ""
-    assert "Commit status: left alone: it tells of a newer run." in published.summary
+    assert "Commit status: left alone: it shows a newer run." in published.summary
     assert not any(line.startswith("::warning") for line in published.lines)
 
 
@@ -317,11 +317,11 @@ def test_no_result(github: FakeGitHub, context: PublishContext, conclusion: str)
 
 
 def test_silence(github: FakeGitHub, context: PublishContext) -> None:
-    """A run that waits for an approval has nothing to tell."""
+    """A run that waits for an approval has nothing to publish."""
     set_conclusion(github, "action_required")
     published = publish(context, Settings(run_id=RUN.id))
     assert github.list_writes() == []
-    assert "nothing to tell" in published.summary
+    assert "nothing to publish" in published.summary
 
 
 def leave_pass(github: FakeGitHub) -> None:
@@ -349,7 +349,7 @@ def test_a_skipped_run_is_told(github: FakeGitHub, context: PublishContext) -> N
     assert "there is no verdict" in comment["body"]
     assert "All jobs of the run were skipped" in comment["body"]
     assert "A condition (`if:`) of the gate's workflow skipped it." in comment["body"]
-    assert "touches what changes are judged by: .github (1 file)" in comment["body"]
+    assert "touches the rules that judge changes: .github (1 file)" in comment["body"]
 
 
 def test_a_skipped_run_s_artifact_is_not_its_result(github: FakeGitHub, context: PublishContext) -> None:
@@ -462,7 +462,7 @@ def test_a_changed_base_that_takes_nothing_back_is_silent(
     published = publish(context, Settings(run_id=RETARGET))
 
     assert github.list_writes() == []
-    assert "There is nothing to tell" in published.summary
+    assert "There is nothing to publish" in published.summary
 
 
 def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: PublishContext) -> None:
@@ -471,7 +471,7 @@ def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: Publ
     github.state.pulls[7]["head"]["sha"] = "e" * 40
     published = publish(context, Settings(run_id=RUN.id))
     assert github.list_writes() == []
-    assert published.summary == "There is nothing to tell: the run ended with cancelled.\n"
+    assert published.summary == "There is nothing to publish: the run ended with cancelled.\n"
 
 
 def test_newer_attempt(github: FakeGitHub, context: PublishContext) -> None:
@@ -614,7 +614,7 @@ def test_one_status_cannot_tell_of_two_pull_requests(github: FakeGitHub, context
     status = github.state.statuses[SHA][0]
     assert (status["state"], status["description"]) == (
         "error",
-        "no result is told: 2 open pull requests have this head, to different bases",
+        "no result is published: 2 open pull requests have this head, to different bases",
     )
     assert published.outputs["status-state"] == "error"
     assert [github.state.list_comments(number) for number in (7, 8)] == [[], []]
@@ -630,7 +630,7 @@ def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(
     github.state.add_artifact(101, "compile-gate", make_archive(make_passing()))
     published = publish(context, Settings(run_id=101))
     status = github.state.statuses[SHA][0]
-    told = "no result is told: another open pull request has this head"
+    told = "no result is published: another open pull request has this head"
     assert (status["state"], status["description"]) == ("error", told)
     assert "Commit status: an error, since another open pull request has this head." in published.summary
     (other,) = github.state.list_comments(8)
@@ -692,7 +692,7 @@ def test_touched_rules(github: FakeGitHub, context: PublishContext, files: list[
     base = replace(context.base, rules=("gate.yml", "baselines", WORKFLOWS))
     publish_verdict(github, replace(context, base=base), make_failing())
     body = github.state.list_comments(7)[0]["body"]
-    assert ("touches what changes are judged by" in body) is bool(named)
+    assert ("touches the rules that judge changes" in body) is bool(named)
     assert named in body
 
 
@@ -702,7 +702,7 @@ def test_many_files(github: FakeGitHub, context: PublishContext) -> None:
     base = replace(context.base, rules=("gate.yml",))
     publish_verdict(github, replace(context, base=base), make_failing())
     body = github.state.list_comments(7)[0]["body"]
-    assert "Only the first 300 files were looked at." in body
+    assert "Only the first 300 files were examined." in body
     assert "evil" not in body
     assert context.client.request_count <= 20
 
@@ -847,4 +847,4 @@ def test_two_gates_with_one_key_are_warned_of(github: FakeGitHub, context: Publi
 
     assert not any("::warning" in line for one in quiet for line in one.lines)
     (warning,) = (line for line in warned.lines if line.startswith("::warning"))
-    assert "told of the artifact gate-a of the same run" in warning
+    assert "showed the artifact gate-a of the same run" in warning

@@ -22,14 +22,11 @@ from records import (
     make_failing,
     make_passing,
     make_regressed,
-    make_unchanged,
     make_verdict,
 )
 
 from gate.cli import main
-from gate.files.entry import VERSION
-from gate.project.config import load_config, make_config
-from gate.project.entries import GateFile
+from gate.project.config import load_config
 from gate.project.registry import load_cases
 
 GATE_YML = """\
@@ -201,16 +198,6 @@ def test_trouble_is_not_failure(github: FakeGitHub, job: Path) -> None:
     assert "::warning title=compile-gate::The comment was not written" in done.told
     assert "Trouble: The comment was not written" in done.summary
     assert parse_outputs(done.outputs)["status-state"] == "failure"
-
-
-def test_a_repository_without_configuration_is_told_so(github: FakeGitHub, job: Path) -> None:
-    """A green verdict about the reference models is said to be that in the status."""
-    (job / "gate.yml").unlink()
-    (case, *_) = load_cases(make_config(GateFile(version=VERSION)))
-    verdict = make_verdict(*make_unchanged(case), cases=(case,))
-    github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
-    assert run_publish(github, job).code == 0
-    assert "no gate.yml was found" in github.state.statuses[SHA][0]["description"]
 
 
 def test_options(github: FakeGitHub, job: Path) -> None:

@@ -62,15 +62,15 @@ def pair(
     case: Case, metric: Metric, status: Status, values: tuple[float, float] = (0.01, 0.01)
 ) -> Comparison:
     """A comparison that five pairs decided."""
-    reason = {Status.UNCHANGED: Reason.ACQUITTED, Status.INCONCLUSIVE: Reason.UNSETTLED}
-    row = make_comparison(case, metric, status, reason.get(status, Reason.CONFIRMED), values)
+    reason = {Status.UNCHANGED: Reason.BELOW_THRESHOLD, Status.INCONCLUSIVE: Reason.UNSETTLED}
+    row = make_comparison(case, metric, status, reason.get(status, Reason.BEYOND_BAR), values)
     return replace(row, pairs=5)
 
 
 def make_upgrade(*rows: Comparison, **more: Any) -> Verdict:
     """A verdict of the old stack, which the base commit has baselines of, against a new one."""
     quiet = [
-        replace(row, pairs=5, reason=Reason.ACQUITTED)
+        replace(row, pairs=5, reason=Reason.BELOW_THRESHOLD)
         for case in CASES
         for row in make_unchanged(case)
         if all((row.case_id, row.metric) != (one.case_id, one.metric) for one in rows)
@@ -325,7 +325,7 @@ def test_a_lenient_rule_is_a_warning(github: FakeGitHub, context: PublishContext
 
 @pytest.mark.parametrize("name", ["unknown key", "deep", "case twice", "no JSON", "zip slip"])
 def test_hostile_artifacts(github: FakeGitHub, context: PublishContext, name: str) -> None:
-    """Read as a pull request's is, on which the whole corpus is tried: nothing of it is told."""
+    """Read as a pull request's is, on which the whole corpus is tried: it is not published."""
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
 
     published = publish_upgrade(context, UpgradeSettings(run_id=RUN.id, conclusion="success"))

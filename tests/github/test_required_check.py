@@ -12,9 +12,10 @@ import yaml
 from action.composite import BASH
 from action.expressions import fill, is_due
 from deliveries import make_delivery
-from workflow_files import ROOT, WORKFLOWS, is_gate, list_jobs, list_steps, load, name_file
+from workflow_files import ROOT, WORKFLOWS, is_gate, list_checks, list_steps, load, name_file
 
 REQUIRED = "compile-gate"
+CALLED = "compile-gate / check"  # where the workflow is called: GitHub joins the names of the two jobs
 RESULTS = ("success", "failure", "cancelled", "skipped")  # of a job, as `needs` tells them
 
 
@@ -38,18 +39,18 @@ NUMBER = PUSH["github"]["event"]["pull_request"]["number"]
 
 
 def list_required() -> list[tuple[Path, dict[str, Any]]]:
-    """Every job that reports as the required check for some event."""
+    """Every job that reports as the required check, with the workflow that an event starts."""
     return [
         (path, job)
         for path in WORKFLOWS
-        for _, job in list_jobs(path)
-        if any(fill_name(job, context) == REQUIRED for context in (PUSH, QUEUE, TITLE, BASE))
+        for name, _, job in list_checks(path)
+        if any(fill_name(name, job, context) in (REQUIRED, CALLED) for context in (PUSH, QUEUE, TITLE, BASE))
     ]
 
 
-def fill_name(job: dict[str, Any], context: dict[str, Any]) -> str:
+def fill_name(name: str, job: dict[str, Any], context: dict[str, Any]) -> str:
     """The name of a job's check; those of a matrix are none of ours."""
-    return "" if "strategy" in job else fill(job["name"], context)
+    return "" if "strategy" in job else fill(name, context)
 
 
 ALL = list_required()
@@ -62,10 +63,14 @@ every_measured = pytest.mark.parametrize(
 
 def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
     """A workflow that joins them, by a name given in passing, must be meant to."""
-    retargeted = {".github/gate-retarget.yml", "examples/gate-retarget.yml"}
+    retargeted = {
+        *(".github/gate-retarget.yml", "examples/gate-retarget.yml"),
+        "examples/compile-gate-respond.yml",
+    }
 
     assert {name_file(path) for path, _ in MEASURED} == {
         ".github/gate.yml",
+        "examples/compile-gate.yml",
         "examples/gate.yml",
         "examples/shards.yml",
     }
@@ -81,8 +86,9 @@ def list_needs(job: dict[str, Any]) -> list[str]:
 def test_it_is_skipped_for_no_result_of_the_jobs_before(path: Path, job: dict[str, Any]) -> None:
     """However those ended, and also where the run was cancelled meanwhile: the job runs, and so can fail."""
     needs = list_needs(job)
-    # Any other condition is false for some event.
-    assert job.get("if") == ("${{ always() }}" if needs else None)
+    # Any other condition is false for some event; a called job may ask for the one event that it is for.
+    own = "${{ github.event_name == 'pull_request' }}" if path.name == "compile-gate-respond.yml" else None
+    assert job.get("if") == ("${{ always() }}" if needs else own)
     for results in itertools.product(RESULTS, repeat=len(needs)):
         for is_cancelled in (False, True) if needs else (False,):
             status = {
@@ -144,7 +150,10 @@ def run_first(job: dict[str, Any], contexts: dict[str, Any]) -> tuple[int, str]:
 
 def find_group(path: Path, context: dict[str, Any]) -> tuple[str, str]:
     """The workflow's concurrency group for an event, and whether it cancels what runs in it."""
-    group = load(path)["concurrency"]
+    files = dict.fromkeys([path, *(file for _, file, _ in list_checks(path))])
+    held = [load(file).get("concurrency") for file in files]
+    held += [job.get("concurrency") for name, _, job in list_checks(path) if "same base" in name]
+    (group,) = filter(None, held)
     assert set(group) == {"group", "cancel-in-progress"}  # GitHub refuses `queue` beside it
     return fill(group["group"], context), fill(str(group["cancel-in-progress"]), context).lower()
 
@@ -159,16 +168,23 @@ def test_a_push_supersedes_and_a_merge_queue_does_not(path: Path, job: dict[str,
     assert find_group(path, QUEUE) == (f"gate-{ref}", "false")
 
 
-@pytest.mark.parametrize("path", [path for path in WORKFLOWS if path.name == "gate-retarget.yml"])
+RETARGETING = [path for path, _ in ALL if path not in {path for path, _ in MEASURED}]
+
+
+@pytest.mark.parametrize("path", RETARGETING, ids=name_file)
 def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(path: Path) -> None:
     """It fails under the required name and stops what runs; for a title it passes under another name."""
-    ((_, job),) = list_jobs(path)
+    ((check, job),) = ((name, job) for name, _, job in list_checks(path) if "same base" in name)
+    required = CALLED if "/" in check.partition("$")[0] else REQUIRED
 
-    assert load(path)["on"] == {"pull_request": {"types": ["edited"]}}
-    assert (fill_name(job, BASE), run_first(job, BASE)[0]) == (REQUIRED, 1)
+    assert load(path)["on"]["pull_request"] == {"types": ["edited"]}
+    assert (fill_name(check, job, BASE), run_first(job, BASE)[0]) == (required, 1)
     assert find_group(path, BASE) == (f"gate-{NUMBER}", "true")
     assert "Push a commit" in run_first(job, BASE)[1]
-    assert (fill_name(job, TITLE), run_first(job, TITLE)) == ("compile-gate (same base)", (0, ""))
+    assert (fill_name(check, job, TITLE), run_first(job, TITLE)) == (
+        f"{required} (same base)",
+        (0, ""),
+    )
     assert find_group(path, TITLE)[0] == "gate-4711"
 
 

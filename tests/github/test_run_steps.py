@@ -23,8 +23,11 @@ from gate.records import BASE_ARM, BaseArm, CodeIdentity, Pairing, Provenance, R
 from gate.records.targets import TARGET_KIND
 from tests.hosts import CUDA_HOST
 
-# The suite itself, and what has no other meaning than to publish a release.
-ELSEWHERE = {("ci.yml", "test"), ("release.yml", "build"), ("release.yml", "publish")}
+# The suite itself, and what builds the site and the distributions, which tools do.
+ELSEWHERE = {
+    *(("ci.yml", "test"), ("docs.yml", "build"), ("package.yml", "build")),
+    *(("release.yml", "build"), ("release.yml", "publish")),
+}
 JOBS = [
     (path, name)
     for path in WORKFLOWS
@@ -82,7 +85,8 @@ def run(job: Job, path: Path, name: str, **needs: Mapping[str, Any]) -> ActionRu
     others = {one: {"result": "success", "outputs": {}} for one, _ in list_jobs(path)}
     contexts = {
         "github": {"token": "t0ken", "event": {"changes": {}}},
-        "inputs": {"packages": "", "select": ""},
+        "inputs": {"packages": "", "select": "", "python": "python3"},
+        "job": {"workflow_repository": "octo-org/compile-gate", "workflow_sha": "0" * 40},
         "matrix": {"shard": "1", "select": "bert"},
         "needs": others | needs,
     }

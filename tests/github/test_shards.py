@@ -193,18 +193,6 @@ def test_shards_of_two_kinds_of_machine_are_not_joined(
     assert "another environment" in capfd.readouterr().err
 
 
-def test_shards_without_any_configuration_are_told_to_be_nobodys(
-    environ: dict[str, str], entries: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Joined and judged where no gate.yml is, they are about the reference models, and a warning says so."""
-    leave_shard(environ, entries[0])
-    Path("gate.yml").unlink()
-
-    run_mode(environ, "judge", baseline_ref="head")
-
-    assert "::warning title=compile-gate::No gate.yml was found" in capsys.readouterr().out
-
-
 def test_without_baselines_nothing_is_compared(
     environ: dict[str, str], entries: list[dict[str, Any]]
 ) -> None:

@@ -7,16 +7,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from action.expressions import is_due
 from workflow_files import (
+    CLONED,
     EXAMPLES,
+    IN_FULL,
     PERMISSIONS,
     ROOT,
     WORKFLOWS,
     is_gate,
+    list_calls,
     list_jobs,
     list_steps,
     load,
@@ -35,14 +39,16 @@ SHARED = {
     "upgrade.yml",
 }
 # How an example differs from the workflow of the same name here: where the action comes from.
-OURS = re.compile(r"uses: \./ # zizmor: ignore\[self-repository\].*")
+OURS = re.compile(r"uses: \./(?:\.git/compile-gate)? # zizmor: ignore\[self-repository\].*")
 THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 # Jobs that run code under test: on their own machine, without a token, and nothing trusted after it.
 MEASURING = {
     ("anchor", "compare"),
     ("gate", "check"),
+    ("check", "check"),
     ("gate-refresh", "measure"),
+    ("respond", "measure"),
     ("upgrade", "compare"),
     ("trend", "measure"),
     ("shards", "measure"),
@@ -50,9 +56,9 @@ MEASURING = {
 # Jobs that share no GPU with another job: each runner has one of its own.
 ON_THEIR_OWN = {("shards", "measure")}
 # Examples that this repository has no use for itself.
-FOR_OTHERS = {"shards.yml", "target.yml", "trend.yml"}
+FOR_OTHERS = {"compile-gate.yml", "compile-gate-respond.yml", "shards.yml", "target.yml", "trend.yml"}
 # This repository's alone, on GitHub's own runners.
-NEVER_IN_A_CONTAINER = {"ci.yml", "release.yml"}
+NEVER_IN_A_CONTAINER = {"ci.yml", "docs.yml", "package.yml", "release.yml"}
 
 every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=name_file)
 
@@ -61,12 +67,138 @@ every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=name_file)
 def test_permissions_are_none_but_for_what_a_job_is_known_to_need(path: Path) -> None:
     """Nothing by default; each job's rights are those listed here, each with a reason beside it."""
     assert load(path)["permissions"] == {}
-    assert {(path.stem, name): job["permissions"] for name, job in list_jobs(path)} == {
+    jobs = load(path)["jobs"]
+    assert {(path.stem, name): job["permissions"] for name, job in jobs.items()} == {
         key: rights for key, rights in PERMISSIONS.items() if key[0] == path.stem
     }
     rights = re.findall(r"^      [a-z-]+: (?:read|write)\b(.*)$", path.read_text(), re.MULTILINE)
-    assert len(rights) == sum(len(job["permissions"]) for _, job in list_jobs(path))
+    assert len(rights) == sum(len(job["permissions"]) for job in jobs.values())
     assert all(comment.startswith(" # ") for comment in rights)
+
+
+LEVELS = ("none", "read", "write")
+every_call = pytest.mark.parametrize(
+    "path", [path for path in WORKFLOWS if any(list_calls(path))], ids=name_file
+)
+
+
+@every_call
+def test_a_call_grants_just_what_the_called_jobs_need(path: Path) -> None:
+    """Less, and GitHub starts no job at all; more, and a change of the called workflow could use it."""
+    for _, call, called in list_calls(path):
+        needed: dict[str, str] = {}
+        for _, job in list_jobs(called):
+            for right, level in job["permissions"].items():
+                needed[right] = max(needed.get(right, "none"), level, key=LEVELS.index)
+        assert call["permissions"] == needed, f"{path.name} calls {called.name}"
+
+
+@every_call
+def test_a_call_gives_what_is_taken_and_no_secret(path: Path) -> None:
+    """GitHub refuses an input that the called workflow lacks; what it does not name it does not get."""
+    for _, call, called in list_calls(path):
+        assert set(call) <= {"name", "if", "permissions", "uses", "with"}
+        assert load(called)["on"]["workflow_call"]["inputs"].keys() >= call["with"].keys()
+        assert set(load(called)["on"]) == {"workflow_call"}
+        assert not list(list_calls(called))
+
+
+@every_call
+def test_a_call_shares_no_group_with_what_it_calls(path: Path) -> None:
+    """A caller that holds the group which its own job waits for would be cancelled."""
+    assert "concurrency" not in load(path)
+    assert all("concurrency" not in call for _, call, _ in list_calls(path))
+
+
+@pytest.mark.parametrize(("name", "most"), [("compile-gate.yml", 15), ("compile-gate-respond.yml", 25)])
+def test_the_files_that_init_writes_are_short(name: str, most: int) -> None:
+    """One file, or two, each with two things that a project may set."""
+    path = ROOT / "examples/workflows" / name
+    ((_, call, _),) = list_calls(path)
+
+    assert len(path.read_text().splitlines()) <= most
+    assert set(call["with"]) == {"runner", "python"}
+
+
+def strip_job(job: dict[str, Any]) -> dict[str, Any]:
+    """A job without what differs where it is called: conditions, groups, and where the action is from."""
+    steps = [
+        step | {"uses": "ours"} if is_gate(step) else step
+        for step in job["steps"]
+        if step.get("name") != "Clone compile-gate"
+    ]
+    kept = {
+        key: value for key, value in job.items() if key in {"timeout-minutes", "permissions", "environment"}
+    }
+    text = yaml.safe_dump(kept | {"steps": steps})
+    return dict(yaml.safe_load(re.sub(r"needs\.authorize-\w+", "needs.authorize", text)))
+
+
+def test_what_is_called_does_what_the_long_workflows_do() -> None:
+    """Step by step: rights, commands and inputs are the same, but for those that name the caller's file."""
+    called = {path.stem: dict(list_jobs(path)) for path in (ROOT / ".github/workflows").glob("*.yml")}
+    pairs = {("check", "check"): ("gate", "check")} | {
+        ("respond", name): full for name, full in IN_FULL.items()
+    }
+    changed: dict[tuple[str, str], object] = {}
+    for (file, name), (long, job) in pairs.items():
+        short, full = strip_job(called[file][name]), strip_job(called[long][job])
+        for mine, theirs in zip(short.pop("steps"), full.pop("steps"), strict=True):
+            for key in ("with", "env"):
+                given, wanted = mine.pop(key, {}), theirs.pop(key, {})
+                changed |= {
+                    (name, one): given.get(one)
+                    for one in given.keys() | wanted.keys()
+                    if given.get(one) != wanted.get(one)
+                }
+            assert mine == theirs, name
+        assert short == full, name
+    assert set(called["respond"]) == set(IN_FULL)
+    assert changed == {
+        ("check", "python"): "${{ inputs.python }}",
+        ("check", "fail-on"): None,  # the default
+        ("publish", "fail-on"): None,
+        ("publish", "ref"): "${{ github.event.repository.default_branch }}",
+        ("publish", "workflow"): ".github/workflows/compile-gate.yml",
+        ("accept", "workflow"): ".github/workflows/compile-gate.yml",
+        ("measure", "PYTHON"): "${{ inputs.python }}",
+        ("measure", "PACKAGES"): "${{ github.event.inputs.packages }}",
+        ("propose", "reason"): "${{ github.event.inputs.reason }}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "due"),
+    [
+        ("workflow_run", "", {"publish"}),
+        ("issue_comment", "/accept-regression", {"authorize-acceptance"}),
+        ("issue_comment", "/refresh-baselines", {"authorize-refresh"}),
+        ("issue_comment", "thanks", set()),
+        ("workflow_dispatch", "", {"authorize-refresh"}),
+        ("pull_request", "", {"retarget"}),
+    ],
+)
+def test_each_event_starts_its_own_job(event: str, body: str, due: set[str]) -> None:
+    """Of the workflow that all of them call, whatever else their payloads hold."""
+    payload = {
+        "issue": {"pull_request": {"url": "x"}},
+        "comment": {"body": body},
+        "workflow_run": {"conclusion": "success"},
+    }
+    status = {"success": True, "failure": False, "always": True, "cancelled": False}
+    contexts = {"github": {"event_name": event, "event": payload}}
+    jobs = dict(list_jobs(ROOT / ".github/workflows/respond.yml"))
+    first = {name: job for name, job in jobs.items() if "needs" not in job}
+
+    assert {name for name, job in first.items() if is_due(job["if"], contexts, status)} == due
+    assert {name: job["needs"] for name, job in jobs.items() if "needs" in job} == {
+        "accept": "authorize-acceptance",
+        "measure": "authorize-refresh",
+        "propose": ["authorize-refresh", "measure"],
+    }
+    events = load(ROOT / "examples/workflows/compile-gate-respond.yml")["on"]
+    assert event in events
+    assert events["workflow_run"]["workflows"] == [load(ROOT / "examples/workflows/compile-gate.yml")["name"]]
 
 
 @every_workflow
@@ -106,7 +238,31 @@ def test_jobs_that_run_code_under_test_have_no_token(path: Path) -> None:
         if (path.stem, name) in MEASURING:
             text = yaml.safe_dump(job)
             assert not re.search(r"token|secrets\.|actions/cache|GITHUB_TOKEN", text)
-            assert job["runs-on"] == ["self-hosted", "linux", "gpu"]
+            called = load(path)["on"].get("workflow_call")
+            own = "${{ fromJSON(inputs.runner) }}" if called else ["self-hosted", "linux", "gpu"]
+            assert job["runs-on"] == own
+
+
+def is_own_clone(step: dict[str, Any]) -> bool:
+    """Whether a step clones the called workflow's own commit, to where no change can put a file."""
+    given: dict[str, Any] = step.get("with", {})
+    return given == {
+        "repository": "${{ job.workflow_repository }}",
+        "ref": "${{ job.workflow_sha }}",
+        "path": ".git/compile-gate",
+        "persist-credentials": False,
+    }
+
+
+@every_workflow
+def test_a_called_workflow_takes_the_action_from_its_own_commit(path: Path) -> None:
+    """The caller's pin is that of the action too: none is in the called file, and each job clones it."""
+    for _, job in list_jobs(path):
+        used = [index for index, step in enumerate(job["steps"]) if step.get("uses") == CLONED]
+        if "workflow_call" in load(path)["on"]:
+            assert used == [index for index, step in enumerate(job["steps"]) if is_gate(step)]
+        for index in used:
+            assert is_own_clone(job["steps"][index - 1]) or is_own_clone(job["steps"][index - 2])
 
 
 @every_workflow
@@ -116,7 +272,7 @@ def test_only_measuring_jobs_clone_a_head(path: Path) -> None:
         if not any("token" in step.get("with", {}) for step in job["steps"]):
             continue
         for step in job["steps"]:
-            if step.get("uses", "").startswith("actions/checkout@"):
+            if step.get("uses", "").startswith("actions/checkout@") and not is_own_clone(step):
                 allowed = (None, "${{ github.event.repository.default_branch }}")
                 assert step["with"].get("ref") in allowed, (path.name, name)
         if "workflow_run" not in load(path)["on"]:

@@ -20,7 +20,12 @@ PERMISSIONS = {
     ("trend", "render"): {"contents": "read"},
     ("trend", "publish"): {"contents": "write"},  # the branch gh-pages
     ("ci", "test"): {"contents": "read"},
+    ("docs", "build"): {"contents": "read"},
+    ("docs", "deploy"): {"id-token": "write", "pages": "write"},
+    ("package", "build"): {"contents": "read"},
     ("gate", "check"): {"contents": "read"},
+    ("check", "check"): {"contents": "read"},
+    ("compile-gate", "compile-gate"): {"contents": "read"},
     ("gate-accept", "authorize"): {"contents": "read", "pull-requests": "write"},
     ("gate-accept", "accept"): {"actions": "write", "contents": "write", "pull-requests": "write"},
     ("gate-publish", "publish"): {
@@ -40,7 +45,24 @@ PERMISSIONS = {
     ("shards", "judge"): {"contents": "read"},
     ("release", "build"): {"contents": "read"},
     ("release", "publish"): {"attestations": "write", "contents": "write", "id-token": "write"},
+    ("compile-gate-respond", "compile-gate"): {
+        "actions": "write",
+        "contents": "write",
+        "pull-requests": "write",
+        "statuses": "write",
+    },
 }
+# A job of the called workflow respond.yml -> the file and job that does the same in full.
+IN_FULL = {
+    "publish": ("gate-publish", "publish"),
+    "authorize-acceptance": ("gate-accept", "authorize"),
+    "accept": ("gate-accept", "accept"),
+    "authorize-refresh": ("gate-refresh", "authorize"),
+    "measure": ("gate-refresh", "measure"),
+    "propose": ("gate-refresh", "propose"),
+    "retarget": ("gate-retarget", "retarget"),
+}
+PERMISSIONS |= {("respond", name): PERMISSIONS[full] for name, full in IN_FULL.items()}
 
 
 def name_file(path: Path) -> str:
@@ -50,17 +72,41 @@ def name_file(path: Path) -> str:
 
 def load(path: Path) -> dict[str, Any]:
     """Load a workflow; YAML reads the key ``on`` as true."""
-    return {"on" if key is True else key: value for key, value in yaml.safe_load(path.read_text()).items()}
+    loaded = {"on" if key is True else key: value for key, value in yaml.safe_load(path.read_text()).items()}
+    if isinstance(loaded["on"], list):
+        loaded["on"] = dict.fromkeys(loaded["on"])
+    return loaded
 
 
 def list_jobs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from load(path)["jobs"].items()
+    """List a workflow's own jobs; what it calls has jobs of its own."""
+    yield from ((name, job) for name, job in load(path)["jobs"].items() if "uses" not in job)
+
+
+def list_calls(path: Path) -> Iterator[tuple[str, dict[str, Any], Path]]:
+    """List the jobs that are calls, each with the workflow of this repository that it calls."""
+    for name, job in load(path)["jobs"].items():
+        if "uses" in job:
+            called = job["uses"].partition("@")[0].removeprefix("OWNER/compile-gate/")
+            yield name, job, ROOT / called
+
+
+def list_checks(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """List the jobs of a run that an event starts: name of the check, file and job, through the calls."""
+    if set(load(path)["on"]) == {"workflow_call"}:
+        return
+    yield from ((job["name"], path, job) for _, job in list_jobs(path))
+    for _, call, called in list_calls(path):
+        yield from ((f"{call['name']} / {job['name']}", called, job) for _, job in list_jobs(called))
 
 
 def list_steps(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, job in list_jobs(path):
         for step in job["steps"]:
             yield name, step
+
+
+CLONED = "./.git/compile-gate"  # where a called workflow clones its own repository
 
 
 def is_gate(step: dict[str, Any]) -> bool:
