@@ -18,17 +18,15 @@ from gate.calibrate.noise import (
 )
 from gate.calibrate.replay import MIN_RECORDED_PAIRS, count_candidates, gather_recorded, replay_requests
 from gate.calibrate.series import (
-    NO_THRESHOLD,
     Series,
-    compute_noticed,
     gather_series,
     imagine_reading,
     list_alone,
 )
-from gate.decide.conclude.tally import note_stop
-from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SUSPECT_CHANGE, SUSPECT_P
+from gate.decide.conclude.outcome import note_stop
+from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, WIDEST
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
-from gate.decide.judge.screen import Reading, compute_edge, is_too_noisy
+from gate.decide.judge.interval import Bar, Reading, compute_edge, compute_floor, is_too_noisy
 from gate.decide.stats.student import compute_t_quantile, compute_t_upper
 from gate.metrics import SPECS, Family, Role
 from gate.records import BASE_ARM, Code, Fact, Policy, Run, Threshold
@@ -53,14 +51,10 @@ def list_costs(series: Sequence[Series], effort: Effort) -> tuple[ThresholdCost,
 
 
 def compute_suspicion(reading: Reading, threshold: Threshold) -> float:
-    """Probability that the screen suspects an unchanged case whose trials vary as this reading says."""
+    """Probability that the screen leaves an unchanged case open whose trials vary as this reading says."""
     edge = math.log1p(compute_edge(threshold, reading.baseline))
-    bound = max(
-        math.log1p(SUSPECT_CHANGE) / reading.error,
-        compute_t_quantile(1.0 - SUSPECT_P, reading.df),
-        edge / reading.error - compute_t_quantile(CLEAR_CONFIDENCE, reading.df),
-    )
-    return compute_t_upper(bound, reading.df)
+    margin = compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
+    return compute_t_upper((edge - margin) / reading.error, reading.df) if margin < WIDEST * edge else 1.0
 
 
 def _compute_cost(series: Sequence[Series], relative: float, effort: Effort) -> ThresholdCost | None:
@@ -82,12 +76,12 @@ def _compute_cost(series: Sequence[Series], relative: float, effort: Effort) -> 
 
 
 def _is_unjudged(reading: Reading, threshold: Threshold) -> bool:
-    return is_too_noisy(compute_noticed(reading, threshold), threshold, reading.baseline)
+    return is_too_noisy(reading, Bar(alpha=0.5, threshold=threshold))
 
 
 def _is_below_floor(reading: Reading, threshold: Threshold) -> bool:
     """Whether a change of the threshold's size would go unnoticed more often than 1 time in 20."""
-    return compute_noticed(reading, NO_THRESHOLD) > compute_edge(threshold, reading.baseline)
+    return compute_floor(reading) > compute_edge(threshold, reading.baseline)
 
 
 # Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.
@@ -162,9 +156,7 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
     counts = [len(list_alone(run, case)) for case in run.cases]
     needed = MIN_BASELINE_TRIALS + count_candidates(effort)
     short = sum(count < needed for count in counts)
-    if not replays:
-        yield Fact(code=Code.NOT_REPLAYED, numbers={"trials": needed})
-    elif short:
+    if short:
         numbers = {"short": short, "cases": len(counts), "trials": needed}
         yield Fact(code=Code.SOME_NOT_REPLAYED, numbers=numbers)
     if counts and min(counts) < MIN_VALUES:

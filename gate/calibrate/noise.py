@@ -16,14 +16,11 @@ from statistics import fmean
 from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import Paired
-from gate.decide.judge.compare import judge_steady
-from gate.decide.judge.confirm import compute_pair_detectable, extend_reading
-from gate.decide.judge.paired_case import PairRules, make_pair_rules, read_metric
-from gate.decide.judge.rules import find_pair_threshold
-from gate.decide.judge.screen import Bar, Reading, compute_edge, is_too_noisy
+from gate.decide.judge.compare import find_pair_threshold, judge_steady
+from gate.decide.judge.interval import Bar, Reading, compute_edge, extend_reading, is_too_noisy
+from gate.decide.judge.pairs import PairRules, compute_pair_detectable, make_pair_rules, read_metric
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
-from gate.decide.stats.estimate import estimate_metric
-from gate.decide.stats.moments import compute_variance, pool_variances
+from gate.decide.stats.samples import compute_variance, estimate_metric, pool_variances
 from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import LEADING, SPECS, Family, Role
 from gate.records import CaseFailure, Code, Fact, Metric, Policy, Run, Status, Threshold, quote_failure
@@ -79,8 +76,9 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
         told = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, told=told)
-    detectable = compute_pair_detectable(_imagine_last_look(reading), series.bar)
-    if is_too_noisy(detectable, series.bar.threshold, reading.baseline):
+    last = _imagine_last_look(reading)
+    if is_too_noisy(last, series.bar):
+        detectable = compute_pair_detectable(last, series.bar)
         numbers = {"unseen": detectable, "pairs": LOOKS[-1]}
         told = Fact(code=Code.PAIRS_VARY, numbers=numbers)
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, told=told)
@@ -171,7 +169,7 @@ def list_instabilities(
             case_id=failure.case_id,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.FAILED,
-            told=quote_failure(Code.TRIAL_FAILED, failure),
+            told=quote_failure(Code.FAILURE, failure),
         )
         for failure in failures
     ]
@@ -231,10 +229,9 @@ def _find_noise(series: Series, effort: Effort) -> tuple[Flaw, Fact] | None:
     reading = imagine_reading(series, effort, effort.max_trials)
     if reading is None:
         return None
-    detectable = compute_noticed(reading, series.threshold)
-    if not is_too_noisy(detectable, series.threshold, reading.baseline):
+    if not is_too_noisy(reading, Bar(alpha=0.5, threshold=series.threshold)):
         return None
-    numbers = {"unseen": detectable, "trials": effort.max_trials}
+    numbers = {"unseen": compute_noticed(reading, series.threshold), "trials": effort.max_trials}
     return Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
 
 

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from gate.calibrate.series import list_alone
 from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside, want_whole
 from gate.check.pair_schedule import name_device
-from gate.check.procedure import EXACT_TRIALS
 from gate.check.schedule import Slot
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.stats.rate import compute_rate
+from gate.decide.stats.samples import compute_rate
 from gate.metrics import COMPILE_TIMES, LATENCIES
 from gate.records import (
     BASE_ARM,
@@ -205,7 +204,7 @@ def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> Simulat
 
 def count_candidates(effort: Effort) -> int:
     """Count the trials of a case that a check may ask for."""
-    return max(effort.max_trials, EXACT_TRIALS)
+    return effort.max_trials
 
 
 def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:

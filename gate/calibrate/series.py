@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.decide.evidence.finding import Question
-from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
-from gate.decide.judge.rules import find_threshold
-from gate.decide.judge.screen import Bar, Reading, compute_detectable, read_change
-from gate.decide.stats.moments import LogArms, Variance, compute_logs, compute_prior, compute_variance
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
+from gate.decide.judge.compare import SITTING, find_threshold
+from gate.decide.judge.interval import Reading, compute_edge, compute_floor, read_stored
+from gate.decide.stats.samples import LogArms, Variance, compute_logs, compute_prior, compute_variance
 from gate.metrics import SPECS, Family, Role
 from gate.records import CANDIDATE_ARM, Case, Extent, Metric, Pairing, Policy, Run, Threshold, Trial
 from gate.records.calibration import Effort
@@ -83,12 +82,12 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
         before_trials=effort.baseline_trials,
         after_trials=trials,
     )
-    return read_change(series.metric, arms, series.prior)
+    return read_stored(series.metric, arms, series.prior, SITTING, 0.0)
 
 
 def compute_noticed(reading: Reading, threshold: Threshold) -> float:
-    """Smallest change, as a fraction, that the screen notices; the error budget has no part in it."""
-    return compute_detectable(reading, Bar(alpha=0.5, threshold=threshold))
+    """Smallest change, as a fraction, that matters and shows in the noise, whatever the error budget."""
+    return max(compute_edge(threshold, reading.baseline), compute_floor(reading))
 
 
 def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Series]:

@@ -9,16 +9,17 @@
 
 from __future__ import annotations
 
-from gate.check.content import want_whole
-from gate.check.measurer import PairMeasurer
 from gate.check.pair_schedule import Need, PairSlot, count_pairs
 from gate.check.procedure import (
     Checked,
     CheckTerms,
+    PairMeasurer,
     check_alone,
     check_beside,
     check_pairs,
     judge_recorded,
+    make_need,
+    settle_pairs,
 )
 from gate.check.rehearsal import Rehearsal
-from gate.check.settle import make_need, settle_pairs
+from gate.check.schedule import want_whole

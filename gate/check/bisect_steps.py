@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gate.check.bisect import choose_metric, make_suspect, split_difference
-from gate.check.measurer import PairMeasurer
 from gate.check.pair_schedule import Need, compute_pair_s, count_pairs, list_pair_slots
-from gate.check.settle import settle_pairs
+from gate.check.procedure import PairMeasurer, settle_pairs
 from gate.decide import LOOKS, judge_pairs
-from gate.decide.constants import MAX_END_PAIRS, MIN_PAIRS
-from gate.decide.judge.levels import Levels, expect_pairs, find_series, measure_levels, tell_level
+from gate.decide.constants import MIN_PAIRS
+from gate.decide.judge.levels import (
+    MAX_END_PAIRS,
+    Levels,
+    expect_pairs,
+    find_series,
+    measure_levels,
+    tell_level,
+)
 from gate.decide.judge.sides import gather_case_pairs
 from gate.decide.suspects import is_shown_again
 from gate.metrics import INTERLEAVED, SPECS, Family

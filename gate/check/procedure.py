@@ -1,33 +1,62 @@
-"""A check: screen, repeat what is exact, settle by more trials or confirm by pairs, conclude."""
+"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from gate.check.content import want_whole
-from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
-from gate.check.pair_schedule import Need
-from gate.check.settle import settle_pairs
+from gate.check.pair_schedule import (
+    Need,
+    count_pairs,
+    list_pair_slots,
+    name_device,
+    predict_pair_s,
+)
 from gate.decide import (
-    Screening,
+    PairEffort,
     Suspect,
     clear_same_programs,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
     decide_verdict,
+    find_next_look,
     list_open,
     list_same_programs,
     list_suspects,
+    list_unsettled,
+    order_unsettled,
     screen_run,
 )
-from gate.metrics import SPECS, Family
-from gate.records import MAYBE_WORSE, Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
+from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
+from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
 from gate.records.groups import group_cases
+from gate.records.targets import TARGET_KIND
 
-EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
+
+class TrialMeasurer(Protocol):
+    """Measures cases on their own."""
+
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
+        """Add trials to these cases up to ``trials`` each; fewer where one failed or time is up.
+
+        Each measures the metrics that are wanted of its case, and may leave out others:
+        :func:`gate.check.schedule.plan_trial`.
+        """
+        ...
+
+
+class PairMeasurer(Protocol):
+    """Measures cases side by side with the base."""
+
+    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        """Add the pairs that are needed now; none that would end after ``limit_s`` seconds of the run.
+
+        A case that fails in either arm is a failure of the run and gets no further pair.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,13 +100,10 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
     return Checked(run=run, verdict=verdict)
 
 
-def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
+def check_beside(measurer: PairMeasurer, run: Run, terms: CheckTerms) -> Checked:
     """Screen by stored baselines, and let pairs with the run's base decide on what is suspect."""
     policy = terms.policy
     screening = screen_run(run, terms.baselines, policy)
-    if moved := _list_moved(screening):
-        run = measurer.add_trials(run, want_whole(moved), max(terms.trials, EXACT_TRIALS))
-        screening = screen_run(run, terms.baselines, policy)
     suspects = list_suspects(screening, thorough=terms.thorough)
     same = list_same_programs(screening, run, suspects)
     suspects = tuple(one for one in suspects if one not in same)
@@ -103,10 +129,6 @@ def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
 
 class _Recorded:
     """Measures nothing more: what a run has is all there is."""
-
-    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        del wanted, trials
-        return run
 
     def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
         del needs, limit_s
@@ -134,14 +156,65 @@ def _list_wanted(verdict: Verdict) -> Mapping[str, Collection[Metric]]:
     return {case_id: {row.metric for row in found} for case_id, found in rows.items()}
 
 
-def _list_moved(screening: Screening) -> set[str]:
-    """List the cases whose counters, memory or drift moved: they need another trial, not pairs."""
-    return {
-        row.case_id
-        for row in screening.comparisons
-        if row.decides and SPECS[row.metric].family is not Family.NOISY and row.status in MAYBE_WORSE
-    }
-
-
 def _count_ended(run: Run) -> int:
     return len(run.trials) + len(run.failures)
+
+
+_LEAST_S = 0.1  # of a pair, where nothing tells how long one takes
+
+
+def settle_pairs(
+    measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float, suspects: Sequence[Suspect] | None
+) -> Run:
+    """Add pairs, look by look, until all is settled, the last look is over or the time is up.
+
+    One case after the other, by :func:`gate.decide.order_unsettled`; of the whole plan where ``suspects``
+    is ``None``. ``limit_s`` counts the run's seconds.
+    """
+    stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
+    while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
+        case_id = needs[0].case_id
+        wanted = count_pairs(run, case_id) + needs[0].more
+        run = measurer.add_pairs(run, needs, limit_s)
+        if count_pairs(run, case_id) < wanted:
+            stopped.add(case_id)
+    return replace(run, finished=True)
+
+
+def make_need(run: Run, suspect: Suspect) -> Need:
+    """Ask for the pairs that take a suspect to its next look; for none after the last.
+
+    What is exact is settled once it was seen again, and of a target nothing else is known.
+    """
+    pairs = count_pairs(run, suspect.case_id)
+    look = find_next_look(pairs)
+    if run.environment.device_kind == TARGET_KIND:
+        look = min(look, max(MIN_PAIRS, pairs))
+    return Need(
+        case_id=suspect.case_id,
+        metrics=suspect.metrics,
+        more=look - pairs,
+        known_code=suspect.known_code,
+    )
+
+
+def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Need]:
+    """List what takes each open case to its next look; all but the most pressing one are for later.
+
+    A metric that the last pairs of a case had no time for stays open when its looks are over.
+    """
+    wanted = [one for one in unsettled if one.case_id not in stopped]
+    efforts = {one.case_id: _predict_effort(run, one) for one in wanted}
+    needs = [need for one in order_unsettled(wanted, efforts) if (need := make_need(run, one)).more]
+    return [replace(need, later=position > 0) for position, need in enumerate(needs)]
+
+
+def _predict_effort(run: Run, suspect: Suspect) -> PairEffort:
+    """The pairs of a case, and the seconds of those that take it to its next look, or settle most."""
+    need, pairs = make_need(run, suspect), count_pairs(run, suspect.case_id)
+    more = max(need.more, SETTLING_PAIRS - pairs)
+    slots = list_pair_slots(run, [replace(need, more=more)])
+    seconds = sum(predict_pair_s(run, slot, name_device(run)) for slot in slots)
+    told = [trial.changed_imports for trial in run.trials if trial.case_id == suspect.case_id]
+    known = [imports for imports in told if imports is not None]
+    return PairEffort(pairs=pairs, seconds=max(seconds, _LEAST_S), untouched=bool(known) and not any(known))

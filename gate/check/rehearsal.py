@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.check.content import WHOLE, Content, drop_unmeasured, plan_content
 from gate.check.pair_schedule import (
     LIGHT_PAIR_SHARE,
     Need,
@@ -18,10 +17,14 @@ from gate.check.pair_schedule import (
 )
 from gate.check.schedule import (
     EXTENT_SHARES,
+    WHOLE,
+    Content,
     Slot,
     compute_trial_s,
     drop_cases,
+    drop_unmeasured,
     make_trial_schedule,
+    plan_content,
     plan_slot,
     predict_trial_s,
 )

@@ -1,19 +1,108 @@
-"""Which trial comes next, and how long it all takes; pure."""
+"""Which trial comes next, what it and a pair measure, and how long it all takes; pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from statistics import fmean
 from typing import TypeVar
 
-from gate.check.content import EVERY_METRIC, Content, plan_trial
-from gate.devices import DEFAULT_DEVICE
+from gate.devices import DEFAULT_DEVICE, find_kind
+from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
 from gate.records import Case, Extent, Metric, Pairing, Run, Trial
 from gate.records.groups import group_cases
 from gate.records.protocol import Stage
+from gate.records.targets import is_target
+
+# What is asked of a trial that is to measure its case as a whole.
+EVERY_METRIC = frozenset(Metric)
+_FURTHER = 2  # the index of whatever is not the first: no later one differs from it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Content:
+    """What a pair measures beyond latencies, in each arm, or a trial on its own."""
+
+    compiles: bool  # timed, on empty caches; else untimed, where no caches hold its code yet
+    warm: bool  # in a second process, on the caches of the first
+    skips_calls: bool = False  # counting those of a compile, in that process: it takes as long as compiling
+
+    @property
+    def extent(self) -> Extent:
+        """What a trial of this content is called."""
+        return Extent.WHOLE if self.warm else Extent.COLD
+
+    def measures(self, metric: Metric) -> bool:
+        """Whether a metric is among it."""
+        if metric in OF_WARM:
+            return self.warm and not (self.skips_calls and metric is Metric.COMPILE_CALLS)
+        return self.compiles or metric in INTERLEAVED
+
+
+WHOLE = Content(compiles=True, warm=True)
+
+
+def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
+    """Plan what a pair measures for ``metrics``, and no more than that. Pure.
+
+    A pair of latencies times no compile: on a CPU the code that is generated is the same each time, so a
+    process that finds none in its caches compiles untimed, both arms at once, and later ones find it there.
+    On a GPU its tuning is drawn anew. The first pair for anything else is on empty caches; later ones only
+    for what a compile decides. Calls of a compile are nearly exact: they are counted again where they are
+    what is open.
+    """
+    if is_target(device):
+        return Content(compiles=True, warm=False)
+    wanted = frozenset(metrics)
+    is_first = index == 1
+    cached = set(INTERLEAVED) if is_first else {*INTERLEAVED, *OF_WARM}
+    corroborates = is_first and not wanted.isdisjoint(COMPILE_TIMES)
+    warm = not wanted.isdisjoint(OF_WARM) or corroborates
+    return Content(
+        compiles=find_kind(device).draws_tuning or not wanted <= cached,
+        warm=warm,
+        skips_calls=warm and not is_first and Metric.COMPILE_CALLS not in wanted,
+    )
+
+
+def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -> Content:
+    """Plan what one more trial of a case measures for ``metrics``, after its ``own``. Pure.
+
+    Its cold process alone where all of these are noisy and of that process: a counter, memory or drift is
+    to be seen again beside all else. A whole trial on a fit host has to be there, since one that was
+    disturbed is to be replaced, and trials that tell of different code are no reason to look at less of it.
+
+    It compiles always. A process that finds its code in the caches times it otherwise than the one that
+    compiled it, and what is stored was timed by such: benchmarks/results.md, section 5.
+    """
+    alone = [trial for trial in own if trial.pairing is Pairing.ALONE]
+    whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
+    is_fit = any(not trial.conditions.disturbances for trial in whole)
+    is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
+    if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
+        return WHOLE
+    return replace(plan_content(metrics, _FURTHER, device), compiles=True, skips_calls=False)
+
+
+def has_other_code(trials: Iterable[Trial]) -> bool:
+    """Whether trials of one case tell of different code, or only some of them tell. Tuning may differ."""
+    return len({trial.identity.digest for trial in trials}) > 1
+
+
+def want_whole(case_ids: Iterable[str]) -> Mapping[str, Collection[Metric]]:
+    """Ask for whole trials of these cases."""
+    return dict.fromkeys(case_ids, EVERY_METRIC)
+
+
+def drop_unmeasured(trial: Trial, content: Content) -> Trial:
+    """Take from a whole trial what one of this content would not have measured. Pure."""
+    kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
+    if not content.compiles:
+        return replace(trial, samples=kept, phases_s={}, limits_s={}, kernels_s={})
+    return replace(trial, samples=kept)
+
 
 # Of a whole trial's time, before a case had one of the kind. On two shared cores a small BERT's cold process
 # took 17 s where a whole trial had taken 41; an elementwise chain's 9 of 18.

@@ -6,18 +6,18 @@ The procedure, its formulas and its constants are told in ``docs/decision.md``.
 from __future__ import annotations
 
 from gate.decide.conclude.accept import is_waived, keep_own
-from gate.decide.conclude.coverage import Coverage, measure_coverage
-from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_open
+from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code, list_open, measure_coverage
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import collect_values, compute_values
-from gate.decide.same_program import clear_same_programs, list_same_programs
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
-from gate.decide.stats.estimate import estimate_metric
+from gate.decide.stats.samples import estimate_metric
 from gate.decide.suspects import (
     PairEffort,
     Suspect,
+    clear_same_programs,
     find_next_look,
+    list_same_programs,
     list_suspects,
     list_unsettled,
     order_unsettled,

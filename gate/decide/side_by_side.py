@@ -8,8 +8,8 @@ from dataclasses import replace
 from gate.decide.conclude.accept import keep_own
 from gate.decide.evidence.disturbed import blame_disturbance
 from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
-from gate.decide.judge.machine import Shifts
-from gate.decide.judge.paired_case import compare_paired
+from gate.decide.judge.machine import Machine
+from gate.decide.judge.pairs import compare_paired
 from gate.decide.suspects import Suspect, gather_judged, is_shown_again, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import SPECS, Family
@@ -111,7 +111,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     screening = Screening(
         evidence=tuple(side.evidence for side in sides),
         comparisons=tuple(row for side in sides for row in compare_paired(side, rules)),
-        shifts=Shifts(),
+        machine=Machine(),
     )
     verdict = conclude_verdict(run, screening, policy)
     return replace(
@@ -131,17 +131,24 @@ def _confirm_row(
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row) or _is_told(paired)):
-        if _is_better_again(row, paired):
-            return row
-        seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
-        again = replace(paired, status=row.status, reason=row.reason, more_pairs=None)
-        return _remark_stored(again if seen_again else paired, row)
+        return _take_pairs(row, paired)
     if not asked or row.status not in _TOLD_WITHOUT_PAIRS:
         return row
     why = _explain_absence(run, row.case_id)
     if row.status in UNJUDGED and why in _NO_COUNTERPART:
         return row
     return _withhold(replace(row, remarks=(*row.remarks, Fact(code=why))), why)
+
+
+def _take_pairs(row: Comparison, paired: Comparison) -> Comparison:
+    """What pairs say of a row: seen twice, it stands as it was seen first."""
+    if _is_better_again(row, paired):
+        return row
+    if _flickers(row, paired):
+        return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.COUNTER_UNSTABLE)
+    seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
+    again = replace(paired, status=row.status, reason=row.reason, more_pairs=None)
+    return _remark_stored(again if seen_again else paired, row)
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
@@ -163,6 +170,15 @@ def _is_better_again(row: Comparison, paired: Comparison) -> bool:
     change = paired.change if paired.reason is Reason.UNSETTLED else None
     is_exact = SPECS[row.metric].family is not Family.NOISY
     return row.status is Status.IMPROVED and is_exact and change is not None and change.centre < 0
+
+
+def _flickers(row: Comparison, paired: Comparison) -> bool:
+    """Whether head's own trial counted more than is stored, and its pairs count something else."""
+    counts = row.candidate, paired.candidate
+    is_count = SPECS[row.metric].family is Family.EXACT and row.status is Status.REGRESSED
+    if not is_count or paired.status not in NOT_WORSE or None in counts:
+        return False
+    return len({one.centre for one in counts if one}) > 1
 
 
 def _is_told(paired: Comparison) -> bool:

@@ -1,4 +1,4 @@
-"""Which cases are worth a side-by-side run, and which of those need more pairs."""
+"""Which cases get pairs with the base, and which of them need more."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.decide.conclude.accept import apply_acceptances, keep_own
-from gate.decide.conclude.quarantine import apply_quarantine
+from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, SETTLING_PAIRS
-from gate.decide.evidence.finding import Question
-from gate.decide.evidence.proxies import has_traces, is_code_changed
-from gate.decide.judge.machine import list_shifts
-from gate.decide.judge.paired_case import PairRules, compare_paired, make_pair_rules
-from gate.decide.judge.rules import JudgingRules
-from gate.decide.judge.screen import (
-    Bar,
-    Level,
-    is_doubtful,
-    screen_change,
+from gate.decide.evidence.proxies import (
+    has_other_counts,
+    has_torch_calls_alone,
+    is_code_changed,
+    is_other_workload,
 )
+from gate.decide.judge.pairs import PairRules, compare_paired, make_pair_rules
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
 from gate.decide.verdict import Screening
 from gate.metrics import COMPILE_TIMES, LATENCIES, LEADING, NOISY_DECIDING, SPECS, Family
-from gate.records import MAYBE_WORSE, MOVED, UNJUDGED, Change, Comparison, Metric, Policy, Reason, Run, Status
+from gate.records import (
+    MAYBE_WORSE,
+    MOVED,
+    UNJUDGED,
+    Change,
+    Comparison,
+    Metric,
+    Pairing,
+    Policy,
+    Reason,
+    Run,
+    Status,
+)
 from gate.records.groups import group_cases
 
 _OPEN = UNJUDGED | MAYBE_WORSE | MOVED
@@ -56,11 +63,6 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
     Counters, memory and drift are suspect where stored values convict them: an earlier commit may have
     done it. What looks better than stored values is suspect as well: they are older than the base then, or
     the change is good, and only the base tells which; a change may give back what an earlier one gained.
-    Compiled latency is suspect as well where the speedup looks changed, where it looks changed itself
-    until the machine's shift is taken away, or only then, and where a change that matters could have
-    gone unseen: what clears it in a screening is no proof, and pairs are at hand. But not where calls of the
-    baseline's own code kept pace with eager's, unless the case gets pairs anyway, or all is to be
-    ``thorough``.
     A case that failed or did not run is none: it is INCOMPLETE whatever pairs say.
     """
     grouped = group_cases(screening.comparisons)
@@ -70,18 +72,14 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
             continue
         questions = screening.questions[position] if screening.questions else {}
         rows = {row.metric: row for row in grouped.get(one.case.id, ())}
-        metrics = _list_suspicious(rows, doubtful=False)
-        # Pairs for something else time calls as well.
-        rules = screening.rules if metrics or thorough or not _kept_pace(rows) else None
-        if rules is not None and _is_latency_doubtful(questions, rules):
-            metrics = _list_suspicious(rows, doubtful=True)
+        metrics = _list_suspicious(rows)
         if metrics:
             found.append(
                 Suspect(
                     case_id=one.case.id,
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
-                    known_code=is_code_changed(one) is False and not has_traces(one, questions),
+                    known_code=is_code_changed(one) is False and not has_other_counts(questions),
                     seen=tuple(metric for metric in metrics if _is_seen(rows, metric)),
                     thorough=thorough,
                 )
@@ -186,9 +184,9 @@ def _list_alike(run: Run) -> frozenset[str]:
     return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
-def _list_suspicious(rows: Mapping[Metric, Comparison], *, doubtful: bool) -> tuple[Metric, ...]:
+def _list_suspicious(rows: Mapping[Metric, Comparison]) -> tuple[Metric, ...]:
     found = {metric for metric, row in rows.items() if _is_open(row)}
-    if doubtful or Metric.WARM_SPEEDUP in found:
+    if Metric.WARM_SPEEDUP in found:
         found.add(Metric.COMPILED_LATENCY)
     if Metric.COMPILED_LATENCY in found:
         found.add(Metric.WARM_SPEEDUP)
@@ -203,24 +201,6 @@ def _is_open(row: Comparison) -> bool:
 def _is_seen(rows: Mapping[Metric, Comparison], metric: Metric) -> bool:
     is_exact = SPECS[metric].family is not Family.NOISY
     return is_exact and metric in rows and rows[metric].status is Status.REGRESSED
-
-
-def _kept_pace(rows: Mapping[Metric, Comparison]) -> bool:
-    latency = rows.get(Metric.COMPILED_LATENCY)
-    return latency is not None and latency.reason is Reason.KEPT_PACE
-
-
-def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules) -> bool:
-    """Whether compiled latency may have changed, whatever the screen's controls say of it."""
-    ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
-    if ratio is not None and (reading := rules.read(ratio)):
-        bar = Bar(alpha=rules.alpha, threshold=ratio.threshold)
-        if screen_change(reading, bar) > Level.CLEAR:
-            return True
-    if latency is not None and (reading := rules.read(latency)):
-        bar = Bar(alpha=rules.alpha, threshold=latency.threshold)
-        return is_doubtful(reading, bar, list_shifts(rules.shifts, latency.case.id))
-    return False
 
 
 def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:
@@ -281,4 +261,50 @@ def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) ->
         and (row.status is Status.REGRESSED or (row.metric in asked.seen and is_shown_again(row)))
         and (row.metric in asked.metrics or SPECS[row.metric].family is not Family.NOISY)
         for row in counted
+    )
+
+
+def list_same_programs(screening: Screening, run: Run, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
+    """List the suspects of whose program nothing differs from the base's.
+
+    No file that they import is another one, nothing else changed that a case may read, and their compile did
+    the work of the stored baseline, on inputs and by settings that are not known to be others, without
+    operators that may be built apart from what is imported. Only times are cleared so, and only those that
+    were judged: a counter that moved, or a time with nothing stored beside it, is looked at in pairs all the
+    same.
+    """
+    if run.base is None or run.base.other_changes is None or run.base.other_changes:
+        return ()
+    trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
+    evidence = {one.case.id: one for one in screening.evidence}
+    unjudged = {(row.case_id, row.metric) for row in screening.comparisons if row.status in UNJUDGED}
+    return tuple(
+        one
+        for one in suspects
+        if one.known_code
+        and not one.thorough
+        and all(trial.changed_imports == () for trial in trials.get(one.case_id, ()))
+        and not is_other_workload(evidence[one.case_id])
+        and has_torch_calls_alone(evidence[one.case_id])
+        and all(SPECS[metric].family is Family.NOISY for metric in one.metrics)
+        and unjudged.isdisjoint((one.case_id, metric) for metric in one.metrics)
+    )
+
+
+def clear_same_programs(screening: Screening, same: Sequence[Suspect]) -> Screening:
+    """Clear what made these suspect: what stored baselines see in their times is not head's doing."""
+    wanted = {one.case_id: one.metrics for one in same}
+    rows = tuple(
+        replace(row, status=Status.UNCHANGED, reason=Reason.SAME_PROGRAM)
+        if row.status in MAYBE_WORSE and row.metric in wanted.get(row.case_id, ())
+        else row
+        for row in screening.comparisons
+    )
+    cleared = tuple(
+        before
+        for before, after in zip(screening.comparisons, rows, strict=True)
+        if before.decides and before.status is Status.REGRESSED and after is not before
+    )
+    return replace(
+        screening, comparisons=rows, acquitted=(*screening.acquitted, *cleared), same=tuple(wanted)
     )

@@ -10,23 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.absolute_limits import apply_limits
-from gate.decide.conclude.accept import apply_acceptances, keep_own
-from gate.decide.conclude.anyway import remark_regressed_anyway
-from gate.decide.conclude.coverage import is_judged
-from gate.decide.conclude.outcome import decide_outcome
-from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
+from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
+from gate.decide.conclude.outcome import (
+    decide_outcome,
+    is_judged,
+    measure_tally,
+    note_pairs,
+    note_warnings,
+    remark_regressed_anyway,
+)
 from gate.decide.conclude.summary import summarize_suite
-from gate.decide.conclude.tally import measure_tally, note_pairs, note_warnings
 from gate.decide.evidence.disturbed import (
     blame_disturbance,
     doubt_disturbed,
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.shown import add_traces, bound_sources, show_case
 from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
+from gate.decide.evidence.values import Question
 from gate.decide.explain.advice import (
     list_next_steps,
     list_notes,
@@ -45,9 +48,8 @@ from gate.decide.explain.side_advice import (
     note_vanished,
     suggest_anchor,
 )
-from gate.decide.judge.compare import compare_case
-from gate.decide.judge.machine import Shifts, make_machine_shift
-from gate.decide.judge.rules import JudgingRules, list_questions, make_rules
+from gate.decide.judge.compare import compare_case, list_questions, make_rules
+from gate.decide.judge.machine import Machine, make_machine_shift
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
@@ -71,9 +73,8 @@ class Screening:
 
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
-    shifts: Shifts
+    machine: Machine
     questions: tuple[Mapping[Metric, Question], ...] = ()  # as ``evidence``
-    rules: JudgingRules | None = None  # by which the questions were judged
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
     same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
@@ -91,13 +92,11 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
     """Compare every case and metric of the plan with its baseline."""
     evidence = gather_evidence(set_aside_disturbed(run), baselines)
     questions = tuple(list_questions(one, policy) for one in evidence)
-    rules = make_rules(evidence, questions, policy)
+    rules = make_rules(evidence, questions, policy, has_base=run.base is not None)
     comparisons = tuple(
         row for one, posed in zip(evidence, questions, strict=True) for row in compare_case(one, posed, rules)
     )
-    return Screening(
-        evidence=evidence, comparisons=comparisons, shifts=rules.shifts, questions=questions, rules=rules
-    )
+    return Screening(evidence=evidence, comparisons=comparisons, machine=rules.machine, questions=questions)
 
 
 def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
@@ -114,7 +113,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     comparisons = conclude_comparisons(run, screening, policy)
     outcome = decide_outcome(comparisons, finished=run.finished)
     used = _list_used(screening.evidence)
-    machine = make_machine_shift(screening.shifts)
+    machine = make_machine_shift(screening.machine)
     judged = any(is_judged(one) for one in comparisons)
     base, tally = _name_base(run), measure_tally(run, comparisons, screening.acquitted)
     return Verdict(
@@ -184,7 +183,7 @@ def _rank_all(
         cause
         for one in screening.evidence
         for cause in rank_causes(
-            screening.sides.get(one.case.id, one), rows.get(one.case.id, ()), screening.shifts, environment
+            screening.sides.get(one.case.id, one), rows.get(one.case.id, ()), screening.machine, environment
         )
     )
 

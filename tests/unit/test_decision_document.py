@@ -1,8 +1,7 @@
-"""docs/decision.md and docs/glossary.md say what the code does."""
+"""docs/decision.md, docs/measuring.md and docs/dev/glossary.md say what the code does."""
 
 from __future__ import annotations
 
-import math
 import re
 from importlib import import_module
 from pathlib import Path
@@ -10,14 +9,28 @@ from pathlib import Path
 import pytest
 
 from gate.decide import Coverage, FailOn, compute_exit_code, constants
-from gate.decide.stats.student import compute_t_quantile
+from gate.decide.evidence.pairs import Paired
+from gate.decide.judge.compare import SITTING
+from gate.decide.judge.interval import (
+    Bar,
+    Level,
+    Reading,
+    compute_bound,
+    compute_log_edge,
+    find_level,
+    read_pairs,
+    read_stored,
+)
+from gate.decide.judge.pairs import assume_noise, decide_pairs
+from gate.decide.stats.samples import ASSUMED, summarize_logs
 from gate.lab.host import fitness
 from gate.metrics import SPECS
-from gate.records import Metric, Outcome, Reason
+from gate.records import Metric, Outcome, Reason, Status, Threshold
 
 DOCS = Path(__file__).parents[2] / "docs"
 DECISION = (DOCS / "decision.md").read_text(encoding="utf-8")
-GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
+MEASURING = (DOCS / "measuring.md").read_text(encoding="utf-8")
+GLOSSARY = (DOCS / "dev" / "glossary.md").read_text(encoding="utf-8")
 
 
 def read_table(text: str, first_column: str) -> list[list[str]]:
@@ -49,7 +62,7 @@ def test_constants_are_those_of_the_code() -> None:
 
 def test_limits_of_the_host_are_those_of_the_code() -> None:
     """Every limit of the host's fitness is in its table with its value and a reason."""
-    stated = {name: float(value) for name, value, reason in read_table(DECISION, "limit") if reason}
+    stated = {name: float(value) for name, value, reason in read_table(MEASURING, "limit") if reason}
     coded = {
         name: float(value)
         for name, value in vars(fitness).items()
@@ -60,30 +73,9 @@ def test_limits_of_the_host_are_those_of_the_code() -> None:
 
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
-    prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", DECISION))
+    prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", DECISION + MEASURING))
     known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
     assert prose - known == {"NOT_COMPARABLE", "NOTHING_COMPARED"}
-
-
-def test_thresholds_are_those_of_the_code() -> None:
-    """Every metric is in the table with its family, role and both thresholds, alone and side by side."""
-    table = DECISION.split("## 12. Thresholds")[1]
-    stated = {
-        metric: (family, role, float(relative), float(absolute.split()[0]), float(paired))
-        for metric, family, role, relative, absolute, paired in read_table(table, "metric")
-    }
-    coded = {
-        str(metric): (
-            spec.family.value.replace("_", " "),
-            spec.role.value,
-            spec.threshold.relative,
-            spec.threshold.absolute,
-            spec.side_by_side.relative,
-        )
-        for metric, spec in SPECS.items()
-    }
-    assert stated == coded
-    assert all(spec.side_by_side.absolute == spec.threshold.absolute for spec in SPECS.values())
 
 
 @pytest.mark.parametrize("reason", list(Reason))
@@ -104,19 +96,45 @@ def test_exit_codes_are_those_of_the_code() -> None:
     assert stated == coded
 
 
-def test_table_of_convictions_follows_from_the_formulas() -> None:
-    """The even odds of conviction, recomputed from the formulas of section 3."""
-    for sd, *stated in read_table(DECISION, "SD between trials"):
-        bars = [(1, 1.0), (3, 1.0), (3, constants.SHARED_THRESHOLDS)]
-        expected = [compute_even_odds(float(sd.split()[0]) / 100, *bar) for bar in bars]
-        assert [f"{100 * value:.1f} %" for value in expected] == stated
+def test_example_is_what_the_code_computes() -> None:
+    """The worked example: stored values leave 6 % open, and three pairs convict it."""
+    rows = {row[0].split(",")[0]: row[1:] for row in read_table(DECISION, "step")}
+    clock = read_example(Metric.COMPILED_LATENCY, (10.00, 10.10, 9.90, 10.05, 9.95), 10.60)
+    ratio = read_example(Metric.WARM_SPEEDUP, (2.00, 1.99, 2.01, 2.00, 2.00), 20.10 / 10.60)
+    threshold = SPECS[Metric.COMPILED_LATENCY].threshold.relative
+    stored = Bar(
+        alpha=0.01 / 4, threshold=Threshold(relative=threshold, absolute=0.0), edges=constants.BASE_EDGES
+    )
+    for name, reading in (("clock", clock), ("ratio", ratio)):
+        assert rows[name] == [*describe(reading, stored), "open"]
+        assert find_level(reading, stored) is Level.OPEN
+    pairs, eager = (
+        Paired(metric=metric, changes=changes, base=(10.0, 10.0, 10.0), is_live=True)
+        for metric, changes in (
+            (Metric.COMPILED_LATENCY, (0.058, 0.063, 0.055)),
+            (Metric.EAGER_LATENCY, (0.002, -0.003, 0.004)),
+        )
+    )
+    paired = read_pairs(pairs, assume_noise(Metric.COMPILED_LATENCY, is_live=True), eager)
+    looks = [look for look in constants.LOOKS if look >= constants.SETTLING_PAIRS]
+    threshold = SPECS[Metric.COMPILED_LATENCY].side_by_side.relative
+    bar = Bar(alpha=0.01 / len(looks), threshold=Threshold(relative=threshold, absolute=0.0))
+    assert decide_pairs(paired, bar)[0] is Status.REGRESSED
+    assert rows["pairs +5.8"][-6:] == [*describe(paired, bar), "REGRESSED"]
 
 
-def compute_even_odds(sd: float, trials: int, thresholds: float) -> float:
-    """exp(ln(1 + k x 5 %) + t SE) - 1 for 24 comparisons and five baseline trials."""
-    df = constants.MAX_PRIOR_DF + 4 + trials - 1
-    error = math.sqrt(sd**2 * (1 / trials + 1 / 5) + constants.SESSION_SD**2)
-    return math.expm1(math.log1p(thresholds * 0.05) - compute_t_quantile(0.01 / 24, df) * error)
+def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Reading:
+    """Read one value against what is stored, by the assumed noise."""
+    arms = summarize_logs(stored, (seen,))
+    assert arms is not None
+    return read_stored(metric, arms, ASSUMED, SITTING, 0.0)
+
+
+def describe(reading: Reading, bar: Bar) -> list[str]:
+    """d, SE, low, high and e, as the table has them."""
+    bounds = (compute_bound(reading, p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
+    values = (reading.change, reading.error, *bounds, compute_log_edge(reading, bar))
+    return [f"{value:.3f}" for value in values]
 
 
 def test_glossary_names_what_exists() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
@@ -19,8 +18,13 @@ from gate.decide.constants import (
     SESSION_SD,
 )
 from gate.decide.evidence.stored import Evidence
-from gate.decide.stats.estimate import estimate_metric
-from gate.decide.stats.moments import Variance, compute_logs, compute_variance, moderate_variance
+from gate.decide.stats.samples import (
+    Variance,
+    compute_logs,
+    compute_variance,
+    estimate_metric,
+    moderate_variance,
+)
 from gate.decide.stats.student import compute_t_quantile
 from gate.devices import CPU
 from gate.kinds import has_metric
@@ -84,7 +88,7 @@ def apply_limits(
 
 def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
     """The limits of a case: of several that fit one metric, the last counts."""
-    return {limit.metric: limit for limit in policy.limits if fnmatchcase(one.case.id, limit.case)}
+    return {limit.metric: limit for limit in policy.limits if policy.fits(limit.case, one.case.id)}
 
 
 def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
@@ -97,8 +101,8 @@ def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
     if metric in one.values:
         return True
     if metric is Metric.DRIFT_STEPS:
-        notes = (fact.code for trial in one.trials for fact in trial.warnings)
-        return Code.STEPS_UNMEASURED in notes
+        notes = (fact for trial in one.trials for fact in trial.warnings)
+        return any(fact.code is Code.UNMEASURED and metric in fact.metrics for fact in notes)
     if not has_metric(one.case, metric) or (spec.is_gpu_only and device_kind == CPU.name):
         return False
     return device_kind != TARGET_KIND or (spec.is_trace and spec.source is not Source.WARM)

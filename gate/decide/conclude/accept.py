@@ -1,4 +1,4 @@
-"""Changes that somebody took responsibility for, until a date."""
+"""Changes that somebody took responsibility for, and cases that do not decide, until a date."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.decide.conclude.coverage import list_uncompared
+from gate.decide.conclude.outcome import list_uncompared
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.records import (
+    OF_WHOLE_CASE,
+    QUIET,
     Acceptance,
     Baseline,
     Code,
@@ -33,7 +35,7 @@ _PERCENT = 100
 # What regressed has an interval above no change, so its upper end is at most about twice the estimate.
 _MAX_INTERVAL = 2.0
 # What may be worse, and is taken with what it may be.
-_OPEN_QUESTIONS = frozenset({Reason.SUSPECT, Reason.UNSETTLED, Reason.SOONER_DONE})
+_OPEN_QUESTIONS = frozenset({Reason.SUSPECT, Reason.UNSETTLED})
 
 
 def keep_own(policy: Policy, environment: Environment) -> Policy:
@@ -91,7 +93,7 @@ def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acc
     return tuple(
         acceptance
         for acceptance in policy.accepted
-        if not is_in_force(acceptance, policy) and any(fits(acceptance, one) for one in comparisons)
+        if not is_in_force(acceptance, policy) and any(_fits(acceptance, one, policy) for one in comparisons)
     )
 
 
@@ -105,7 +107,7 @@ def list_exceeded(
         for acceptance in policy.accepted
         if is_in_force(acceptance, policy)
         for one in regressed
-        if fits(acceptance, one)
+        if _fits(acceptance, one, policy)
     )
 
 
@@ -121,18 +123,20 @@ def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]
         )
         for entry in policy.acceptances
         if is_in_force(entry, policy)
-        and any(entry.metric in trials and fnmatchcase(case_id, entry.case) for case_id, trials in recorded)
+        and any(entry.metric in trials and policy.fits(entry.case, case_id) for case_id, trials in recorded)
     )
 
 
 def list_covered(
-    comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance]
+    comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance], policy: Policy
 ) -> tuple[Comparison, ...]:
     """The accepted comparisons that decide and that one of these acceptances covers."""
     return tuple(
         one
         for one in comparisons
-        if one.decides and one.status is Status.ACCEPTED and any(_covers(entry, one) for entry in acceptances)
+        if one.decides
+        and one.status is Status.ACCEPTED
+        and any(_covers(entry, one, policy) for entry in acceptances)
     )
 
 
@@ -192,9 +196,9 @@ def is_in_force(entry: Acceptance | Quarantine | Waiver, policy: Policy) -> bool
     return bool(policy.today) and policy.today <= entry.expires
 
 
-def fits(acceptance: Acceptance, comparison: Comparison) -> bool:
+def _fits(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
     """Whether the acceptance speaks of this comparison's case and metric."""
-    return acceptance.metric is comparison.metric and fnmatchcase(comparison.case_id, acceptance.case)
+    return acceptance.metric is comparison.metric and policy.fits(acceptance.case, comparison.case_id)
 
 
 def can_be_accepted(comparison: Comparison) -> bool:
@@ -216,7 +220,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     since_stored = measure_since_stored(comparison)
     standing = [one for one in policy.acceptances if since_stored <= one.allowance and not is_removed]
     for acceptance in (*standing, *policy.approved):
-        if is_in_force(acceptance, policy) and _covers(acceptance, comparison):
+        if is_in_force(acceptance, policy) and _covers(acceptance, comparison, policy):
             return replace(
                 comparison,
                 status=Status.ACCEPTED,
@@ -228,11 +232,105 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     return comparison
 
 
-def _covers(acceptance: Acceptance, comparison: Comparison) -> bool:
+def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
     """Whether the acceptance speaks of this comparison and allows its change."""
-    return measure_worsening(comparison) <= acceptance.allowance and fits(acceptance, comparison)
+    return measure_worsening(comparison) <= acceptance.allowance and _fits(acceptance, comparison, policy)
 
 
 def name_terms(taken: Acceptance | Waiver) -> Mapping[str, tuple[str, ...]]:
     """Who takes responsibility, until when and why, as a fact has it."""
     return name_words(author=taken.author, expires=taken.expires, reason=taken.reason.rstrip("."))
+
+
+_UNREMARKABLE = QUIET | {Status.IMPROVED}
+_MAX_NAMED = 3  # findings named in a note; the rest is counted
+
+
+def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Take the vote from what a quarantine in force covers; its finding stays as it is."""
+    return tuple(_set_apart(comparison, policy) for comparison in comparisons)
+
+
+def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
+    """What each quarantine that fits something here does: what it keeps from deciding, or that it expired."""
+    notes = (
+        _note_in_force(entry, comparisons, policy)
+        if is_in_force(entry, policy)
+        else _note_expired(entry, comparisons, policy)
+        for entry in policy.quarantine
+    )
+    return tuple(note for note in notes if note)
+
+
+def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
+    """The cases of which nothing decides, since what would is in quarantine."""
+    kept: dict[str, bool] = {}
+    for one in comparisons:
+        if one.decides or one.quarantined:
+            kept[one.case_id] = kept.get(one.case_id, True) and one.quarantined
+    return tuple(case_id for case_id, quarantined in kept.items() if quarantined)
+
+
+def list_days(comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
+    """The last days of the quarantines in force that keep something here from deciding, in order."""
+    apart = [one for one in comparisons if one.quarantined]
+    entries = [entry for entry in policy.quarantine if is_in_force(entry, policy)]
+    return tuple(
+        sorted({one.expires for one in entries if any(_is_covered(one, row, policy) for row in apart)})
+    )
+
+
+def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bool:
+    """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed.
+
+    One metric's speaks of what follows it, too: a ratio moves whenever what it is a ratio of does.
+    """
+    if not policy.fits(entry.case, comparison.case_id):
+        return False
+    if entry.metric is None:
+        return True
+    told = {comparison.metric, SPECS[comparison.metric].follows}
+    return entry.metric in told and comparison.reason not in OF_WHOLE_CASE
+
+
+def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:
+    if not comparison.decides:
+        return comparison
+    for entry in policy.quarantine:
+        if is_in_force(entry, policy) and _is_covered(entry, comparison, policy):
+            told = Fact(code=Code.QUARANTINED_BY, names=_name_entry(entry))
+            remarks = (*comparison.remarks, told)
+            return replace(comparison, decides=False, quarantined=True, remarks=remarks)
+    return comparison
+
+
+def _note_in_force(entry: Quarantine, comparisons: Sequence[Comparison], policy: Policy) -> Fact | None:
+    covered = [one for one in comparisons if one.quarantined and _is_covered(entry, one, policy)]
+    if not covered:
+        return None
+    found = [one for one in covered if one.status not in _UNREMARKABLE]
+    named = found[:_MAX_NAMED]
+    whole = tuple(one.case_id for one in named if one.reason in OF_WHOLE_CASE)
+    return Fact(
+        code=Code.QUARANTINE,
+        numbers={"worse": len(found), "comparisons": len(covered)},
+        cases=tuple(one.case_id for one in named),
+        metrics=tuple(one.metric for one in named),
+        names={
+            **_name_entry(entry),
+            "statuses": tuple(one.status.value for one in named),
+            **({"whole": whole} if whole else {}),
+        },
+    )
+
+
+def _note_expired(entry: Quarantine, comparisons: Sequence[Comparison], policy: Policy) -> Fact | None:
+    if not any(one.decides and _is_covered(entry, one, policy) for one in comparisons):
+        return None
+    return Fact(code=Code.QUARANTINE_EXPIRED, names=_name_entry(entry))
+
+
+def _name_entry(entry: Quarantine) -> Mapping[str, tuple[str, ...]]:
+    pattern = f"{entry.case} {entry.metric}" if entry.metric else entry.case
+    reason = entry.reason.rstrip(".")
+    return name_words(pattern=pattern, owner=entry.owner, expires=entry.expires, reason=reason)

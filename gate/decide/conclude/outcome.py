@@ -1,15 +1,174 @@
-"""From comparisons to one outcome, and from an outcome to an exit code."""
+"""From comparisons to one outcome and exit code: how much was judged, and what the verdict rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gate.decide.conclude.coverage import Coverage, is_judged
-from gate.decide.judge.machine import is_machine_steady
+from gate.decide.evidence.disturbed import count_disturbed, note_count
+from gate.decide.evidence.pairs import list_pairs
 from gate.errors import ExitCode
 from gate.metrics import SPECS
-from gate.records import BROKEN, Comparison, Outcome, Reason, Status, Verdict
+from gate.records import (
+    BROKEN,
+    JUDGED,
+    Code,
+    Comparison,
+    Fact,
+    Outcome,
+    Reason,
+    Run,
+    Status,
+    Tally,
+    Verdict,
+    list_distinct,
+    name_words,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """Counts of deciding comparisons and of the cases that have any: all of them, and those judged.
+
+    A case counts as judged when at least one of its comparisons was.
+    """
+
+    comparisons: int = 0
+    judged: int = 0
+    cases: int = 0
+    judged_cases: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that should decide was measured only."""
+        return self.judged == self.comparisons
+
+
+def measure_coverage(comparisons: Iterable[Comparison]) -> Coverage:
+    """Count what was judged among all comparisons of a verdict."""
+    deciding = [one for one in comparisons if one.decides]
+    judged = [one for one in deciding if is_judged(one)]
+    return Coverage(
+        comparisons=len(deciding),
+        judged=len(judged),
+        cases=len({one.case_id for one in deciding}),
+        judged_cases=len({one.case_id for one in judged}),
+    )
+
+
+def list_uncompared(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
+    """Ids of the cases of which something that decides was measured only; all, where nothing decides."""
+    rows = tuple(comparisons)
+    deciding = [one for one in rows if one.decides]
+    return tuple(dict.fromkeys(one.case_id for one in deciding or rows if not is_judged(one)))
+
+
+def is_judged(comparison: Comparison) -> bool:
+    """Whether a deciding comparison was held against a baseline, or a limit that it is beyond.
+
+    A limit that somebody accepted compares nothing, and nor does what had no time for a pair.
+    """
+    is_waived = comparison.status is Status.ACCEPTED or comparison.reason is Reason.UNPAIRED
+    is_bare = is_waived and comparison.baseline is None
+    return comparison.decides and comparison.status in JUDGED and not is_bare
+
+
+_MAX_WARNINGS = 5  # more are in run.json
+
+
+def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
+    """Count trials, pairs and rows; ``cleared`` got worse since the baselines, but not by the change."""
+    pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
+    disturbed_trials, trials, disturbed_pairs = count_disturbed(run)
+    return Tally(
+        finished=run.finished,
+        trials=trials,
+        disturbed_trials=disturbed_trials,
+        pairs=len(pairs),
+        paired_cases=len({pair.head.case_id for pair in pairs}),
+        pairs_in_turn=sum(not pair.is_live for pair in pairs),
+        disturbed_pairs=disturbed_pairs,
+        cleared=len(cleared),
+        cases=len(run.cases),
+        comparisons=len(comparisons),
+    )
+
+
+def note_tally(tally: Tally) -> tuple[Fact, ...]:
+    """All notes that the counts alone give."""
+    worse = {"comparisons": tally.cleared}
+    return (
+        *note_stop(finished=tally.finished),
+        *note_pairs(tally),
+        *([Fact(code=Code.CLEARED, numbers=worse)] if tally.cleared else []),
+        *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
+        *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
+    )
+
+
+def note_stop(*, finished: bool) -> tuple[Fact, ...]:
+    """A note on a run that did not come to its end."""
+    return () if finished else (Fact(code=Code.STOPPED),)
+
+
+def note_pairs(tally: Tally) -> tuple[Fact, ...]:
+    """How much ran side by side with the base, and how."""
+    numbers = {"pairs": tally.pairs, "cases": tally.paired_cases, "turns": tally.pairs_in_turn}
+    return (Fact(code=Code.PAIRS, numbers=numbers),) if tally.pairs else ()
+
+
+def note_warnings(run: Run) -> tuple[Fact, ...]:
+    """A note on each warning, with the cases that it came from; what most of them tell comes first.
+
+    Before them all stands what failed before the run was continued, and did not fail again.
+    """
+    warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
+    notes = [
+        replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
+        for warning in list_distinct(warning for warning, _ in warned)
+    ]
+    widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
+    more = len(widest) - _MAX_WARNINGS
+    return (
+        *_note_retried(run),
+        *widest[:_MAX_WARNINGS],
+        *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
+    )
+
+
+def _note_retried(run: Run) -> tuple[Fact, ...]:
+    failed = {failure.case_id for failure in run.failures}
+    return list_distinct(
+        Fact(
+            code=Code.FAILED_BEFORE,
+            cases=(one.case_id,),
+            names=name_words(kind=one.kind.value, stage=one.stage),
+        )
+        for one in run.retried
+        if one.case_id not in failed
+    )
+
+
+_ANYWAY = Fact(code=Code.REGRESSED_ANYWAY)
+
+
+def remark_regressed_anyway(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Say of what more pairs would settle that they are not needed, where their case has regressed."""
+    regressed = find_regressed(comparisons)
+    return tuple(
+        replace(one, remarks=(*one.remarks, _ANYWAY)) if one.case_id in regressed and _asks(one) else one
+        for one in comparisons
+    )
+
+
+def find_regressed(comparisons: Iterable[Comparison]) -> frozenset[str]:
+    """Find the cases of which something that decides has regressed."""
+    return frozenset(one.case_id for one in comparisons if one.decides and one.status is Status.REGRESSED)
+
+
+def _asks(comparison: Comparison) -> bool:
+    return comparison.decides and comparison.reason is Reason.UNSETTLED and bool(comparison.more_pairs)
 
 
 class FailOn(StrEnum):
@@ -69,16 +228,12 @@ def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> Exit
 def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
     """The comparisons that more trials could settle.
 
-    A machine shift counts only when the run as a whole was steady: then it was one case's bad minute.
     A regression seen in a single trial counts too: it has to be seen again.
     """
-    settled = set(_SETTLED_BY_TRIALS)
-    if is_machine_steady(verdict.machine):
-        settled.add(Reason.MACHINE_SHIFT)
     return tuple(
         one
         for one in verdict.comparisons
-        if one.decides and (_is_unrepeated(one) or (one.reason in settled and _is_unsettled(one)))
+        if one.decides and (_is_unrepeated(one) or (one.reason in _SETTLED_BY_TRIALS and _is_unsettled(one)))
     )
 
 

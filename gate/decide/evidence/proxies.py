@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import median
 
-from gate.decide.constants import CORROBORATING_CODE
-from gate.decide.evidence.definitions import compare_items
-from gate.decide.evidence.finding import Question
-from gate.decide.evidence.stored import Evidence
+from gate.decide.constants import MORE_WORK
+from gate.decide.evidence.stored import Evidence, compare_items
+from gate.decide.evidence.values import Question
 from gate.metrics import TRACES
-from gate.records import EXPECTED_THROTTLING, Baseline, Kind, Metric, Task, Trial
+from gate.records import Baseline, Kind, Metric, Task, Trial
 
 # Where these are not zero a call runs Python that was not compiled.
 _PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
@@ -48,14 +47,14 @@ def sum_processor_s(phases_s: Mapping[str, float]) -> float:
     return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
 
 
-def has_traces(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
-    """Whether a counter of the compile differs from the baseline's, or the generated code and how much it is.
-
-    Other constants in the same code are no reason for a longer compile.
-    """
+def has_other_counts(questions: Mapping[Metric, Question]) -> bool:
+    """Whether a counter of the compile differs from the baseline's."""
     counters = (questions[metric] for metric in TRACES if metric in questions)
-    if any(median(one.before) != median(one.after) for one in counters):
-        return True
+    return any(median(one.before) != median(one.after) for one in counters)
+
+
+def has_other_size(evidence: Evidence) -> bool:
+    """Whether a compile generated more or less code: other constants in the same code take no longer."""
     return is_code_changed(evidence) is True and not is_as_much_code(evidence)
 
 
@@ -65,7 +64,7 @@ def is_as_much_code(evidence: Evidence) -> bool:
     sizes = [trial.identity.size for trial in evidence.trials if trial.identity.digest]
     if not before or not sizes or not all(sizes):
         return False
-    return max(abs(math.log(size / before)) for size in sizes) <= math.log1p(CORROBORATING_CODE)
+    return max(abs(math.log(size / before)) for size in sizes) <= math.log1p(MORE_WORK)
 
 
 def is_code_changed(evidence: Evidence) -> bool | None:
@@ -93,7 +92,7 @@ def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -
         return False
     if not all(_has_same_workload(baseline, trial) for trial in evidence.trials):
         return False
-    if has_traces(evidence, questions) or {one.tuned for one in made} != {baseline.identity.tuned}:
+    if has_other_counts(questions) or {one.tuned for one in made} != {baseline.identity.tuned}:
         return False
     if not all(metric in questions and not any(questions[metric].after) for metric in _PYTHON_BESIDE):
         return False
@@ -125,15 +124,3 @@ def is_tuned_otherwise(evidence: Evidence) -> bool:
     baseline = evidence.code_baseline
     tuned = {trial.identity.tuned for trial in evidence.trials} - {""}
     return bool(tuned) and (baseline is None or tuned != {baseline.identity.tuned})
-
-
-def is_calm(trials: Iterable[Trial]) -> bool:
-    """Whether no trial saw its device throttle, another process on it or an unfit host.
-
-    A power cap is no disturbance: heavy matrix products run into it in every trial.
-    """
-    conditions = [trial.conditions for trial in trials]
-    return not any(
-        set(one.throttled) - EXPECTED_THROTTLING or one.foreign_processes or one.disturbances
-        for one in conditions
-    )

@@ -1,4 +1,8 @@
-"""What a reader is shown of both sides of a case: values, phases, breaks, and the kernels that differ.
+"""What a report shows of both sides of a case: phases, kernels, and whether they are the same code.
+
+Inductor names a kernel by the operators that it fuses and a number: ``cpp_fused_add_relu_3``. A kernel more
+changes all numbers behind it, so that kernels are matched by their code first, and by their name without
+the number after.
 
 Nothing here decides. Exact metrics have no distribution to show: a comparison holds their counts.
 """
@@ -6,28 +10,143 @@ Nothing here decides. Exact metrics have no distribution to show: a comparison h
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
-from gate.decide.evidence.kernels import KernelPair, match_kernels
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
-from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.stored import Evidence, match_metric
 from gate.decide.evidence.values import collect_medians
 from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
     CANDIDATE_ARM,
+    FIRST_CALL,
+    OTHER_PHASE,
+    PHASES,
     Baseline,
     CaseEvidence,
+    Code,
     Compiled,
+    Fact,
     KernelChange,
     Metric,
+    Pairing,
+    Run,
     SideEvidence,
     Trial,
 )
 from gate.records.groups import collect_columns
+from gate.records.targets import TARGET_KIND
+
+_NUMBER = re.compile(r"_\d+$")
+_FUSED = re.compile(r"^(?:cpp|mps|pallas|triton(?:_[a-z]{3,4})?)_fused_?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelPair:
+    """A kernel of each side that stand for each other; ``""`` where a side has none."""
+
+    before: str = ""
+    after: str = ""
+
+
+def match_kernels(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[KernelPair, ...]:
+    """Match the kernels, name to hash, that do not have the same code on both sides."""
+    same = set(before.values()) & set(after.values())
+    old = [name for name, code in before.items() if code not in same]
+    new = [name for name, code in after.items() if code not in same]
+    pairs = []
+    for key in (str, name_stem):
+        for name in list(new):
+            match = next((one for one in old if key(one) == key(name)), None)
+            if match is not None:
+                pairs.append(KernelPair(before=match, after=name))
+                old.remove(match)
+                new.remove(name)
+    gone = [KernelPair(before=name) for name in old]
+    return (*pairs, *(KernelPair(after=name) for name in new), *gone)
+
+
+def name_stem(kernel: str) -> str:
+    """Name what a kernel does, without its number."""
+    return _NUMBER.sub("", kernel)
+
+
+def name_operators(kernel: str) -> str:
+    """Name the operators that a kernel fuses, joined as in its name; ``""`` where it tells none."""
+    stem = name_stem(kernel)
+    return _FUSED.sub("", stem) if _FUSED.match(stem) else ""
+
+
+def count_words(kernels: Iterable[str]) -> dict[str, int]:
+    """Count the words of operators in the names of kernels."""
+    counts: dict[str, int] = {}
+    for kernel in kernels:
+        for word in filter(None, name_operators(kernel).split("_")):
+            counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+# Which phase each runs within. The graph of a backward pass is compiled when it is first called: beside
+# the forward's autograd phase, but with the same phases within it.
+_AUTOGRAD, _BACKWARD = "aot_autograd", "backward"
+_WITHIN: Mapping[str, str] = {
+    _AUTOGRAD: "dynamo",
+    "garbage_collection": "dynamo",
+    "inductor": _AUTOGRAD,
+    "code_generation": "inductor",
+    "triton": "code_generation",
+}
+
+
+def part_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
+    """Part a compile by what each phase took itself, less the phases within it.
+
+    What no phase accounts for stands under :data:`OTHER_PHASE`, where the whole is known.
+    """
+    spans_s = {name: phases_s[name] for name in PHASES if name in phases_s}
+    backward_s = spans_s.pop(_BACKWARD, 0.0)
+    if _AUTOGRAD in spans_s:
+        spans_s[_AUTOGRAD] += backward_s
+    own_s = dict(spans_s)
+    for name, seconds in spans_s.items():
+        parent = _WITHIN.get(name, "")
+        if parent in own_s:
+            own_s[parent] -= seconds - (backward_s if name == _AUTOGRAD else 0.0)
+    parted = {name: max(0.0, seconds) for name, seconds in own_s.items()}
+    if FIRST_CALL in phases_s and parted:
+        parted[OTHER_PHASE] = max(0.0, phases_s[FIRST_CALL] - sum(parted.values()))
+    return parted
+
+
+def find_same_code(run: Run) -> frozenset[str]:
+    """Find the cases whose generated code is the base's, digest by digest.
+
+    A case counts only where every pair says so: one that failed, was not compiled, or was compiled in one arm
+    alone may have changed.
+    """
+    failed = {failure.case_id for failure in run.failures}
+    return frozenset(case.id for case in run.cases if case.id not in failed and _is_same(run, case.id))
+
+
+def note_same_code(run: Run) -> tuple[Fact, ...]:
+    """A note on how much of a target's code is the base's: a GPU need not measure those cases."""
+    if run.environment.device_kind != TARGET_KIND or not run.finished:
+        return ()
+    same = find_same_code(run)
+    others = tuple(case.id for case in run.cases if case.id not in same)
+    code = Code.CODE_DIFFERS if others else Code.CODE_IS_THE_BASES
+    return (Fact(code=code, numbers={"same": len(same), "cases": len(run.cases)}, cases=others),)
+
+
+def _is_same(run: Run, case_id: str) -> bool:
+    paired = [one for one in run.trials if one.case_id == case_id and one.pairing is not Pairing.ALONE]
+    base = {trial.identity.digest for trial in paired if trial.arm == BASE_ARM}
+    head = {trial.identity.digest for trial in paired if trial.arm != BASE_ARM}
+    return len(base) == 1 and base == head and "" not in base
+
 
 # Kernels of one case that are shown: more are counted.
 MAX_SHOWN_KERNELS = 12

@@ -1,14 +1,28 @@
-"""One value per metric and trial, from the trial's raw samples."""
+"""One value per metric and trial, from the trial's raw samples, and what is asked of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, median
 
-from gate.decide.stats.moments import compute_geometric_median
-from gate.metrics import SPECS, Family
-from gate.records import Metric, Trial
+from gate.decide.stats.samples import LogArms, compute_geometric_median, estimate_metric
+from gate.metrics import SPECS, Family, MetricSpec
+from gate.records import (
+    Case,
+    Change,
+    Code,
+    Fact,
+    Finding,
+    Metric,
+    Reason,
+    Status,
+    Threshold,
+    Trial,
+    name_words,
+)
+from gate.records.facts import MISMATCH_CODES
 from gate.records.groups import collect_columns
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
@@ -84,3 +98,45 @@ def compute_break_even(compile_s: float, before_s: float, after_s: float) -> flo
     """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing to speak of."""
     calls = max(compile_s, 0.0) / (before_s - after_s) if before_s > after_s else math.inf
     return calls if math.isfinite(calls) else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """One metric of one case: its values, one per trial, and what counts as relevant."""
+
+    case: Case
+    metric: Metric
+    before: Sequence[float]
+    after: Sequence[float]
+    threshold: Threshold
+    logs: LogArms | None = None  # of noisy metrics, where every value is positive
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The metric's fixed properties."""
+        return SPECS[self.metric]
+
+    def find(
+        self, status: Status, reason: Reason, change: Change | None = None, remarks: tuple[Fact, ...] = ()
+    ) -> Finding:
+        """What was found of it, with both values as they are."""
+        return Finding(
+            status=status,
+            reason=reason,
+            baseline=estimate_metric(self.metric, self.before),
+            candidate=estimate_metric(self.metric, self.after),
+            change=change,
+            remarks=remarks,
+        )
+
+
+def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
+    """Find it in the trial that drifted most, of those that measured it; ``None`` where nobody knows."""
+    known = (trial for trial in trials if trial.samples.get(metric))
+    trial = max(known, key=lambda one: max(one.samples[metric]))
+    worst = trial.worst.get(metric)
+    if worst is None or not worst.output:
+        return None
+    told = (one for one in trial.warnings if one.code in MISMATCH_CODES)
+    alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))
+    return next((one for one in told if one.name("output") == worst.output), alone)

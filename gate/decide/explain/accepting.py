@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 from gate.decide.conclude.accept import measure_since_stored, measure_worsening, round_allowance
-from gate.decide.constants import ACCEPTANCE_DAYS
 from gate.metrics import SPECS, Family
 from gate.records import (
     Code,
@@ -18,6 +17,9 @@ from gate.records import (
 from gate.records.bounds import MOST_ALLOWED
 from gate.records.facts import MISMATCH_CODES
 from gate.records.groups import group_cases
+
+# A suggested acceptance expires after this many days.
+ACCEPTANCE_DAYS = 30
 
 # So many commands to accept something are suggested.
 _MAX_ACCEPTED = 4

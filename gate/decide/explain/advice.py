@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from gate.decide.conclude.accept import (
     is_in_force,
     is_waived,
+    list_days,
     list_exceeded,
     list_expired,
+    list_set_apart,
     list_unwaived,
     measure_since_stored,
     measure_worsening,
     name_terms,
     note_elsewhere,
 )
-from gate.decide.conclude.anyway import find_regressed
-from gate.decide.conclude.quarantine import list_days, list_set_apart
-from gate.decide.conclude.tally import note_stop
-from gate.decide.constants import LOOKS, OLD_BASELINE_DAYS
+from gate.decide.conclude.outcome import find_regressed, note_stop
+from gate.decide.constants import LOOKS
 from gate.decide.explain.accepting import list_acceptances, parse_day
-from gate.decide.judge.drift import get_limit
-from gate.decide.judge.machine import is_machine_steady
+from gate.decide.judge.counted import get_limit
+from gate.decide.judge.machine import is_machine_steady, name_shifts
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -43,6 +43,9 @@ from gate.records import (
     name_words,
 )
 from gate.records.targets import TARGET_KIND
+
+# Machines age: after this many days a baseline is mentioned.
+OLD_BASELINE_DAYS = 30
 
 
 def list_next_steps(
@@ -114,6 +117,8 @@ def _suggest_baselines(
         steps.append(Fact(code=Code.RECORD_MORE))
     elif _is_unjudged(deciding) or (nothing and not apart):
         steps.append(Fact(code=Code.RECORD))
+        elsewhere = (one.case_id for one in deciding if one.reason is Reason.OTHER_SPEED)
+        steps.extend(suggest(Code.COMPARE_WITH_BASE, elsewhere))
     elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
         steps.append(Fact(code=Code.RECORD_BETTER))
     return steps
@@ -155,13 +160,6 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
     if not judged or is_machine_steady(machine):
         return ()
     return (Fact(code=Code.MACHINE_CHANGED, numbers=name_shifts(machine)),)
-
-
-def name_shifts(machine: MachineShift) -> dict[str, float]:
-    """By how much the machine changed, under the names of a fact's numbers."""
-    # 0 where it is not known: eager speaks for the machine only over several cases.
-    shifts = {"canary": machine.canary, "suite": machine.suite}
-    return {name: shift for name, shift in shifts.items() if shift}
 
 
 def note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
@@ -254,6 +252,7 @@ def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code
 _UNJUDGED = {
     Reason.NO_BASELINE: Code.NO_BASELINE,
     Reason.OTHER_ENVIRONMENT: Code.OTHER_MACHINES,
+    Reason.OTHER_SPEED: Code.OTHER_SPEED,
     Reason.OTHER_STACK: Code.OTHER_STACK,
     Reason.STALE_DEFINITION: Code.REDEFINED,
     Reason.NOT_RECORDED: Code.NOT_RECORDED,

@@ -1,4 +1,4 @@
-"""What changed around the compiled program: the model, the stack, eager, the machine."""
+"""Causes around a case: the machine, the stack, eager, and what a call uses of the device."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from gate.decide.constants import SHARED_SHARE
-from gate.decide.evidence.definitions import compare_definitions, compare_items
-from gate.decide.evidence.stored import match_metric
+from gate.decide.evidence.stored import compare_definitions, compare_items, match_metric
 from gate.decide.evidence.values import collect_medians
-from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Inquiry, shorten
-from gate.decide.explain.usage import compare_kernels, find_bound
-from gate.decide.judge.machine import list_shifts
+from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Inquiry, is_eagers_alone, shorten
+from gate.decide.judge.machine import is_machine_steady, make_machine_shift, name_shifts
 from gate.fingerprint import describe_acting, describe_difference
 from gate.metrics import SPECS
 from gate.records import (
+    AFTER,
+    BEFORE,
     EXPECTED_THROTTLING,
-    SHIFTS,
+    LIMITS,
+    PLACES,
     Cause,
     CauseKind,
     Code,
@@ -25,6 +26,52 @@ from gate.records import (
     Metric,
     Reason,
 )
+
+# More of a call is idle than busy. Where that is so, faster kernels gain little: the host is waited for.
+_IDLE = 0.5
+# Of the time that a limit allows at best. A kernel that reaches less is bound by something that neither
+# rate of the machine tells, as small or irregular work is.
+_BOUND = 0.3
+_NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
+
+
+def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> Fact | None:
+    """Tell which kernels take another time than before, most first; ``None`` where one side knows none."""
+    if not before or not after:
+        return None
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
+    notable_s = _NOTABLE * sum(before.values())
+    moved = [name for name, change in changes.items() if abs(change) > notable_s]
+    moved.sort(key=lambda name: abs(changes[name]), reverse=True)
+    if not moved:
+        return Fact(code=Code.KERNELS_STEADY)
+    named = moved[: len(PLACES)]
+    sides = ((BEFORE, before), (AFTER, after))
+    own_s = {
+        place + moment: side[name]
+        for place, name in zip(PLACES, named, strict=False)
+        for moment, side in sides
+        if name in side
+    }
+    total_s = {"before_s": sum(before.values()), "after_s": sum(after.values()), "moved": len(moved)}
+    return Fact(code=Code.KERNELS_MOVED, numbers={**total_s, **own_s}, names={"kernels": tuple(named)})
+
+
+def find_bound(call_s: float, busy: float | None, limits_s: Mapping[str, float]) -> Fact | None:
+    """Find what a call of ``call_s`` seconds is bound by; ``None`` where nothing is known.
+
+    ``busy`` is the share of it in which a GPU ran kernels, ``limits_s`` the least that it takes by each of
+    the machine's own rates.
+    """
+    if busy is not None and busy < _IDLE:
+        return Fact(code=Code.DEVICE_IDLE, numbers={"busy": busy})
+    known_s = {name: limits_s[name] for name in LIMITS if name in limits_s}
+    if not known_s or not call_s:
+        return None
+    limit = max(known_s, key=lambda name: known_s[name])
+    share = min(1.0, known_s[limit] / call_s)
+    return Fact(code=Code.BOUND_BY if share >= _BOUND else Code.BOUND_BY_NEITHER, numbers={limit: share})
+
 
 # Of a workload: what the model computes, to six digits. It alone says that something else is computed.
 _RESULT = "reference"
@@ -111,7 +158,7 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     if eager is None or compiled is None:
         return []
     numbers = {"eager": eager, "compiled": compiled}
-    if any(one.reason is Reason.EAGER_FASTER for one in inquiry.comparisons):
+    if any(map(is_eagers_alone, inquiry.comparisons)):
         return [inquiry.weigh(CauseKind.EAGER, Fact(code=Code.EAGER_ALONE, numbers=numbers))]
     both = eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
     # Less than the limit is noise of both; and what got faster made nothing worse.
@@ -146,12 +193,9 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
     """
     if inquiry.is_of_pairs:
         return []
-    found, shifts = [], inquiry.shifts
-    if list_shifts(shifts, inquiry.evidence.case.id):
-        moves = (shifts.canary, shifts.suite, shifts.cases.get(inquiry.evidence.case.id))
-        numbers = {
-            name: math.expm1(move) for name, move in zip(SHIFTS, moves, strict=True) if move is not None
-        }
+    found, machine = [], make_machine_shift(inquiry.machine)
+    if not is_machine_steady(machine):
+        numbers = name_shifts(machine)
         fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
         # What it has no part in, or would have moved the other way, has a note on the machine and no cause.
         if share := _measure_share(inquiry, list(numbers.values())):

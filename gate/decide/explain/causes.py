@@ -27,8 +27,8 @@ from gate.decide.explain.compiled import (
     find_recompiles,
 )
 from gate.decide.explain.compiling import find_cache_loss, find_phases
-from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Inquiry
-from gate.decide.judge.machine import Shifts
+from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Inquiry, is_eagers_alone
+from gate.decide.judge.machine import Machine
 from gate.records import (
     QUIET,
     Cause,
@@ -37,7 +37,6 @@ from gate.records import (
     Comparison,
     Environment,
     Fact,
-    Reason,
     Status,
     Verdict,
 )
@@ -63,7 +62,7 @@ _FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
 
 
 def rank_causes(
-    evidence: Evidence, comparisons: Sequence[Comparison], shifts: Shifts, environment: Environment
+    evidence: Evidence, comparisons: Sequence[Comparison], machine: Machine, environment: Environment
 ) -> tuple[Cause, ...]:
     """Rank what may have changed a case; empty unless something that decides has changed or failed.
 
@@ -75,7 +74,7 @@ def rank_causes(
         evidence=evidence,
         comparisons=comparisons,
         moved=frozenset(one.metric for one in deciding if one.status in MOVED),
-        shifts=shifts,
+        machine=machine,
         environment=environment,
     )
     found = [one for find in _FINDERS if deciding or find is find_definition for one in find(inquiry)]
@@ -85,7 +84,7 @@ def rank_causes(
 
 
 def _needs_cause(one: Comparison) -> bool:
-    return one.status not in QUIET or one.reason is Reason.EAGER_FASTER
+    return one.status not in QUIET or is_eagers_alone(one)
 
 
 def find_first_cause(verdict: Verdict) -> Cause | None:

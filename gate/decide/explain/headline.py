@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gate.decide.conclude.coverage import measure_coverage
-from gate.decide.conclude.quarantine import list_set_apart
+from gate.decide.conclude.accept import list_set_apart
+from gate.decide.conclude.outcome import measure_coverage
 from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
 
 
@@ -26,7 +26,7 @@ def make_headline(
         return (Fact(code=Code.COULD_NOT_TELL, numbers={"undecided": undecided, "judged": judged}),)
     if outcome is Outcome.NOTHING_COMPARED:
         return make_unjudged(Code.NO_BASELINE_APPLIES, comparisons, cases)
-    return (_count_passed(deciding),)
+    return (_count_passed(deciding), *_count_unjudged_times(deciding))
 
 
 def make_unjudged(
@@ -55,6 +55,14 @@ def _count_passed(deciding: Sequence[Comparison]) -> Fact:
     """What was judged, and how much of all: neither may hide the other."""
     improved = sum(one.status is Status.IMPROVED for one in deciding)
     return Fact(code=Code.NOTHING_WORSE, numbers={**asdict(measure_coverage(deciding)), "improved": improved})
+
+
+def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """How many timings another machine's baselines, or this one's at another speed, leave unjudged."""
+    rows = [one for one in deciding if one.reason in {Reason.OTHER_ENVIRONMENT, Reason.OTHER_SPEED}]
+    moved = next((fact for one in rows for fact in one.remarks if fact.code is Code.MACHINE_SPEED), None)
+    numbers = {"comparisons": len(rows), **({"shift": moved.numbers["shift"]} if moved else {})}
+    return (Fact(code=Code.TIMES_UNJUDGED, numbers=numbers),) if rows else ()
 
 
 def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:

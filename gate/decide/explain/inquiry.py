@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.stored import Evidence
-from gate.decide.judge.machine import Shifts
+from gate.decide.judge.machine import Machine
 from gate.metrics import SPECS, Scope, explained_by
-from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Status
+from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Reason, Status
 
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
 # about stands above what it brings about: a new graph break splits kernels, which changes code.
@@ -74,7 +76,7 @@ class Inquiry:
     evidence: Evidence
     comparisons: Sequence[Comparison]
     moved: frozenset[Metric]  # that decide
-    shifts: Shifts
+    machine: Machine
     environment: Environment  # of head
 
     @property
@@ -151,3 +153,13 @@ def shorten(text: str) -> str:
     """One line of what others wrote."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 3]}..."
+
+
+def is_eagers_alone(one: Comparison) -> bool:
+    """Whether the speedup fell by more than its limit, and only because eager got faster."""
+    if one.metric is not Metric.WARM_SPEEDUP or one.reason is not Reason.LEADER_STANDS:
+        return False
+    eager = next((fact.numbers["change"] for fact in one.remarks if fact.code is Code.EAGER_CHANGED), 0.0)
+    fall = one.change.centre if one.change else 0.0
+    limit = one.threshold.relative if one.threshold else 0.0
+    return eager < 0 and fall > limit and -math.log1p(eager) >= SHARED_SHARE * math.log1p(fall)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from gate.decide.conclude.quarantine import note_quarantine
-from gate.decide.conclude.tally import note_pairs, note_stop, note_warnings
+from gate.decide.conclude.accept import note_quarantine
+from gate.decide.conclude.outcome import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
-from gate.decide.evidence.same_code import note_same_code
+from gate.decide.evidence.shown import note_same_code
 from gate.decide.explain.accepting import list_acceptances
 from gate.decide.explain.advice import (
     has_not_begun,

@@ -1,35 +1,34 @@
-"""One comparison per case and metric: finds the two sides, lets the metric's family judge."""
+"""One comparison per case and metric: finds the two sides, their thresholds, and lets the family judge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
-from gate.decide.evidence.finding import Question
-from gate.decide.evidence.outputs import find_worst
-from gate.decide.evidence.proxies import (
-    compute_calls_change,
-    compute_processor_change,
-    has_traces,
-    is_calm,
-    runs_stored_code,
-)
+from gate.decide.constants import ALONE_EDGES, BASE_EDGES, MIN_BASELINE_TRIALS, SESSION_SD
+from gate.decide.evidence.proxies import runs_stored_code
 from gate.decide.evidence.stored import (
     Evidence,
-    is_one_baseline,
     is_unknown_here,
     list_metrics,
     match_metric,
 )
-from gate.decide.judge.controls import Controls
-from gate.decide.judge.drift import judge_drift, judge_drift_alone
-from gate.decide.judge.exact import follow_misses, follow_peak_memory, judge_exact, judge_nearly_exact
-from gate.decide.judge.machine import list_canary_shifts, list_shifts
-from gate.decide.judge.noisy import follow_latency, judge_noisy
-from gate.decide.judge.rules import JudgingRules
-from gate.decide.judge.screen import Bar, Reading
-from gate.decide.stats.estimate import estimate_metric
-from gate.metrics import COMPILE_TIMES, SPECS, Family, Role
+from gate.decide.evidence.values import Question, find_worst
+from gate.decide.judge.counted import (
+    follow_misses,
+    follow_peak_memory,
+    judge_drift,
+    judge_drift_alone,
+    judge_exact,
+    judge_nearly_exact,
+)
+from gate.decide.judge.interval import Bar, Reading, read_stored
+from gate.decide.judge.machine import Machine, compare_machine
+from gate.decide.judge.times import Times, follow_latency, judge_time, show_measured
+from gate.decide.judge.work import compare_work
+from gate.decide.stats.samples import Variance, compute_prior, estimate_metric, summarize_logs
+from gate.metrics import LATENCIES, SPECS, Family, Role, Scope
 from gate.records import (
     MAYBE_WORSE,
     Code,
@@ -37,17 +36,140 @@ from gate.records import (
     Fact,
     Finding,
     Metric,
+    Policy,
     Reason,
     Status,
     Threshold,
     quote_failure,
 )
 
+# What the machine's speed moves; ratios carry their own control.
+_BY_CLOCK = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
+# What two sittings of a steady machine differ by.
+SITTING = Variance(value=SESSION_SD**2, df=math.inf)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgingRules:
+    """What one case's judgement needs from all the others: error budget, priors and the machine."""
+
+    alpha: float  # one-sided, for each deciding noisy comparison
+    priors: Mapping[Metric, Variance]
+    machine: Machine
+    has_base: bool = False  # pairs with it settle what stored values leave open
+
+    @property
+    def is_far(self) -> bool:
+        """Whether times are not compared: the machine runs at another speed, and no base is at hand."""
+        return self.machine.is_far and not self.has_base
+
+    def make_bar(self, question: Question) -> Bar:
+        """What a noisy question's change must reach."""
+        edges = BASE_EDGES if self.has_base else ALONE_EDGES
+        return Bar(alpha=self.alpha, threshold=question.threshold, edges=edges)
+
+    def read(self, question: Question) -> Reading | None:
+        """The reading of a noisy question; ``None`` where it has no logarithms."""
+        if question.logs is None:
+            return None
+        by_clock = question.metric in _BY_CLOCK
+        return read_stored(
+            question.metric,
+            question.logs,
+            self.priors[question.metric],
+            self.machine.sitting if by_clock else SITTING,
+            self.find_shift(question.metric),
+        )
+
+    def find_shift(self, metric: Metric) -> float:
+        """By how much a time is longer for the machine's sake, as a logarithm.
+
+        Without a base that of all cases' eager calls is the machine's too, for want of a better witness.
+        """
+        if metric not in _BY_CLOCK:
+            return 0.0
+        is_call = metric in LATENCIES and not self.has_base
+        return self.machine.suite_shift if is_call and self.machine.suite_shift else self.machine.shift
+
+
+def make_rules(
+    evidence: Sequence[Evidence],
+    questions: Sequence[Mapping[Metric, Question]],
+    policy: Policy,
+    *,
+    has_base: bool = False,
+) -> JudgingRules:
+    """Divide the error budget and learn priors and the machine's shift from all the cases."""
+    variances: dict[Metric, list[Variance]] = {}
+    deciding = 0
+    for question in (question for posed in questions for question in posed.values()):
+        if question.logs is not None:
+            variances.setdefault(question.metric, []).append(question.logs.variance)
+            decides = question.spec.role is Role.DECIDES
+            deciding += decides and len(question.before) >= MIN_BASELINE_TRIALS
+    return JudgingRules(
+        alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
+        priors={metric: compute_prior(known) for metric, known in variances.items()},
+        machine=compare_machine(evidence, questions),
+        has_base=has_base,
+    )
+
+
+def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """The threshold in force: the policy's or the metric's own, under the last override that fits."""
+    own = policy.thresholds.get(metric, SPECS[metric].threshold)
+    return _override(own, policy, case_id, metric)
+
+
+def find_pair_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """The threshold of pairs: the policy's or the metric's own, under the last override that fits.
+
+    A policy names every metric, so a part that is the metric's default has said nothing about pairs.
+    """
+    spec = SPECS[metric]
+    stated, usual = policy.thresholds.get(metric, spec.threshold), spec.threshold
+    own = Threshold(
+        relative=spec.side_by_side.relative if stated.relative == usual.relative else stated.relative,
+        absolute=spec.side_by_side.absolute if stated.absolute == usual.absolute else stated.absolute,
+    )
+    return _override(own, policy, case_id, metric)
+
+
+def list_questions(
+    evidence: Evidence, policy: Policy, find: Callable[[Policy, str, Metric], Threshold] = find_threshold
+) -> Mapping[Metric, Question]:
+    """The metrics of a case that both sides have, each with the threshold that ``find`` finds."""
+    questions = {}
+    for metric in list_metrics(evidence):
+        baseline = match_metric(SPECS[metric], evidence.stored).baseline
+        if baseline is not None and metric in evidence.values:
+            before, after = baseline.trials[metric], evidence.values[metric]
+            noisy = SPECS[metric].family is Family.NOISY
+            questions[metric] = Question(
+                case=evidence.case,
+                metric=metric,
+                before=before,
+                after=after,
+                threshold=find(policy, evidence.case.id, metric),
+                logs=summarize_logs(before, after) if noisy else None,
+            )
+    return questions
+
+
+def _override(own: Threshold, policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """Lay the last override that fits over a threshold: a part that it leaves out stays."""
+    for override in reversed(policy.overrides):
+        if override.metric is metric and policy.fits(override.case, case_id):
+            return Threshold(
+                relative=own.relative if override.relative is None else override.relative,
+                absolute=own.absolute if override.absolute is None else override.absolute,
+            )
+    return own
+
+
 # A case that failed or did not run has one comparison of its own, under this metric.
 CASE_METRIC = Metric.COMPILED_LATENCY
 _FOUND = tuple(field.name for field in fields(Finding))
-# Wall-clock metrics, which the machine's shift moves; ratios carry their own control.
-_TIMES = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
 
 
 def compare_case(
@@ -110,20 +232,41 @@ def _name_whole(evidence: Evidence, status: Status, reason: Reason, *remarks: Fa
 def _judge_questions(
     evidence: Evidence, questions: Mapping[Metric, Question], rules: JudgingRules
 ) -> dict[Metric, Finding]:
-    readings = {metric: rules.read(question) for metric, question in questions.items()}
-    controls = _make_controls(evidence, questions, readings, rules)
-    findings = {
-        metric: _judge_question(question, readings[metric], rules, controls)
-        for metric, question in questions.items()
-    }
-    return follow_leaders(findings, controls)
+    known = {metric: rules.read(question) for metric, question in questions.items()}
+    readings = {metric: reading for metric, reading in known.items() if reading is not None}
+    times = Times(
+        readings=readings,
+        bars={metric: rules.make_bar(questions[metric]) for metric in readings},
+        work=compare_work(evidence, questions),
+        stored_code=runs_stored_code(evidence, questions),
+        suite=rules.machine.suite or 0.0,
+    )
+    findings = {}
+    for metric, question in questions.items():
+        if question.spec.family is not Family.NOISY:
+            findings[metric] = judge_steady(question)
+        elif metric not in readings:
+            findings[metric] = find_unreadable(question)
+        elif rules.is_far and question.spec.scope is Scope.HOST:
+            speed = _name_speed(rules.machine.shift)
+            findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_SPEED, remarks=speed)
+        else:
+            found, speed = judge_time(metric, times), _name_speed(rules.find_shift(metric))
+            found = replace(found, remarks=(*found.remarks, *speed))
+            findings[metric] = show_measured(found, question, readings[metric])
+    return follow_leaders(findings, readings.get(Metric.EAGER_LATENCY))
 
 
-def follow_leaders(findings: dict[Metric, Finding], controls: Controls) -> dict[Metric, Finding]:
+def _name_speed(shift: float) -> tuple[Fact, ...]:
+    """By how much times are longer for the machine's sake, where that is known."""
+    return (Fact(code=Code.MACHINE_SPEED, numbers={"shift": math.expm1(shift)}),) if shift else ()
+
+
+def follow_leaders(findings: dict[Metric, Finding], eager: Reading | None) -> dict[Metric, Finding]:
     """Let ratios stand only as far as what they are ratios of carries them."""
     if Metric.WARM_SPEEDUP in findings:
         latency = findings.get(Metric.COMPILED_LATENCY)
-        findings[Metric.WARM_SPEEDUP] = follow_latency(findings[Metric.WARM_SPEEDUP], latency, controls)
+        findings[Metric.WARM_SPEEDUP] = follow_latency(findings[Metric.WARM_SPEEDUP], latency, eager)
     if Metric.MEMORY_RATIO in findings:
         peak = findings.get(Metric.PEAK_MEMORY)
         findings[Metric.MEMORY_RATIO] = follow_peak_memory(findings[Metric.MEMORY_RATIO], peak)
@@ -133,48 +276,12 @@ def follow_leaders(findings: dict[Metric, Finding], controls: Controls) -> dict[
     return findings
 
 
-def _judge_question(
-    question: Question, reading: Reading | None, rules: JudgingRules, controls: Controls
-) -> Finding:
-    if question.spec.family is not Family.NOISY:
-        return judge_steady(question)
-    if reading is None:
-        return find_unreadable(question)
-    fitting = controls if question.metric in _TIMES else Controls()
-    return judge_noisy(reading, Bar(alpha=rules.alpha, threshold=question.threshold), fitting)
-
-
 def judge_steady(question: Question) -> Finding:
     """Judge a metric that is not noisy: a counter, memory, Python calls or drift."""
     family = question.spec.family
     if family is Family.EXACT:
         return judge_exact(question)
     return judge_nearly_exact(question) if family is Family.NEARLY_EXACT else judge_drift(question)
-
-
-def _make_controls(
-    evidence: Evidence,
-    questions: Mapping[Metric, Question],
-    readings: Mapping[Metric, Reading | None],
-    rules: JudgingRules,
-) -> Controls:
-    speedup = questions.get(Metric.WARM_SPEEDUP)
-    # Another baseline's calls, of a newer release or another host, say nothing of what this one's time is of.
-    has_calls = is_one_baseline((Metric.COMPILE_CALLS, *COMPILE_TIMES), evidence.stored)
-    return Controls(
-        shifts=list_shifts(rules.shifts, evidence.case.id),
-        sure_shifts=list_shifts(rules.shifts.sure, evidence.case.id),
-        canary_shifts=list_canary_shifts(rules.shifts, evidence.case.id),
-        canary=rules.shifts.canary,
-        eager=readings.get(Metric.EAGER_LATENCY),
-        speedup=readings.get(Metric.WARM_SPEEDUP),
-        speedup_bar=Bar(alpha=rules.alpha, threshold=speedup.threshold) if speedup else None,
-        calls=compute_calls_change(questions) if has_calls else None,
-        processor=compute_processor_change(evidence),
-        traces=has_traces(evidence, questions),
-        stored_code=runs_stored_code(evidence, questions),
-        calm=is_calm(evidence.trials),
-    )
 
 
 def find_unreadable(question: Question) -> Finding:

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.decide.evidence.baselines import make_baseline
-from gate.decide.evidence.definitions import find_base_case
-from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.stored import Evidence, Stored
-from gate.decide.evidence.values import collect_values
-from gate.decide.judge.rules import find_pair_threshold, list_questions
+from gate.decide.evidence.stored import Evidence, Stored, find_base_case
+from gate.decide.evidence.values import Question, collect_values
+from gate.decide.judge.compare import find_pair_threshold, list_questions
 from gate.records import (
     CANDIDATE_ARM,
     BaseArm,

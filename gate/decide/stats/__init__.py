@@ -1,1 +1,1 @@
-"""Statistics of small samples: moments, Student's t, ranks, rates. Numbers in, numbers out."""
+"""Statistics of small samples: moments, Student's t, rates. Numbers in, numbers out."""

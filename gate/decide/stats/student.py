@@ -1,4 +1,4 @@
-"""Student's t and the functions that variance moderation needs, without numpy or scipy."""
+"""Student's t, without numpy or scipy."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from functools import lru_cache
 _TINY = 1e-300
 _CONVERGED = 1e-16
 _MAX_TERMS = 10_000
-# Below this argument the asymptotic series of digamma and trigamma are not exact to 1e-12.
-_ASYMPTOTIC = 10.0
 _MAX_STEPS = 200
 # Newton's steps double their digits, so the step after one this small is below rounding.
 _RELATIVE_STEP = 1e-12
@@ -90,36 +88,3 @@ def _find_t(tail: float, df: float) -> float:
 def _compute_t_density(t: float, df: float) -> float:
     log_scale = math.lgamma((df + 1.0) / 2.0) - math.lgamma(df / 2.0) - 0.5 * math.log(df * math.pi)
     return math.exp(log_scale - 0.5 * (df + 1.0) * math.log1p(t * t / df))
-
-
-def compute_digamma(x: float) -> float:
-    """Derivative of ln gamma for x > 0: recurrence, then the series of DLMF 5.11.2."""
-    shift = 0.0
-    while x < _ASYMPTOTIC:
-        shift -= 1.0 / x
-        x += 1.0
-    y = 1.0 / (x * x)
-    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
-    return shift + math.log(x) - 0.5 / x - series
-
-
-def compute_trigamma(x: float) -> float:
-    """Second derivative of ln gamma for x > 0: recurrence, then the derivative of DLMF 5.11.2."""
-    shift = 0.0
-    while x < _ASYMPTOTIC:
-        shift += 1.0 / (x * x)
-        x += 1.0
-    y = 1.0 / (x * x)
-    series = y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * (5 / 66 - y * 691 / 2730)))))
-    return shift + 1.0 / x + 0.5 * y + series / x
-
-
-def compute_inverse_trigamma(value: float) -> float:
-    """The x > 0 with trigamma(x) = ``value`` > 0, by bisection on a logarithmic scale."""
-    low, high = 1e-8, 1e8
-    while low < (middle := math.sqrt(low * high)) < high:
-        if compute_trigamma(middle) > value:
-            low = middle
-        else:
-            high = middle
-    return middle

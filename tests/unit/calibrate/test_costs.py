@@ -11,8 +11,8 @@ import pytest
 
 from gate.calibrate.calibrate import THRESHOLDS, compute_suspicion, list_costs
 from gate.calibrate.series import gather_series
-from gate.decide.judge.screen import Bar, Level, Reading, screen_change
-from gate.decide.stats.moments import Variance
+from gate.decide.judge.interval import Bar, Level, Reading, find_level
+from gate.decide.stats.samples import Variance
 from gate.records import Metric, Policy, Run, Threshold
 from gate.records.calibration import Effort
 
@@ -44,7 +44,7 @@ def test_suspicion_is_how_often_the_screen_suspects(relative: float, error: floa
     def draw_t() -> float:
         return rng.gauss(0, 1) / math.sqrt(rng.gammavariate(10.0, 0.1))
 
-    levels = [screen_change(make_reading(error * draw_t(), error), bar) for _ in range(4000)]
+    levels = [find_level(make_reading(error * draw_t(), error), bar) for _ in range(4000)]
     seen = sum(level is not Level.CLEAR for level in levels) / len(levels)
     assert pytest.approx(seen, abs=0.02) == compute_suspicion(make_reading(0.0, error), threshold)
 

@@ -25,11 +25,11 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
 from gate.records.calibration import Effort, Flaw, MetricNoise
 from gate.report.words.studies import describe_instability
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 Make = Callable[..., Run]
 BLOCKS = (0.010, 0.011, 0.010, 0.012)
@@ -102,10 +102,8 @@ def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:
     own, df = math.log(1.02) ** 2 / 2, 4.0 + 4.0  # prior of 4, and 5 + 1 trials less 2
     variance = (own * 4.0 + 0.03**2 * 4.0) / df
     error = math.sqrt(variance * (1 + 1 / 5) + SESSION_SD**2)
-    margin, suspect = (compute_t_quantile(p, df) * error for p in (0.95, 0.75))
-    assert pytest.approx(math.expm1(max(math.log(1.01), suspect) + margin)) == noise.floor
-    edge = math.log(1.1) - margin
-    assert pytest.approx(math.expm1(max(math.log(1.01), suspect, edge) + margin)) == noise.detectable
+    floor = math.expm1((compute_t_quantile(0.95, df) + compute_t_quantile(0.90, df)) * error)
+    assert (noise.floor, noise.detectable) == (pytest.approx(floor), pytest.approx(max(0.10, floor)))
 
 
 def test_one_trial_knows_no_noise(make: Make, policy: Policy, effort: Effort) -> None:
@@ -142,11 +140,15 @@ def test_a_steady_case_has_no_flaw(draw: Make, policy: Policy, effort: Effort) -
 
 
 def test_two_modes_are_named(make: Make, policy: Policy, effort: Effort) -> None:
-    """Five trials at 10 s and five at 12 s: two groups 20 % apart, twice the threshold."""
+    """Five trials at 10 s and five at 12 s: two groups 20 % apart, which is too much noise as well."""
     values = [10.0, 10.01, 10.02, 9.99, 10.0, 12.0, 12.01, 12.02, 11.99, 12.0]
     run = make({Metric.COLD_COMPILE_TIME: values})
-    (found,) = list_instabilities(gather_series(run, policy), (), effort)
-    assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.TWO_MODES)
+    found, noisy = list_instabilities(gather_series(run, policy), (), effort)
+    assert (found.metric, found.flaw, noisy.flaw) == (
+        Metric.COLD_COMPILE_TIME,
+        Flaw.TWO_MODES,
+        Flaw.TOO_NOISY,
+    )
     assert describe_instability(found) == "Trials fall into two groups that are 20.0 % apart."
 
 
@@ -175,7 +177,7 @@ def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Eff
 def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     """A case that crashed in one trial is unstable, whatever it measured in others."""
     failure = CaseFailure(
-        case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV")
+        case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
     )
     run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]

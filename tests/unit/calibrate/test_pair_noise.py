@@ -15,7 +15,8 @@ from gate.calibrate.noise import (
     list_pair_instabilities,
     measure_pair_noise,
 )
-from gate.decide.judge.confirm import compute_pair_detectable, extend_reading
+from gate.decide.judge.interval import extend_reading
+from gate.decide.judge.pairs import compute_pair_detectable
 from gate.records import Metric, Policy, Run
 from gate.records.calibration import Flaw
 from gate.report.words.studies import describe_instability
@@ -62,7 +63,7 @@ def test_bias_is_named(make_pairs: Make, policy: Policy) -> None:
     series = gather(make_pairs, policy, [0.50 + 0.001 * (index % 3) for index in range(8)])
     (found,) = list_pair_instabilities(series)
     assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.BIASED_PAIRS)
-    assert describe_instability(found) == "Of 8 pairs with itself, head is +65.0 % off."
+    assert describe_instability(found) == "In 8 pairs with itself, head differs by +65.0 %."
 
 
 def test_bias_must_be_certain_to_either_side(make_pairs: Make, policy: Policy) -> None:

@@ -128,14 +128,6 @@ def test_a_replayed_screen_knows_processor_time(
     assert found.reason is reason
 
 
-def test_the_most_trials_of_a_check_leave_a_second_look_at_counters(draw: Make, effort: Effort) -> None:
-    """With one trial at most, two are dealt to the candidate: a counter that moved is seen again."""
-    few = replace(effort, max_trials=1)
-    recorded = gather_recorded(draw(cases=1, trials=6, noise=0.01), few)
-    request = draw_request(recorded, few, random.Random(0))  # noqa: S311 - repeatable
-    assert len(request.candidates["m0/x"]) == 2
-
-
 @pytest.mark.parametrize(("trials", "replayed"), [(5, False), (6, True)])
 def test_too_few_trials_are_not_replayed(
     draw: Make, policy: Policy, effort: Effort, trials: int, replayed: bool
@@ -163,7 +155,7 @@ def test_calibration_of_few_trials_says_so(draw: Make, policy: Policy, effort: E
     """Nothing is replayed, and the note names the number of trials that it takes."""
     calibration = calibrate_gate(draw(cases=2, trials=3, noise=0.01), policy, effort)
     assert calibration.replays == ()
-    assert "Nothing was replayed: that takes 6 trials of a case (--trials 6)." in [
+    assert "2 of 2 cases were not replayed: that takes 6 trials of each (--trials 6)." in [
         *map(tell_note, calibration.notes)
     ]
 
@@ -180,8 +172,8 @@ def test_calibration_of_a_stopped_run_says_what_is_unknown(
     )
     assert notes[:3] == (
         "The run was stopped before its end.",
-        "Nothing is known of m0/x and 1 more: that takes 2 trials of a case.",
-        "2 of 3 cases have fewer than 6 trials and were not replayed.",
+        "Not enough trials of m0/x and 1 more: it takes 2 trials of a case.",
+        "2 of 3 cases were not replayed: that takes 6 trials of each (--trials 6).",
     )
 
 

@@ -22,9 +22,9 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 TYPICAL = {
@@ -52,6 +52,7 @@ class Subject:
     imports: tuple[str, ...] | None = None  # files of another content than the base's
     rows: str = "8"  # of its inputs; those of each stored baseline are 8
     calls: Mapping[str, int] = field(default_factory=dict)  # of its generated code
+    canary_s: float = 0.0  # of the fixed test program, in each trial; 0: none ran
     code: str = "c0de"  # hash of what its compile generates; that of each stored baseline is "c0de"
 
     @property
@@ -100,6 +101,11 @@ class Given:
         return run
 
 
+def make_conditions(canary_s: float) -> Conditions:
+    """A host on which the fixed test program took so many seconds; none ran where that is 0."""
+    return Conditions(canaries_s={"matmul": canary_s} if canary_s else {})
+
+
 def make_trial(subject: Subject, index: int) -> Trial:
     values = {**TYPICAL, **subject.alone[index - 1]}
     samples = {metric: (value,) for metric, value in values.items()}
@@ -110,6 +116,7 @@ def make_trial(subject: Subject, index: int) -> Trial:
         identity=CodeIdentity(digest=subject.code, calls=subject.calls),
         workload={"inputs": subject.rows},
         changed_imports=subject.imports,
+        conditions=make_conditions(subject.canary_s),
     )
 
 
@@ -134,7 +141,7 @@ def make_failure(subject: Subject, index: int) -> CaseFailure:
         trial=index,
         kind=FailureKind.ERROR,
         stage="compile",
-        told=make_text("no such layer"),
+        told=make_raised("no such layer"),
     )
 
 
@@ -173,7 +180,7 @@ def make_stored(
             },
             identity=CodeIdentity(digest="c0de"),
             workload={"inputs": "8"},
-            conditions=Conditions(canaries_s={"matmul": canary_s} if canary_s else {}),
+            conditions=make_conditions(canary_s),
         )
         for case in run.cases
         for index, factor in enumerate(vary, start=1)

@@ -32,7 +32,7 @@ def make_row(
         case_id="a/x",
         metric=metric,
         status=status,
-        reason=Reason.CONFIRMED,
+        reason=Reason.BEYOND_BAR,
         decides=True,
         change=None if centre is None else Change(centre=centre, low=0.08, high=0.12, detectable=0.03),
         threshold=Threshold(relative=0.03, absolute=2e-5),
@@ -135,7 +135,7 @@ def test_a_counter_without_a_threshold_is_ranked_by_its_change() -> None:
         case_id="a/x",
         metric=Metric.GRAPH_BREAKS,
         status=Status.REGRESSED,
-        reason=Reason.EXACT_CHANGED,
+        reason=Reason.BEYOND_BAR,
         decides=True,
     )
     assert choose_metric([bare]) is bare

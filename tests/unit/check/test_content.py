@@ -1,4 +1,4 @@
-"""How much of its case a further trial measures."""
+"""How much of its case a further trial or a pair measures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from gate.check import PairSlot, Rehearsal, check_alone
-from gate.check.content import EVERY_METRIC, WHOLE, Content, drop_unmeasured, has_other_code, plan_trial
+from gate.check.schedule import (
+    EVERY_METRIC,
+    WHOLE,
+    Content,
+    drop_unmeasured,
+    has_other_code,
+    plan_content,
+    plan_trial,
+)
 from gate.decide import collect_values
 from gate.decide.evidence.pairs import Pair
 from gate.records import CodeIdentity, Conditions, Disturbance, Extent, Metric, Outcome, Pairing, Trial
@@ -19,6 +27,12 @@ LATENCY, COLD, WARM = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.
 FIRST = Trial(case_id="a/x", index=1, identity=CodeIdentity(digest="c0de"))
 LIGHT = replace(FIRST, index=2, extent=Extent.COLD)
 DISTURBED = Conditions(disturbances=(Disturbance.CROWDED,))
+NOTHING = Content(compiles=False, warm=False)
+COMPILE = Content(compiles=True, warm=False)
+BOTH = Content(compiles=True, warm=True)
+CACHED = Content(compiles=False, warm=True, skips_calls=True)
+RECOUNTED = Content(compiles=False, warm=True)
+RETUNED = Content(compiles=True, warm=True, skips_calls=True)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +93,28 @@ def test_content_leaves_out_what_it_does_not_measure() -> None:
     assert drop_unmeasured(whole, WHOLE) == whole
 
 
+@pytest.mark.parametrize(
+    ("metric", "index", "device", "expected"),
+    [
+        pytest.param(LATENCY, 1, "cpu", NOTHING, id="latency"),
+        pytest.param(COLD, 1, "cpu", BOTH, id="compile_time_is_corroborated_once"),
+        pytest.param(COLD, 2, "cpu", COMPILE, id="compile_time"),
+        pytest.param(WARM, 1, "cpu", BOTH, id="warm_compile_time_is_corroborated_once"),
+        pytest.param(WARM, 2, "cpu", CACHED, id="warm_compile_time"),
+        pytest.param(WARM, 2, "cuda", RETUNED, id="warm_compile_time_of_code_that_is_tuned_anew"),
+        pytest.param(Metric.PEAK_MEMORY, 2, "cpu", CACHED, id="memory"),
+        pytest.param(Metric.COMPILE_CALLS, 2, "cpu", RECOUNTED, id="calls"),
+        pytest.param(LATENCY, 1, "cuda", COMPILE, id="tuning_is_drawn_anew"),
+        pytest.param(LATENCY, 2, "cuda:sm_90", COMPILE, id="target"),
+    ],
+)
+def test_a_compile_is_timed_for_what_it_decides_alone(
+    metric: Metric, index: int, device: str, expected: Content
+) -> None:
+    """No pair of latencies times a compile, not even the first; a target compiles and does nothing else."""
+    assert plan_content([metric], index, device) == expected
+
+
 def take_no_pair(slot: PairSlot) -> Pair:
     """A check without a base asks for none."""
     raise AssertionError(slot)
@@ -97,7 +133,7 @@ def check_doubtful(metric: Metric, value: float) -> tuple[Outcome, list[Extent],
     return checked.verdict.outcome, [one.extent for one in own], counts
 
 
-@pytest.mark.parametrize(("metric", "value"), [(LATENCY, 0.01055), (COLD, 10.8)])
+@pytest.mark.parametrize(("metric", "value"), [(LATENCY, 0.01055), (COLD, 11.1)])
 def test_open_time_of_a_cold_process_is_settled_without_a_warm_one(metric: Metric, value: float) -> None:
     """The verdict is reached, and every metric is still there; the cold process brings the others along."""
     outcome, extents, counts = check_doubtful(metric, value)

@@ -1,38 +1,104 @@
-"""What a pair measures for what is wanted of it."""
+"""When a pair has run enough rounds: another pair tells more a second then."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from gate.check.content import Content, plan_content
-from gate.records import Metric
+from gate.check.pair_schedule import MIN_SUPER_BLOCKS, compute_error, has_enough_rounds
 
-LATENCY, COLD, WARM = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME
-NOTHING = Content(compiles=False, warm=False)
-COMPILE = Content(compiles=True, warm=False)
-BOTH = Content(compiles=True, warm=True)
-CACHED = Content(compiles=False, warm=True, skips_calls=True)
-RECOUNTED = Content(compiles=False, warm=True)
-RETUNED = Content(compiles=True, warm=True, skips_calls=True)
+
+def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
+    """Blocks of a base that never varies, and of a head whose compiled ones change by so much (logarithm)."""
+    base, head = [], []
+    for index, change in enumerate(changes):
+        outer, inner = (1.0, math.exp(change)) if index % 2 == 0 else (math.exp(change), 1.0)
+        base += [1.0] * 4
+        head += [outer, inner, inner, outer]
+    return base, head
+
+
+def decide(changes: list[float], opened_s: float = 8.0, rounds_s: float = 4.0) -> bool:
+    """Ask of blocks with these changes of a super-block, where a hundred are wanted."""
+    base, head = make_blocks(changes)
+    return has_enough_rounds(base, head, wanted=100, opened_s=opened_s, rounds_s=rounds_s)
+
+
+def test_few_super_blocks_never_suffice() -> None:
+    """Four equal super-blocks do not tell how much a fifth differs."""
+    assert not decide([0.0] * (MIN_SUPER_BLOCKS - 1))
+    assert decide([0.0] * MIN_SUPER_BLOCKS)
+
+
+def make_steps(step: float) -> list[float]:
+    """Ten changes so far apart, about 0. Their standard error is 1.094 ``step``.
+
+    Of ten, the outermost on each side counts as the next: 4 of 3.5, 2 of 2.5, of 1.5 and of 0.5 steps. Their
+    squares are 66.5, over 10 - 1 - 3 degrees of freedom 11.08; times 1.08 / 10 that is 1.197, or 1.094
+    squared.
+    """
+    return [step * (rank - 4.5) for rank in (0, 9, 1, 8, 2, 7, 3, 6, 4, 5)]
+
+
+def test_error_of_ten_changes() -> None:
+    """By hand as above; a stray one in the place of the outermost changes nothing."""
+    steps = make_steps(0.01)
+    assert compute_error(steps) == pytest.approx(0.01094, rel=1e-3)
+    assert compute_error([3.0 if step == max(steps) else step for step in steps]) == compute_error(steps)
 
 
 @pytest.mark.parametrize(
-    ("metric", "index", "device", "expected"),
+    ("step", "enough"),
     [
-        pytest.param(LATENCY, 1, "cpu", NOTHING, id="latency"),
-        pytest.param(COLD, 1, "cpu", BOTH, id="compile_time_is_corroborated_once"),
-        pytest.param(COLD, 2, "cpu", COMPILE, id="compile_time"),
-        pytest.param(WARM, 1, "cpu", BOTH, id="warm_compile_time_is_corroborated_once"),
-        pytest.param(WARM, 2, "cpu", CACHED, id="warm_compile_time"),
-        pytest.param(WARM, 2, "cuda", RETUNED, id="warm_compile_time_of_code_that_is_tuned_anew"),
-        pytest.param(Metric.PEAK_MEMORY, 2, "cpu", CACHED, id="memory"),
-        pytest.param(Metric.COMPILE_CALLS, 2, "cpu", RECOUNTED, id="calls"),
-        pytest.param(LATENCY, 1, "cuda", COMPILE, id="tuning_is_drawn_anew"),
-        pytest.param(LATENCY, 2, "cuda:sm_90", COMPILE, id="target"),
+        # Ten super-blocks of 0.4 s, another pair costs 8 s: sqrt(20 * 10) = 14.142 times the error over 0.012
+        # super-blocks are wanted. Ten are: up to an error of 0.008485, of steps of 0.007755.
+        (0.0077, True),
+        (0.0078, False),
     ],
 )
-def test_a_compile_is_timed_for_what_it_decides_alone(
-    metric: Metric, index: int, device: str, expected: Content
-) -> None:
-    """No pair of latencies times a compile, not even the first; a target compiles and does nothing else."""
-    assert plan_content([metric], index, device) == expected
+def test_number_follows_from_cost_and_variance(step: float, enough: bool) -> None:
+    """Worked out by hand."""
+    assert decide(make_steps(step)) is enough
+
+
+def test_dear_pairs_deserve_more_rounds() -> None:
+    """What suffices where another pair takes 8 s does not where it takes 80 s."""
+    changes = make_steps(0.004)
+    assert decide(changes, opened_s=8.0)
+    assert not decide(changes, opened_s=80.0)
+
+
+def test_noise_of_eager_counts_as_well() -> None:
+    """Eager speaks for the machine: a pair whose eager blocks vary goes on."""
+    base, compiled = make_blocks(make_steps(0.02))
+    eager = [time_s for start in range(0, 40, 4) for time_s in _swap(compiled[start : start + 4])]
+    assert not has_enough_rounds(base, eager, wanted=100, opened_s=8.0, rounds_s=4.0)
+
+
+@pytest.mark.parametrize(("step", "enough"), [(0.0146, True), (0.0147, False)])
+def test_what_is_wanted_is_enough_where_it_is_as_precise_as_assumed(step: float, enough: bool) -> None:
+    """Ten super-blocks with an error of 1.6 %: steps of 1.462 %."""
+    base, head = make_blocks(make_steps(step))
+    assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0) is enough
+    assert not has_enough_rounds(base, head, wanted=11, opened_s=math.inf, rounds_s=4.0)
+
+
+def test_a_super_block_counts_where_both_sides_have_an_undisturbed_pair() -> None:
+    """One of two pairs of compiled blocks is left in two of them: they count. With none left one does not."""
+    base, head = make_blocks([0.0] * 10)
+    head[1] = base[8] = 0.0
+    assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
+    head[4] = base[7] = 0.0
+    assert not has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
+    assert has_enough_rounds(base, head, wanted=9, opened_s=math.inf, rounds_s=4.0)
+
+
+def _swap(blocks: list[float]) -> list[float]:
+    outer, inner, _, _ = blocks
+    return [inner, outer, outer, inner]
+
+
+def test_number_without_end_is_asked_for_by_an_infinite_cost() -> None:
+    """Where nothing is to end early, not even equal blocks do."""
+    assert not decide([0.0] * 20, opened_s=math.inf)

@@ -26,9 +26,9 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -132,7 +132,7 @@ def test_what_failed_has_ended_too() -> None:
     """A trial that was measured and failed ends once; one that only failed ends as well."""
     failures = tuple(
         CaseFailure(
-            case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV")
+            case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
         )
         for case in (A, B)
     )

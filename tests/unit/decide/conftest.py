@@ -39,7 +39,7 @@ from gate.records import (
 )
 from tests.hosts import CPU_HOST
 
-from .one_case import CASE, FIVE, STORED, Confirm, Screen
+from .one_case import CASE, NINE, STORED, Confirm, Screen
 
 Values = Mapping[Metric, Sequence[float]]
 
@@ -327,20 +327,20 @@ def policy() -> Policy:
 
 @pytest.fixture
 def stored() -> Baseline:
-    values = {metric: tuple(value * one for one in FIVE) for metric, value in STORED.items()}
+    values = {metric: tuple(value * one for one in NINE) for metric, value in STORED.items()}
     return Baseline(
         case_id=CASE,
         definition="d1",
         environment=CPU_HOST,
         provenance=Provenance(commit="old"),
-        trials={**values, Metric.WARM_SPEEDUP: (2.0,) * len(FIVE)},
+        trials={**values, Metric.WARM_SPEEDUP: (2.0,) * len(NINE)},
     )
 
 
 @pytest.fixture
 def unbroken(stored: Baseline) -> Baseline:
     """The stored values, and no graph break in any trial."""
-    return replace(stored, trials={**stored.trials, Metric.GRAPH_BREAKS: (0.0,) * len(FIVE)})
+    return replace(stored, trials={**stored.trials, Metric.GRAPH_BREAKS: (0.0,) * len(NINE)})
 
 
 @pytest.fixture

@@ -118,8 +118,8 @@ def test_more_trials_settle_what_one_left_open() -> None:
 
 
 def test_the_interval_of_one_trial_is_that_of_the_assumed_noise() -> None:
-    """By hand: SE = sqrt(0.03^2 + 0.01^2) = 3.16 %, t(.95; 4) = 2.132, so 6.98 % below is just within."""
-    edge = 0.1 * math.exp(-2.132 * math.sqrt(0.03**2 + 0.01**2))
+    """By hand: SE = sqrt(0.03^2 + 0.01^2) = 3.16 %, t(.90; 4) = 1.533, so 4.96 % below is just within."""
+    edge = 0.1 * math.exp(-1.533 * math.sqrt(0.03**2 + 0.01**2))
     limits = [most(Metric.EAGER_LATENCY, 0.1)]
     within = judge(limits, [{Metric.EAGER_LATENCY: edge * 0.999}])
     near = judge(limits, [{Metric.EAGER_LATENCY: edge * 1.001}])
@@ -225,7 +225,7 @@ def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None
     """A case without an optimizer has none; one whose steps failed says so in a warning."""
     limits, run = [most(Metric.DRIFT_STEPS, 1)], make_run([{Metric.EAGER_LATENCY: 0.1}])
     assert judge(limits, run).outcome is Outcome.NOTHING_COMPARED
-    failed = Fact(code=Code.STEPS_UNMEASURED, names=name_words(why="no float64"))
+    failed = Fact(code=Code.UNMEASURED, metrics=(Metric.DRIFT_STEPS,), names=name_words(why="no float64"))
     run = replace(run, trials=tuple(replace(trial, warnings=(failed,)) for trial in run.trials))
     assert judge(limits, run).outcome is Outcome.INCOMPLETE
 

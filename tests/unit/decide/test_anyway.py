@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.conclude.anyway import remark_regressed_anyway
+from gate.decide.conclude.outcome import remark_regressed_anyway
 from gate.decide.explain.advice import suggest_settling
 from gate.records import Change, Code, Comparison, Fact, Metric, Reason, Status
 from gate.report.words.comparisons import describe_comparison
@@ -15,7 +15,7 @@ CONVICTED = Comparison(
     case_id="mlp/x",
     metric=Metric.COMPILED_LATENCY,
     status=Status.REGRESSED,
-    reason=Reason.CONFIRMED,
+    reason=Reason.BEYOND_BAR,
     decides=True,
     change=Change(centre=0.056, low=0.044, high=0.067, detectable=0.04),
     pairs=3,
@@ -40,7 +40,7 @@ def test_what_is_open_of_a_case_that_regressed_says_so() -> None:
     beside = "Could not tell in 3 pairs side by side with the base (needs 3 more pairs"
 
     assert describe_open(CONVICTED, OPEN, OPEN_ALONE) == [
-        f"{beside}; the case has regressed anyway).",
+        f"{beside}; the case has already regressed).",
         f"{beside}).",
     ]
 

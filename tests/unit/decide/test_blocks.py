@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.constants import MIN_UNDISTURBED
-from gate.decide.evidence.blocks import compare_latency
-from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.decide.evidence.pairs import Pair, compare_latency, compute_pair_changes
 from gate.records import Metric, Pairing, Trial
 
 LATENCY = Metric.COMPILED_LATENCY

@@ -24,8 +24,7 @@ Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (
-    "The generated code is the same, but autotuning chose other configurations: their speed may differ by"
-    " that alone."
+    "The generated code is the same, but autotuning chose other configurations, which may differ in speed."
 )
 LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
 SLOW_BEFORE = {EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5}
@@ -408,17 +407,14 @@ def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: 
 
 
 def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
-    """Canaries 20 % slower, and the device throttled."""
+    """Canaries 10 % slower, and the device throttled."""
     one = situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         canaries_before={"loop": (1.0,) * 5},
-        canaries_after={"loop": (1.2,) * 3},
+        canaries_after={"loop": (1.1,) * 3},
         throttled=("thermal",),
     )
     first, second = explain(judge(one), "machine")
     assert first == "The device lowered its clocks: thermal."
-    assert (
-        "fixed test programs +20.0 % (slower), fixed test programs beside this case +20.0 % (slower)"
-        in second
-    )
+    assert "fixed test programs +10.0 % (slower)" in second

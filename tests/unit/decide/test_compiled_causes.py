@@ -71,12 +71,12 @@ def test_a_guard_that_fails_no_more_may_make_calls_slower(
     (gone,) = list_of(judge(one), Code.RECOMPILED_NO_MORE)
     assert gone.weight == weight
     assert describe_cause(gone.fact) == (
-        "One graph serves what was compiled anew before, because x.size()[0] == 4 (made by `y = x + 1`) at"
+        "One graph serves what was recompiled before, because x.size()[0] == 4 (made by `y = x + 1`) at"
         " a.py:3: its code may be slower."
     )
 
 
-GUARDS_TOLD = "Guards went from 403 to 559: a compile makes each of them, and every call checks them."
+GUARDS_TOLD = "Guards went from 403 to 559. A compile makes each of them, and every call checks them."
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gate.decide import decide_side_by_side, decide_verdict
-from gate.decide.evidence.definitions import compare_definitions, find_base_case
+from gate.decide.evidence.stored import compare_definitions, find_base_case
 from gate.records import (
     BaseArm,
     Case,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.judge.exact import follow_peak_memory
+from gate.decide.judge.counted import follow_peak_memory
 from gate.records import Comparison, Finding, Metric, Outcome, Reason, Status, Verdict
 from tests.told import tell_row
 
@@ -20,11 +20,11 @@ BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_R
     ("before", "after", "status", "reason"),
     [
         ((1.0, 1.0), (1.0,), Status.UNCHANGED, Reason.EXACT_EQUAL),
-        ((1.0, 1.0), (2.0,), Status.REGRESSED, Reason.EXACT_CHANGED),
-        ((1.0,), (2.0, 2.0), Status.REGRESSED, Reason.EXACT_CHANGED),
-        ((2.0, 2.0), (0.0,), Status.IMPROVED, Reason.EXACT_CHANGED),
-        ((1.0, 2.0), (3.0, 4.0), Status.REGRESSED, Reason.EXACT_CHANGED),
-        ((3.0, 4.0), (1.0, 2.0), Status.IMPROVED, Reason.EXACT_CHANGED),
+        ((1.0, 1.0), (2.0,), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((1.0,), (2.0, 2.0), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((2.0, 2.0), (0.0,), Status.IMPROVED, Reason.BEYOND_BAR),
+        ((1.0, 2.0), (3.0, 4.0), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((3.0, 4.0), (1.0, 2.0), Status.IMPROVED, Reason.BEYOND_BAR),
         ((1.0, 2.0), (2.0, 3.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
         ((1.0, 1.0), (1.0, 2.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
         ((1.0, 2.0), (1.0, 2.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
@@ -48,8 +48,8 @@ def test_counters(  # noqa: PLR0913, PLR0917 - a table of situations and three f
     ("before", "after", "status", "reason"),
     [
         ((0.0,), (0.0,), Status.UNCHANGED, Reason.EXACT_EQUAL),
-        ((0.0,), (65536.0, 65536.0), Status.REGRESSED, Reason.EXACT_CHANGED),
-        ((65536.0,), (0.0,), Status.IMPROVED, Reason.EXACT_CHANGED),
+        ((0.0,), (65536.0, 65536.0), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((65536.0,), (0.0,), Status.IMPROVED, Reason.BEYOND_BAR),
         ((65536.0,), (66560.0, 65536.0), Status.UNCHANGED, Reason.BELOW_THRESHOLD),
         ((65536.0,), (67584.0, 66560.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
     ],
@@ -107,7 +107,7 @@ def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find:
     """More captured operations are neither better nor worse, and decide nothing."""
     counts = Metric.CAPTURED_OPS
     found = find(judge(situation(before={counts: (100.0,)}, after={counts: (120.0,)})), counts)
-    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.EXACT_CHANGED)
+    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.BEYOND_BAR)
     assert not found.decides
 
 
@@ -116,7 +116,7 @@ def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find:
     [
         ((400, 400), (400,), Status.UNCHANGED, Reason.EXACT_EQUAL),
         ((400, 400), (405,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 1.25 % of 3 %
-        ((400, 401), (400.5,), Status.UNCHANGED, Reason.WITHIN_NOISE),
+        ((400, 401), (400.5,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),
         ((400, 400), (413, 414), Status.REGRESSED, Reason.BEYOND_BAR),  # 3.25 %, 13 MiB
         ((400, 400), (400, 414), Status.INCONCLUSIVE, Reason.SUSPECT),
         ((400, 400), (380, 380), Status.IMPROVED, Reason.BEYOND_BAR),
@@ -193,23 +193,23 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
 @pytest.mark.parametrize(
     ("ratio", "peak", "expected"),
     [
-        (Status.REGRESSED, None, (Status.REGRESSED, Reason.EXACT_CHANGED)),
-        (Status.UNCHANGED, Status.UNCHANGED, (Status.UNCHANGED, Reason.EXACT_CHANGED)),
+        (Status.REGRESSED, None, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        (Status.UNCHANGED, Status.UNCHANGED, (Status.UNCHANGED, Reason.BEYOND_BAR)),
         (Status.REGRESSED, Status.IMPROVED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
-        (Status.IMPROVED, None, (Status.IMPROVED, Reason.EXACT_CHANGED)),
+        (Status.IMPROVED, None, (Status.IMPROVED, Reason.BEYOND_BAR)),
         (Status.IMPROVED, Status.UNCHANGED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
         (Status.IMPROVED, Status.INCONCLUSIVE, (Status.UNCHANGED, Reason.LEADER_STANDS)),
-        (Status.IMPROVED, Status.IMPROVED, (Status.IMPROVED, Reason.EXACT_CHANGED)),
+        (Status.IMPROVED, Status.IMPROVED, (Status.IMPROVED, Reason.BEYOND_BAR)),
         (Status.REGRESSED, Status.INCONCLUSIVE, (Status.INCONCLUSIVE, Reason.SUSPECT)),
-        (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.EXACT_CHANGED)),
+        (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.BEYOND_BAR)),
     ],
 )
 def test_memory_ratio_goes_as_far_as_its_peak(
     ratio: Status, peak: Status | None, expected: tuple[Status, Reason]
 ) -> None:
     """A ratio moves as the compiled peak does; without a peak it stands alone."""
-    beside = None if peak is None else Finding(status=peak, reason=Reason.EXACT_CHANGED)
-    found = follow_peak_memory(Finding(status=ratio, reason=Reason.EXACT_CHANGED), beside)
+    beside = None if peak is None else Finding(status=peak, reason=Reason.BEYOND_BAR)
+    found = follow_peak_memory(Finding(status=ratio, reason=Reason.BEYOND_BAR), beside)
     assert (found.status, found.reason) == expected
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -29,8 +29,9 @@ TYPICAL = {
     Metric.COLD_COMPILE_TIME: 12.0,
     Metric.WARM_COMPILE_TIME: 3.0,
 }
-SLOWER = math.log(1.3)
 CANARY_NOISE = 0.02
+WANDER = 0.15
+Fault = Mapping[Metric, float]
 
 
 def draw_arm(
@@ -44,60 +45,82 @@ def draw_arm(
     }
 
 
-def draw_canaries(rng: random.Random, trials: int, shift: float) -> dict[str, tuple[float, ...]]:
+def draw_canaries(rng: random.Random, trials: int, shift: float, sd: float) -> dict[str, tuple[float, ...]]:
     return {
-        name: tuple(math.exp(shift + rng.gauss(0, CANARY_NOISE)) for _ in range(trials))
+        name: tuple(math.exp(shift + rng.gauss(0, sd)) for _ in range(trials))
         for name in ("matmul", "memcpy", "loop")
     }
 
 
-def draw_cases(
-    make: Make, rng: random.Random, trials: int, *, noise: tuple[float, float], fault: dict[Metric, float]
+def draw_cases(  # noqa: PLR0913 - what a run is drawn from
+    make: Make,
+    rng: random.Random,
+    trials: int,
+    *,
+    noise: tuple[float, float] = (0.01, 0.05),
+    sitting: float = 0.0,
+    wander: float = CANARY_NOISE,
+    fault: Fault | None = None,
 ) -> list[Any]:
-    """Eight cases of one run; the first has the fault."""
-    sitting = rng.uniform(-0.10, 0.10) if not fault else rng.uniform(-0.01, 0.01)
+    """Eight cases of one run on a machine that is slower by ``sitting``; the first has the fault."""
     cases = []
     for number in range(CASES):
         sds = {metric: rng.uniform(*noise) for metric in TYPICAL}
-        shift = {metric: sitting + (fault.get(metric, 0.0) if number == 0 else 0.0) for metric in TYPICAL}
+        extra = fault if fault and number == 0 else {}
+        shift = {metric: sitting + extra.get(metric, 0.0) for metric in TYPICAL}
         cases.append(
             make(
                 case_id=f"m{number}/x",
                 before=draw_arm(rng, BASELINE_TRIALS, sds, {}),
                 after=draw_arm(rng, trials, sds, shift),
-                canaries_before=draw_canaries(rng, BASELINE_TRIALS, 0.0),
-                canaries_after=draw_canaries(rng, trials, sitting),
+                canaries_before=draw_canaries(rng, BASELINE_TRIALS, 0.0, wander),
+                canaries_after=draw_canaries(rng, trials, sitting, wander),
             )
         )
     return cases
+
+
+def count_red(verdict: Verdict) -> bool:
+    return any(one.status is Status.REGRESSED and one.decides for one in verdict.comparisons)
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3])
 def test_noise_is_no_regression(situation: Make, judge: Judge, trials: int) -> None:
     """None of 300 runs of an unchanged program, eight cases with four metrics each, is a regression."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
-    alarms = 0
-    for _ in range(300):
-        verdict = judge(*draw_cases(situation, rng, trials, noise=(0.01, 0.05), fault={}))
-        alarms += any(one.status is Status.REGRESSED and one.decides for one in verdict.comparisons)
-    assert alarms == 0
+    runs = (draw_cases(situation, rng, trials, sitting=rng.uniform(-0.10, 0.10)) for _ in range(300))
+    assert sum(count_red(judge(*run)) for run in runs) == 0
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_a_machine_that_wanders_is_no_regression(situation: Make, judge: Judge, trials: int) -> None:
+    """Nor is one of 100 where canaries vary by 15 % between trials, and the machine's sittings by as much."""
+    rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
+    runs = (
+        draw_cases(situation, rng, trials, sitting=rng.gauss(0.0, WANDER), wander=WANDER) for _ in range(100)
+    )
+    assert sum(count_red(judge(*run)) for run in runs) == 0
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("slower", "expected"),
     [
-        {Metric.COMPILED_LATENCY: SLOWER},
-        {Metric.COMPILED_LATENCY: SLOWER, Metric.EAGER_LATENCY: SLOWER},
+        ((Metric.COMPILED_LATENCY,), {Status.REGRESSED}),
+        ((Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY), {Status.REGRESSED, Status.INCONCLUSIVE}),
     ],
     ids=["compiled", "both arms"],
 )
-def test_thirty_percent_slower_is_caught(
-    situation: Make, judge: Judge, find: Find, fault: dict[Metric, float]
+def test_thirty_percent_slower_is_not_passed(
+    situation: Make, judge: Judge, find: Find, slower: Sequence[Metric], expected: set[Status]
 ) -> None:
-    """Three trials at 2 to 3.5 % noise catch at least 38 of 40, whether eager is slower as well or not."""
+    """Three trials at 2 to 3.5 % noise convict 38 of 40; where eager is as much slower none is cleared."""
     rng = random.Random(9)  # noqa: S311 - repeatable, not secret
-    caught = []
+    found = []
     for _ in range(40):
-        verdict = judge(*draw_cases(situation, rng, 3, noise=(0.02, 0.035), fault=fault))
-        caught.append(find(verdict, Metric.COMPILED_LATENCY, "m0/x").status is Status.REGRESSED)
-    assert fmean(caught) >= 0.95
+        fault = dict.fromkeys(slower, math.log(1.3))
+        run = draw_cases(
+            situation, rng, 3, noise=(0.02, 0.035), sitting=rng.uniform(-0.01, 0.01), fault=fault
+        )
+        found.append(find(judge(*run), Metric.COMPILED_LATENCY, "m0/x").status)
+    assert Status.UNCHANGED not in found
+    assert fmean(status in expected for status in found) >= 0.95

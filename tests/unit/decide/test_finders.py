@@ -31,7 +31,7 @@ def test_every_finder_is_asked() -> None:
 
 def test_every_cause_has_a_weight() -> None:
     """One without could not be ranked; words of older versions and counts of others are not."""
-    assert set(WEIGHTS) == CAUSE_CODES - {Code.TEXT, Code.MORE}
+    assert set(WEIGHTS) == CAUSE_CODES - {Code.MORE}
 
 
 def test_weights_descend() -> None:

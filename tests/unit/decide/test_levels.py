@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.constants import MAX_LEVEL_PAIRS
 from gate.decide.evidence.pairs import Paired
-from gate.decide.judge.levels import Levels, expect_pairs, find_series, measure_levels, tell_level
+from gate.decide.judge.levels import (
+    MAX_LEVEL_PAIRS,
+    Levels,
+    expect_pairs,
+    find_series,
+    measure_levels,
+    tell_level,
+)
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
-from gate.decide.stats.moments import Variance
+from gate.decide.stats.samples import Variance
 from gate.records import Metric, Policy, Run
 from gate.records.bisection import Mark
 

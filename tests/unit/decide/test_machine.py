@@ -1,142 +1,221 @@
-"""What the machine's canaries may clear: a shift beyond their own noise, never chance."""
+"""What canaries and eager say of the machine: one shift where it is more than chance, one wandering."""
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gate.decide.judge.machine import list_shifts
-from gate.records import Comparison, Metric, Reason, Status, Verdict
+from gate.decide import screen_run
+from gate.decide.judge.machine import Machine
+from gate.records import BaseArm, Metric, Reason, Status
+from tests.told import tell_notes, tell_row
 
-Make = Callable[..., Any]
-Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
-LATENCY, EAGER = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY
-CASES = 8
-STORED = 5
-TRIAL_SD = 0.01
-NAMES = ("copy", "matmul", "python")
-REQUESTS = 40
-SUSPECT_S = 0.0105  # 5 % more than the 10 ms stored
+from .conftest import TYPICAL, Situation, decide, find_comparison, make_baselines, make_policy, make_run
 
+LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
+SPEEDUP, BREAKS = Metric.WARM_SPEEDUP, Metric.GRAPH_BREAKS
+EXACT = (1.0, 1.0, 1.0)
+ONE_PERCENT = (math.exp(-0.01), 1.0, math.exp(0.01))
+TENTH = (math.exp(-0.1), 1.0, math.exp(0.1))
+NINE = (0.990, 1.000, 1.010, 1.005, 0.995, 0.995, 1.005, 1.010, 0.990)
 
-def draw(rng: random.Random, centre: float, sd: float, number: int) -> tuple[float, ...]:
-    return tuple(centre * math.exp(rng.gauss(0.0, sd)) for _ in range(number))
+Canaries = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
-def draw_case(make: Make, rng: random.Random, number: int, canary_sd: float, slower: float) -> Any:
-    """One trial against five; the first case is slower, and the canaries' true speed never changes."""
-    compiled_s = 0.010 * (1.0 + slower if number == 0 else 1.0)
-    return make(
-        case_id=f"m{number}/x",
-        before={LATENCY: draw(rng, 0.010, TRIAL_SD, STORED), EAGER: draw(rng, 0.020, TRIAL_SD, STORED)},
-        after={LATENCY: draw(rng, compiled_s, TRIAL_SD, 1), EAGER: draw(rng, 0.020, TRIAL_SD, 1)},
-        canaries_before={name: draw(rng, 1e-3, canary_sd, STORED) for name in NAMES},
-        canaries_after={name: draw(rng, 1e-3, canary_sd, 1) for name in NAMES},
-    )
-
-
-@pytest.mark.parametrize("canary_sd", [0.01, 0.15])
-def test_canaries_that_only_vary_acquit_nobody(
-    situation: Make, judge: Judge, find: Find, canary_sd: float
-) -> None:
-    """Of 40 slowdowns of 5 %, that trials of 1 % noise suspect, steady or noisy canaries clear 4 at most."""
-    rng = random.Random(3)  # noqa: S311 - repeatable, not secret
-    cleared = 0
-    for _ in range(REQUESTS):
-        cases = [draw_case(situation, rng, number, canary_sd, 0.05) for number in range(CASES)]
-        cleared += find(judge(*cases), LATENCY, "m0/x").status is Status.UNCHANGED
-    assert cleared <= REQUESTS // 10
-
-
-def compare_suspect(
-    make: Make, judge: Judge, find: Find, canaries: Mapping[str, tuple[Sequence[float], float]]
-) -> Comparison:
-    """Judge a latency that looks 5 % slower beside canaries with these stored values and this new one."""
-    one = make(
-        before={LATENCY: (0.0099, 0.0100, 0.0101)},
-        after={LATENCY: (SUSPECT_S,)},
+def with_canaries(canaries: Canaries, **changes: Any) -> Situation:
+    """One case beside canaries with these stored and new values."""
+    known: dict[str, Any] = {"before": {COLD: (10.0,) * 3}, "after": {COLD: (10.0,)}}
+    return Situation(
         canaries_before={name: before for name, (before, _) in canaries.items()},
-        canaries_after={name: (after,) for name, (_, after) in canaries.items()},
+        canaries_after={name: after for name, (_, after) in canaries.items()},
+        **(known | changes),
     )
-    return find(judge(one), LATENCY)
 
 
-def test_canary_beyond_its_noise_clears(situation: Make, judge: Judge, find: Find) -> None:
-    """A canary that repeats to 0.1 % and is 5 % slower explains a latency that is 5 % slower."""
-    row = compare_suspect(situation, judge, find, {"loop": ((0.999, 1.0, 1.001), 1.05)})
-    assert row.status is Status.UNCHANGED
+def compare(*situations: Situation) -> Machine:
+    return screen_run(make_run(*situations), make_baselines(*situations), make_policy()).machine
 
 
-def test_canary_within_its_noise_does_not_clear(situation: Make, judge: Judge, find: Find) -> None:
-    """The same 5 % of a canary whose trials vary by 5 % are chance: the latency stays suspect."""
-    row = compare_suspect(situation, judge, find, {"loop": ((0.95, 1.0, 1.05), 1.05)})
-    assert (row.status, row.reason) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+def make_cases(count: int, eager: float, compiled: float = 1.0) -> list[Situation]:
+    """Cases whose stored trials vary by 1 %, with one new trial so many times as long."""
+    return [
+        Situation(
+            case_id=f"m{number}/x",
+            before={EAGER: tuple(0.020 * one for one in NINE), LATENCY: tuple(0.010 * one for one in NINE)},
+            after={EAGER: (0.020 * eager,), LATENCY: (0.010 * compiled,)},
+        )
+        for number in range(count)
+    ]
 
 
-def test_canary_of_unknown_noise_does_not_clear(situation: Make, judge: Judge, find: Find) -> None:
-    """One stored trial of a canary tells nothing of its noise: the latency stays suspect."""
-    row = compare_suspect(situation, judge, find, {"loop": ((1.0,), 1.05)})
-    assert (row.status, row.reason) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+@pytest.mark.parametrize(
+    ("moved", "middle"),
+    [((1.1,), 1.1), ((1.0, 1.1, 1.5), 1.1), ((1.0, 1.1), 1.0), ((0.8, 0.9, 1.0, 1.1), 0.9)],
+)
+def test_the_machine_moved_as_its_middle_canary(moved: Sequence[float], middle: float) -> None:
+    """Of an even number the lower of the two in the middle."""
+    machine = compare(with_canaries({f"c{i}": (EXACT, (one,)) for i, one in enumerate(moved)}))
+    assert machine.canary == pytest.approx(math.log(middle))
 
 
-def test_one_of_many_canaries_must_stray_further(situation: Make, judge: Judge, find: Find) -> None:
-    """Five standard errors of two degrees of freedom clear as the only canary, not as the largest of three.
-
-    The stored SD is 0.7 %, one trial against three: SE = 0.007 sqrt((1 + 1/3) pi / 2) = 1.01 %.
-    Two-sided t of 2 df is 4.30 at 5 %, 7.65 at 5 % / 3.
-    """
-    moved = ((0.993, 1.0, 1.007), 1.05)
-    alone = compare_suspect(situation, judge, find, {"loop": moved})
-    assert alone.status is Status.UNCHANGED
-    still = ((0.993, 1.0, 1.007), 1.0)
-    among = compare_suspect(situation, judge, find, {"loop": moved, "copy": still, "matmul": still})
-    assert among.status is Status.INCONCLUSIVE
+def test_a_canary_moved_as_the_median_over_the_cases() -> None:
+    """Three cases beside the same canary, unmoved, 10 % and 50 % slower: 10 %."""
+    cases = [with_canaries({"loop": (EXACT, (after,))}, case_id=f"m{after}/x") for after in (1.5, 1.0, 1.1)]
+    assert compare(*cases).canary == pytest.approx(math.log(1.1))
 
 
-def test_noise_of_a_canary_is_learned_from_all_cases(situation: Make, judge: Judge, find: Find) -> None:
+@pytest.mark.parametrize(
+    ("stored", "log", "is_sure"),
+    [
+        pytest.param(ONE_PERCENT, 0.0620, False, id="within its noise"),
+        pytest.param(ONE_PERCENT, 0.0625, True, id="beyond its noise"),
+        pytest.param(ONE_PERCENT, -0.0625, True, id="faster"),
+        pytest.param(EXACT, math.log(1.0299), False, id="too little to matter"),
+        pytest.param(EXACT, math.log(1.0301), True, id="enough to matter"),
+        pytest.param((1.0,), 0.5, False, id="of unknown noise"),
+    ],
+)
+def test_a_shift_is_sure_beyond_its_own_noise(stored: Sequence[float], log: float, is_sure: bool) -> None:
+    """Three trials at 1 %, one new: SE = sqrt((1 + 1/3) pi / 2) = 1.447 %, t(.975; 2) = 4.303: 6.23 %."""
+    machine = compare(with_canaries({"loop": (stored, (math.exp(log),))}))
+    assert machine.is_sure is is_sure
+    assert machine.shift == pytest.approx(log if is_sure else 0.0)
+
+
+def test_noise_of_a_canary_is_learned_from_all_cases() -> None:
     """Where another case holds more trials of the same canary, a single stored one is enough."""
-    first = situation(
-        case_id="m0/x",
-        before={LATENCY: (0.0099, 0.0100, 0.0101)},
-        after={LATENCY: (SUSPECT_S,)},
-        canaries_before={"loop": (1.0,)},
-        canaries_after={"loop": (1.05,)},
-    )
-    second = situation(
-        case_id="m1/x",
-        before={LATENCY: (0.0099, 0.0100, 0.0101)},
-        after={LATENCY: (0.0100,)},
-        canaries_before={"loop": (0.999, 1.0, 1.001)},
-        canaries_after={"loop": (1.0,)},
-    )
-    assert find(judge(first, second), LATENCY, "m0/x").status is Status.UNCHANGED
+    first = with_canaries({"loop": ((1.0,), (1.1,))}, case_id="m0/x")
+    second = with_canaries({"loop": (EXACT, (1.1,))}, case_id="m1/x")
+    assert (compare(first).is_sure, compare(first, second).is_sure) == (False, True)
 
 
-def test_shift_within_its_noise_still_keeps_a_conviction_back(
-    situation: Make, judge: Judge, find: Find
+def test_a_canary_of_zero_is_left_out() -> None:
+    """A clock that read zero gives no ratio; the other canary still speaks."""
+    machine = compare(with_canaries({"copy": ((0.0, 1.0, 1.0), (1.0,)), "loop": (EXACT, (1.1,))}))
+    assert machine.canary == pytest.approx(math.log(1.1))
+
+
+@pytest.mark.parametrize("canaries", [{}, {"loop": ((), (1.0,))}], ids=["none", "not stored"])
+def test_without_canaries_nothing_is_known(canaries: Canaries) -> None:
+    """No shift and no wandering; the record says that nobody knows."""
+    one = with_canaries(canaries)
+    assert compare(one) == Machine()
+    assert not decide(one).machine.known
+
+
+@pytest.mark.parametrize(("stored", "sd"), [(TENTH, 0.1), (EXACT, 0.01)])
+def test_the_wandering_of_the_canary_is_the_noise_of_a_sitting(stored: Sequence[float], sd: float) -> None:
+    """Logarithms of -0.1, 0 and 0.1 have the variance 0.01; a sitting differs by SESSION_SD at least."""
+    sitting = compare(with_canaries({"loop": (stored, (1.0,))})).sitting
+    assert (sitting.value, sitting.df) == (pytest.approx(sd**2), math.inf)
+
+
+@pytest.mark.parametrize(("cases", "suite"), [(3, None), (4, math.log(1.3))])
+def test_eager_of_four_cases_speaks_for_the_machine(cases: int, suite: float | None) -> None:
+    """Eager 30 % slower everywhere: the median of the cases' changes, sure beyond 1 % of noise."""
+    machine = compare(*make_cases(cases, eager=1.3))
+    centre = math.log(0.02) - sum(math.log(0.02 * one) for one in NINE) / 9  # 2.7e-5
+    assert machine.suite == (None if suite is None else pytest.approx(suite + centre))
+    assert machine.suite_shift == (0.0 if suite is None else machine.suite)
+    assert decide(*make_cases(cases, eager=1.3)).machine.suite == pytest.approx(
+        0.0 if suite is None else 0.3, abs=1e-3
+    )
+
+
+def test_one_slow_eager_of_four_is_no_machine() -> None:
+    """Its median moved by nothing that matters."""
+    cases = [*make_cases(3, eager=1.0), replace(make_cases(1, eager=2.0)[0], case_id="slow/x")]
+    assert compare(*cases).suite_shift == 0.0
+
+
+@pytest.mark.parametrize(
+    ("canary", "expected"),
+    [
+        pytest.param(1.14, (Status.UNCHANGED, Reason.BELOW_THRESHOLD), id="as the canary"),
+        pytest.param(1.0, (Status.REGRESSED, Reason.BEYOND_BAR), id="on a steady machine"),
+        pytest.param(0.87, (Status.REGRESSED, Reason.BEYOND_BAR), id="on a faster one"),
+    ],
+)
+def test_times_are_compared_less_the_shift(canary: float, expected: tuple[Status, Reason]) -> None:
+    """A compile that took 14 % longer by the clock, in nine trials that agree to 1 %."""
+    one = with_canaries(
+        {"loop": ((1.0,) * 9, (canary,) * 9)},
+        before={COLD: tuple(100.0 * one for one in NINE)},
+        after={COLD: tuple(114.0 * one for one in NINE)},
+    )
+    row = find_comparison(decide(one), COLD)
+    assert (row.status, row.reason) == expected
+    assert row.change is not None
+    assert row.candidate is not None
+    assert row.change.centre == pytest.approx(1.14 / canary - 1)
+    assert row.candidate.centre == pytest.approx(114.0, rel=1e-4)  # as it was measured
+
+
+@pytest.mark.parametrize(("canary", "told"), [(1.2, "20 % slower"), (0.8, "25 % faster")])
+def test_times_of_a_far_machine_are_not_compared(canary: float, told: str) -> None:
+    """Beyond 15 % either way it is another machine: its counters count, and its times say why not."""
+    one = with_canaries(
+        {"loop": (EXACT, (canary,))},
+        before={COLD: (10.0,) * 3, BREAKS: (0.0,) * 3},
+        after={COLD: (30.0,), BREAKS: (1.0,)},
+    )
+    verdict = decide(one)
+    row = find_comparison(verdict, COLD)
+    assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_SPEED)
+    assert f"this machine is {told} than the one that recorded" in tell_row(row)
+    assert find_comparison(verdict, BREAKS).status is Status.REGRESSED
+    assert any("machine" in note for note in tell_notes(verdict))
+
+
+@pytest.mark.parametrize(("base", "status"), [(True, Status.REGRESSED), (False, Status.NOT_COMPARABLE)])
+def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Status) -> None:
+    """Three times as long on a machine that is 20 % slower: pairs tell, so it is worth some."""
+    one = with_canaries({"loop": (EXACT, (1.2,))}, after={COLD: (30.0,)})
+    run = make_run(one)
+    arm = BaseArm(label="main", environment=run.environment, provenance=run.provenance, cases=run.cases)
+    screening = screen_run(replace(run, base=arm if base else None), make_baselines(one), make_policy())
+    assert [row.status for row in screening.comparisons if row.metric is COLD] == [status]
+
+
+@pytest.mark.parametrize(("suite", "convicted"), [(1.1, False), (1.0, True)])
+def test_calls_are_compared_less_what_all_cases_lost(suite: float, convicted: bool) -> None:
+    """Without base or canaries: eager calls are 10 % slower everywhere, one case's compiled calls 18 %."""
+    alone = Situation(
+        case_id="one/x",
+        before={LATENCY: tuple(0.010 * one for one in NINE)},
+        after={LATENCY: tuple(0.0118 * one for one in NINE)},
+    )
+    verdict = decide(alone, *make_cases(6, eager=suite, compiled=suite))
+    row = find_comparison(verdict, LATENCY, "one/x")
+    assert (row.status is Status.REGRESSED) is convicted
+
+
+@pytest.mark.parametrize(("stored", "convicted"), [(EXACT, True), (TENTH, False)])
+def test_a_machine_that_wanders_convicts_nobody_of_what_its_sittings_differ_by(
+    stored: Sequence[float], convicted: bool
 ) -> None:
-    """30 % slower beside canaries that vary by 15 % and are 25 % slower is left open, for the machine."""
-    one = situation(
-        before={LATENCY: (0.00995, 0.0100, 0.01005)},
-        after={LATENCY: (0.01295, 0.0130, 0.01305)},
-        canaries_before={"loop": (0.85, 1.0, 1.15)},
-        canaries_after={"loop": (1.1, 1.25, 1.4)},
+    """Compiled takes 30 % longer, and the canary varies by nothing or by 10 % from trial to trial."""
+    one = with_canaries(
+        {"loop": (stored, stored)},
+        before={LATENCY: tuple(0.010 * one for one in NINE)},
+        after={LATENCY: tuple(0.013 * one for one in NINE[:3])},
     )
-    row = find(judge(one), LATENCY)
-    assert (row.status, row.reason) == (Status.INCONCLUSIVE, Reason.MACHINE_SHIFT)
+    assert (find_comparison(decide(one), LATENCY).status is Status.REGRESSED) is convicted
 
 
-def test_without_stored_canaries_no_shift_is_known() -> None:
-    """Beside a base nothing is shifted: both arms had the same machine."""
-    assert list_shifts(None, "a/x") == ()
-
-
-def test_a_canary_of_zero_is_left_out(situation: Make, judge: Judge, find: Find) -> None:
-    """A clock that read zero gives no ratio; the other canary, 5 % slower, still clears."""
-    canaries = {"copy": ((0.0, 1.0, 1.0), 1.0), "loop": ((0.999, 1.0, 1.001), 1.05)}
-    assert compare_suspect(situation, judge, find, canaries).status is Status.UNCHANGED
+def test_with_a_base_the_calls_of_all_cases_are_no_witness(
+    paired_case: Callable[..., Any], pair_run: Callable[..., Any]
+) -> None:
+    """Eager and compiled 10 % slower in five cases may be the change: pairs tell, nothing is taken away."""
+    slower = {EAGER: (TYPICAL[EAGER] * 1.1,), LATENCY: (TYPICAL[LATENCY] * 1.1,)}
+    run = pair_run(*(paired_case(case_id=f"m{n}/x", pairs=0, alone=slower) for n in range(5)))
+    baselines = make_baselines(*make_cases(5, eager=1.0))
+    for one, centre in ((run, 0.1), (replace(run, base=None), 0.0)):
+        rows = screen_run(one, baselines, make_policy()).comparisons
+        (row,) = (row for row in rows if row.metric is LATENCY and row.case_id == "m0/x")
+        assert row.change is not None
+        assert row.change.centre == pytest.approx(centre, abs=1e-3)

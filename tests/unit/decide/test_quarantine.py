@@ -16,17 +16,18 @@ from gate.records import (
     Quarantine,
     Status,
     Verdict,
-    make_text,
 )
 from gate.report import render
-from tests.told import tell_headline, tell_notes, tell_row, tell_steps
+from tests.told import make_raised, tell_headline, tell_notes, tell_row, tell_steps
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
 Find = Callable[..., Comparison]
 ID = "mlp/inference-float32-smoke-default"
 TODAY = "2026-03-01"
-FAILURE = CaseFailure(case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV"))
+FAILURE = CaseFailure(
+    case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+)
 
 
 def make_entry(
@@ -54,6 +55,13 @@ def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Fi
         "Quarantined by ada until 2026-03-01, so it does not decide: mlp/* graph_breaks"
         f" (breaks by itself). Now: {ID} graph_breaks REGRESSED."
     )
+
+
+@pytest.mark.parametrize(("case", "outcome"), [("tag:flaky", "PASS"), ("!tag:flaky", "REGRESSION")])
+def test_a_quarantine_names_cases_by_tag(broken: Any, judge: Judge, case: str, outcome: str) -> None:
+    """Those that have the tag, or those that have not."""
+    verdict = judge(broken, quarantine=(make_entry(case),), tags={ID: ("flaky",)})
+    assert verdict.outcome is Outcome(outcome)
 
 
 def test_what_follows_a_metric_in_quarantine_has_no_vote_either(

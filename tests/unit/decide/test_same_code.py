@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.same_code import find_same_code, note_same_code
+from gate.decide.evidence.shown import find_same_code, note_same_code
 from gate.records import (
     Case,
     CaseFailure,
@@ -17,10 +17,10 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
 from gate.report.words.notes import write_note
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 TARGET = replace(CPU_HOST, device_kind="target", device_model="cuda:sm_90")
 CASES = tuple(Case(id=f"{name}/x", model=name) for name in ("norm", "mlp", "conv"))
@@ -55,7 +55,7 @@ def tell(run: Run) -> list[str]:
             make_run(("norm", "a", "a"), ("mlp", "b", "b")),
             (
                 "The generated code is that of the base in 2 cases, all that were compiled:"
-                " a GPU would run the same. `plan --after` leaves nothing for it to measure."
+                " a GPU would run the same. `plan --after` then leaves nothing to measure."
             ),
         ),
         (
@@ -80,7 +80,7 @@ def test_what_is_not_shown_to_be_the_same_is_not() -> None:
     assert find_same_code(replace(run, trials=(*run.trials, alone))) == {"mlp/x", "conv/x"}
     assert find_same_code(replace(run, trials=(*run.trials, other))) == {"conv/x"}
     failure = CaseFailure(
-        case_id="conv/x", trial=2, kind=FailureKind.ERROR, stage="compile", told=make_text("")
+        case_id="conv/x", trial=2, kind=FailureKind.ERROR, stage="compile", told=make_raised("")
     )
     assert find_same_code(replace(run, failures=(failure,))) == {"mlp/x"}
 

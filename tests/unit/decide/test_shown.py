@@ -6,9 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.kernels import count_words, name_operators
-from gate.decide.evidence.phases import part_phases
-from gate.decide.evidence.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
+from gate.decide.evidence.shown import (
+    MAX_ALL_CHARS,
+    add_traces,
+    bound_sources,
+    count_words,
+    name_operators,
+    part_phases,
+    show_case,
+)
 from gate.decide.evidence.stored import Evidence, Stored
 from gate.records import (
     FIRST_CALL,

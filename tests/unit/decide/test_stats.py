@@ -1,18 +1,21 @@
 from __future__ import annotations
 
-import math
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.constants import MAX_PRIOR_DF, MIN_PRIOR_DF, NOISE_FLOOR, PRIOR_DF, PRIOR_SD
-from gate.decide.stats.moments import (
+from gate.decide.constants import LEARNED_DF, NOISE_FLOOR
+from gate.decide.stats.samples import (
+    ASSUMED,
     Variance,
     compute_geometric_median,
+    compute_hodges_lehmann,
     compute_prior,
     compute_variance,
+    compute_winsorized_variance,
     moderate_variance,
     pool_variances,
     summarize_logs,
@@ -43,30 +46,43 @@ def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
     )
 
 
-def test_prior_of_few_cases_is_the_documented_assumption() -> None:
-    """Three cases are too few to learn from."""
-    known = [Variance(value=1e-6, df=4.0)] * 3
-    assert Variance(value=PRIOR_SD**2, df=PRIOR_DF) == compute_prior(known)
+@pytest.mark.parametrize(
+    ("variances", "df", "expected"),
+    [
+        pytest.param((1.0,), 7.0, ASSUMED, id="seven degrees of freedom"),
+        pytest.param((1.0,), 8.0, Variance(value=1 / (35 / 36) ** 3, df=LEARNED_DF), id="eight"),
+        pytest.param(
+            (1.0, 3.0, 2.0), 4.0, Variance(value=2 / (17 / 18) ** 3, df=LEARNED_DF), id="three cases"
+        ),
+        pytest.param((1.0,) * 4, 0.0, ASSUMED, id="cases of one trial"),
+    ],
+)
+def test_prior_by_hand(variances: Sequence[float], df: float, expected: Variance) -> None:
+    """The cases' median over (1 - 2 / (9 df))^3, from eight degrees of freedom together on."""
+    prior = compute_prior([Variance(value=value, df=df) for value in variances])
+    assert (prior.value, prior.df) == (pytest.approx(expected.value), expected.df)
 
 
-def test_prior_of_equal_cases_is_their_value_with_most_weight() -> None:
-    """Cases that agree better than chance get the largest weight that is allowed."""
-    prior = compute_prior([Variance(value=4e-4, df=4.0)] * 8)
-    assert prior.df == MAX_PRIOR_DF
-    # E[ln s2] is digamma(2) - ln 2 = -0.2704 below ln sigma2 for 4 degrees of freedom.
-    assert pytest.approx(4e-4 * math.exp(0.27036), rel=1e-4) == prior.value
-
-
-def test_prior_recovers_what_cases_were_drawn_from() -> None:
-    """From 2,000 cases of SD 2 % that differ like a scaled inverse chi-square with 6 df, both come back."""
+@pytest.mark.parametrize("df", [2, 4, 9])
+def test_prior_recovers_what_cases_were_drawn_from(df: int) -> None:
+    """2,000 cases of SD 2 % with so many degrees of freedom: their variance comes back to 6 %."""
     rng = random.Random(5)  # noqa: S311 - repeatable, not secret
-    variances = []
-    for _ in range(2000):
-        sigma2 = 4e-4 * 6 / rng.gammavariate(3.0, 2.0)
-        variances.append(Variance(value=sigma2 * rng.gammavariate(2.0, 2.0) / 4, df=4.0))
-    prior = compute_prior(variances)
-    assert pytest.approx(6.0, rel=0.2) == prior.df
-    assert pytest.approx(4e-4, rel=0.1) == prior.value
+    drawn = [4e-4 * rng.gammavariate(df / 2, 2.0) / df for _ in range(2000)]
+    prior = compute_prior([Variance(value=value, df=float(df)) for value in drawn])
+    assert prior.value == pytest.approx(4e-4, rel=0.06)
+
+
+def test_a_few_wild_cases_do_not_move_the_prior() -> None:
+    """Eight cases agree, and three of which processes differ threefold stay out of their median."""
+    quiet = Variance(value=4e-4, df=2.0)
+    wild = [Variance(value=0.4, df=2.0)] * 3
+    assert compute_prior([quiet] * 8 + wild) == compute_prior([quiet] * 8)
+
+
+def test_what_others_assume_is_the_callers() -> None:
+    """Pairs assume another noise than trials."""
+    assumed = Variance(value=0.04, df=3.0)
+    assert compute_prior([], assumed) == assumed
 
 
 def test_moderation_by_hand_and_floor() -> None:
@@ -76,6 +92,23 @@ def test_moderation_by_hand_and_floor() -> None:
     assert moderated.df == 8.0
     still = moderate_variance(Variance(value=0.0, df=4.0), Variance(value=0.0, df=4.0))
     assert still.value == NOISE_FLOOR**2
+
+
+def test_hodges_lehmann_by_hand() -> None:
+    """0, 1, 8: the means are 0, 0.5, 4, 1, 4.5, 8 and their median is 2.5; one stray of ten moves nothing."""
+    assert compute_hodges_lehmann([0.0, 1.0, 8.0]) == 2.5
+    assert compute_hodges_lehmann([0.0] * 9 + [0.3]) == 0.0
+
+
+def test_winsorized_variance_by_hand() -> None:
+    """-50, 0, 1, 2, 2, 2, 2, 3, 4, 90: the ends count as 0 and 4, squares of 18 about 2, over 10 - 1 - 3.
+
+    Winsorizing nothing, 0, 1 and 8 have the squares 9 + 4 + 25 about 3, over 2; one value has no variance.
+    """
+    values = [2.0, 90.0, 0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 2.0, -50.0]
+    assert compute_winsorized_variance(values, 1) == Variance(value=3.0, df=6.0)
+    assert compute_winsorized_variance([0.0, 1.0, 8.0], 0) == Variance(value=19.0, df=2.0)
+    assert compute_winsorized_variance([7.0], 0) == Variance(value=0.0, df=0.0)
 
 
 @given(own=st.floats(0, 1), prior=st.floats(1e-4, 1), df=st.floats(0, 20))
@@ -99,13 +132,3 @@ def test_log_arms_do_not_depend_on_the_unit(before: list[float], after: list[flo
     assert second is not None
     assert pytest.approx(first.after - first.before, abs=1e-9) == second.after - second.before
     assert pytest.approx(first.variance.value, abs=1e-9) == second.variance.value
-
-
-def test_prior_of_cases_that_have_nothing_in_common_keeps_two_degrees_of_freedom() -> None:
-    """Eight quiet cases and three whose processes differ threefold: the moment estimate alone says 0.59."""
-    quiet = [Variance(value=6.4e-5 * (1 + 0.3 * step), df=2.0) for step in range(8)]
-    prior = compute_prior([*quiet, *[Variance(value=0.4, df=2.0)] * 3])
-    assert prior.df == MIN_PRIOR_DF
-    # E[ln s2] of 2 degrees of freedom is digamma(1) = -0.57722 below ln sigma2, and digamma(d0 / 2) the same.
-    logs = [math.log(6.4e-5 * (1 + 0.3 * step)) for step in range(8)] + [math.log(0.4)] * 3
-    assert pytest.approx(math.exp(sum(logs) / 11), rel=1e-4) == prior.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.decide.conclude.tally import note_tally
+from gate.decide.conclude.outcome import note_tally
 from gate.decide.explain.side_advice import note_shard
 from gate.records import Case, PairBase, Provenance, Run, Shard, Tally
 from gate.report.words.notes import write_note
@@ -27,7 +27,7 @@ def test_all_that_the_counts_say() -> None:
     assert tuple(write_note(fact, PairBase(label="main")) for fact in note_tally(tally)) == (
         "The run was stopped before its end.",
         f"Measured side by side with main on this machine: 7 pairs of 1 case{turns}.",
-        "Worse than the stored baseline, but not than the base: 1 comparison.",
+        "Worse than the stored baseline, but not worse than the base: 1 comparison.",
         "The machine was disturbed during 2 of 12 trials.",
         "The machine was disturbed during 1 of 7 pairs, base and head alike.",
     )
@@ -43,4 +43,4 @@ def test_a_shard_says_how_much_is_not_in_it() -> None:
     run = Run(cases=(Case(id="m/c", model="m"),), environment=CPU_HOST, provenance=Provenance())
     assert note_shard(run) == ()
     (told,) = note_shard(replace(run, shard=Shard(number=1, of=2, cases=7)))
-    assert write_note(told) == "This is shard 1 of 2: 6 of 7 cases are in none of what is judged here."
+    assert write_note(told) == "This is shard 1 of 2: 6 of 7 cases are not part of it."

@@ -15,6 +15,7 @@ from gate.decide import (
     list_unsettled,
     order_unsettled,
 )
+from gate.decide.suspects import gather_judged
 from gate.records import Acceptance, Metric, Policy, Reason, Run, Status
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail
@@ -74,16 +75,12 @@ def test_no_more_pairs_where_none_can_help(
     assert list_unsettled(pair_run(paired_case(pairs=0, **changes)), policy) == ()
 
 
-def test_more_cases_share_the_error_budget(
-    paired_case: Make, pair_run: Pair, policy: Policy, find: Find
-) -> None:
-    """What three pairs confirm for one case alone they leave open among forty-one."""
-    suspect = paired_case(pairs=3, head={LATENCY: 0.0108}, full=1)
-    others = [paired_case(pairs=3, case_id=f"m{n}/x", full=1) for n in range(40)]
-    alone = judge_pairs(pair_run(suspect), policy)
-    crowd = decide_side_by_side(pair_run(suspect, *others), policy)
-    assert [row.status for row in alone if row.metric is LATENCY] == [Status.REGRESSED]
-    assert find(crowd, LATENCY, CASE).status is Status.INCONCLUSIVE
+def test_more_cases_share_the_error_budget(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Of forty-one cases each has a forty-first of the budget that one alone has."""
+    suspect = paired_case(pairs=4, full=1)
+    others = [paired_case(pairs=4, case_id=f"m{n}/x", full=1) for n in range(40)]
+    alone, crowd = (gather_judged(pair_run(*cases), policy)[1] for cases in ((suspect,), (suspect, *others)))
+    assert crowd.alpha == pytest.approx(alone.alpha / 41)
 
 
 def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
@@ -222,7 +219,7 @@ def test_cases_that_get_no_pair_take_no_part_of_the_error_budget(
 ) -> None:
     """Twenty new cases have nothing to be compared with: what convicts the old one stays as sure."""
     new = [paired_case(pairs=0, case_id=f"new/{number}", base_definition="") for number in range(20)]
-    run = pair_run(paired_case(pairs=3, head={LATENCY: 0.0106}), *new)
+    run = pair_run(paired_case(pairs=4, head={LATENCY: 0.0106}), *new)
     suspects = [Suspect(case_id=case.id, metrics=(LATENCY, COLD)) for case in run.cases]
     (old,) = (row for row in judge_pairs(run, policy, suspects) if row.metric is LATENCY and row.pairs)
     assert old.status is Status.REGRESSED

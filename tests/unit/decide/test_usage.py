@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.decide.explain.usage import compare_kernels, find_bound
+from gate.decide.explain.around import compare_kernels, find_bound
 from gate.report.words.causes import describe_cause
 
 ARITHMETIC = "arithmetic alone takes 20.0 % of it at this machine's measured rate"
@@ -19,7 +19,7 @@ MEMORY = "memory alone takes 80.0 % of it at this machine's measured rate"
         (
             0.34,
             {"memory": 8e-3},
-            "The device is busy for 34.0 % of a call: it is bound by launches, or by the host.",
+            "The device is busy for 34.0 % of a call: launches or the host limit it.",
         ),
         (
             0.9,
@@ -46,7 +46,7 @@ def test_kernels_that_stood_still_point_elsewhere() -> None:
     """100 us of 10 ms are 1 %: no kernel explains a call that is slower by more."""
     fact = compare_kernels({"gemm": 10e-3}, {"gemm": 10.1e-3})
     told = describe_cause(fact) if fact else ""
-    assert told == "No kernel's time on the device changed: what changed is between them, or on the host."
+    assert told == "No kernel's time on the device changed: the change is between them, or on the host."
 
 
 def test_the_rest_is_counted() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.decide.conclude.tally import note_warnings
-from gate.records import CaseFailure, FailureKind, Provenance, Run, Trial, make_text
+from gate.decide.conclude.outcome import note_warnings
+from gate.records import CaseFailure, FailureKind, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
-from tests.told import tell_note, warn
+from tests.told import make_raised, tell_note, warn
 
 
 def make_run(*warned: tuple[str, str]) -> Run:
@@ -24,8 +24,8 @@ def test_a_warning_is_told_once_with_its_cases() -> None:
     """Trials of several cases that warn alike are one note; of four cases three are named."""
     run = make_run(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
     assert _tell(run) == (
-        "a, b, c and 1 more: floating-point operations are not counted: slow.",
-        "b: floating-point operations are not counted: odd.",
+        "a, b, c and 1 more: flops not measured: slow.",
+        "b: flops not measured: odd.",
     )
 
 
@@ -33,7 +33,7 @@ def test_many_warnings_are_counted() -> None:
     """Of seven warnings five are told; a run without any has no note."""
     run = make_run(*(("a", f"number {index}") for index in range(7)))
     assert _tell(run)[4:] == (
-        "a: floating-point operations are not counted: number 4.",
+        "a: flops not measured: number 4.",
         "2 more warnings of trials are in run.json.",
     )
     assert _tell(make_run()) == ()
@@ -42,17 +42,19 @@ def test_many_warnings_are_counted() -> None:
 def test_what_most_cases_tell_comes_first() -> None:
     """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
     run = make_run(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
-    assert _tell(run)[0] == "a, b: floating-point operations are not counted: blind."
+    assert _tell(run)[0] == "a, b: flops not measured: blind."
 
 
 def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None:
     """It failed in two attempts and then came back; what failed again is told as a failure."""
     failures = tuple(
-        CaseFailure(case_id=case, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV"))
+        CaseFailure(
+            case_id=case, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+        )
         for case in ("a", "a", "b")
     )
     run = replace(make_run(("a", "slow")), retried=failures, failures=failures[2:])
     assert _tell(run) == (
         "a: failed (crash at compile) before the run was continued, and was tried again.",
-        "a: floating-point operations are not counted: slow.",
+        "a: flops not measured: slow.",
     )

@@ -1,22 +1,25 @@
-"""Medians, log means and moderated variances of small samples."""
+"""Statistics of small samples: moments, estimates with their intervals, and rates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 from statistics import fmean, median, median_high, median_low
 
 from gate.decide.constants import (
-    MAX_PRIOR_DF,
-    MIN_CASES_FOR_PRIOR,
-    MIN_PRIOR_DF,
+    INTERVAL_CONFIDENCE,
+    LEARNED_DF,
+    MIN_LEARNED_DF,
     NOISE_FLOOR,
     PRIOR_DF,
     PRIOR_SD,
 )
-from gate.decide.stats.ranks import list_walsh_means
-from gate.decide.stats.student import compute_digamma, compute_inverse_trigamma, compute_trigamma
+from gate.decide.stats.student import compute_incomplete_beta, compute_t_quantile
+from gate.metrics import SPECS, Family
+from gate.records import Estimate, Metric
+from gate.records.calibration import Rate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +52,7 @@ def compute_hodges_lehmann(values: Sequence[float]) -> float:
     Nearly as precise as the mean where the noise is normal, and hardly moved by a stray value
     (Hodges and Lehmann 1963).
     """
-    return median(list_walsh_means(values))
+    return median([0.5 * (one + other) for one, other in combinations_with_replacement(values, 2)])
 
 
 def compute_variance(values: Sequence[float]) -> Variance:
@@ -110,30 +113,85 @@ ASSUMED = Variance(value=PRIOR_SD**2, df=PRIOR_DF)
 
 
 def compute_prior(variances: Sequence[Variance], assumed: Variance = ASSUMED) -> Variance:
-    """What the cases of one metric say about the variance of any of them.
+    """What the cases of one metric say about the variance of any of them: its median, each without its bias.
 
-    limma's moment estimate (Smyth 2004, section 6.2): with e = ln s2 - digamma(df/2) + ln(df/2),
-    trigamma(d0/2) = var(e) - mean(trigamma(df/2)) and ln s0^2 = mean(e) + digamma(d0/2) - ln(d0/2).
-    Where the cases vary no more than chance would have them, d0 has no upper bound but ours.
-    With too few cases it is what is ``assumed`` instead.
+    The median of a chi-square over its df is (1 - 2 / (9 df))^3 (Wilson and Hilferty 1931). With too few
+    degrees of freedom it is what is ``assumed`` instead.
     """
-    known = [variance for variance in variances if variance.df > 0]
-    if len(known) < MIN_CASES_FOR_PRIOR:
+    known = [one for one in variances if one.df > 0]
+    if sum(one.df for one in known) < MIN_LEARNED_DF:
         return assumed
-    logs = [
-        math.log(max(one.value, NOISE_FLOOR**2)) - compute_digamma(one.df / 2) + math.log(one.df / 2)
-        for one in known
-    ]
-    centre = fmean(logs)
-    excess = compute_variance(logs).value - fmean([compute_trigamma(one.df / 2) for one in known])
-    if excess <= 0:
-        return Variance(value=math.exp(centre), df=MAX_PRIOR_DF)
-    df = min(max(2.0 * compute_inverse_trigamma(excess), MIN_PRIOR_DF), MAX_PRIOR_DF)
-    value = math.exp(centre + compute_digamma(df / 2) - math.log(df / 2))
-    return Variance(value=value, df=df)
+    value = median([one.value / (1 - 2 / (9 * one.df)) ** 3 for one in known])
+    return Variance(value=value, df=LEARNED_DF)
 
 
 def moderate_variance(own: Variance, prior: Variance) -> Variance:
     """Shrink a case's variance towards the prior: (d0 s0^2 + df s^2) / (d0 + df), never below the floor."""
     pooled = pool_variances(own, prior)
     return Variance(value=max(pooled.value, NOISE_FLOOR**2), df=pooled.df)
+
+
+_BISECTIONS = 60  # halvings of [0, 1]: below the rounding of a fraction
+
+
+def compute_rate(hits: int, of: int) -> Rate:
+    """The exact interval of Clopper and Pearson (1934) for ``hits`` among ``of`` trials, ``of`` > 0."""
+    tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
+    low = 0.0 if hits == 0 else _find_quantile(tail, hits, of - hits + 1)
+    high = 1.0 if hits == of else _find_quantile(1.0 - tail, hits + 1, of - hits)
+    return Rate(hits=hits, of=of, low=low, high=high)
+
+
+def _find_quantile(p: float, a: int, b: int) -> float:
+    """The x with I_x(a, b) = ``p``, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        if compute_incomplete_beta(middle, a, b) < p:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
+    """Estimate a metric from one value a trial (at least one value), in the metric's unit.
+
+    Noisy metrics: geometric mean and t interval on the logarithms; drift: the same without
+    logarithms; the rest: median and range. A single value has no interval.
+    """
+    family = SPECS[metric].family
+    if family is Family.LOG2:
+        return _estimate_mean(fmean(values), compute_variance(values), len(values))
+    if family is Family.NOISY and min(values) > 0:
+        logs = compute_logs(values)
+        return estimate_log_mean(fmean(logs), compute_variance(logs), len(logs))
+    low, high = min(values), max(values)
+    if len(values) == 1:
+        return Estimate(centre=low, low=None, high=None, noise=None, n=1)
+    if low == high:
+        return Estimate(centre=low, low=low, high=high, noise=0.0, n=len(values))
+    scaled = compute_logs(values) if family is not Family.EXACT and low > 0 else values
+    return Estimate(
+        centre=median(values),
+        low=low,
+        high=high,
+        noise=math.sqrt(compute_variance(scaled).value),
+        n=len(values),
+    )
+
+
+def estimate_log_mean(mean: float, variance: Variance, n: int) -> Estimate:
+    """Geometric mean with its interval, from the mean of ``n`` logarithms and their variance."""
+    logs = _estimate_mean(mean, variance, n)
+    low, high = (None if bound is None else math.exp(bound) for bound in (logs.low, logs.high))
+    return replace(logs, centre=math.exp(mean), low=low, high=high)
+
+
+def _estimate_mean(mean: float, variance: Variance, n: int) -> Estimate:
+    """The mean of ``n`` values with its t interval, which is unknown where the variance is."""
+    if variance.df <= 0:
+        return Estimate(centre=mean, low=None, high=None, noise=None, n=n)
+    tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
+    half = -compute_t_quantile(tail, variance.df) * math.sqrt(variance.value / n)
+    return Estimate(centre=mean, low=mean - half, high=mean + half, noise=math.sqrt(variance.value), n=n)

@@ -1,0 +1,242 @@
+"""Judges one case by side-by-side pairs: the noisy by their own rule, the rest by their families'.
+
+No sitting stands between the arms, so the bar is another than that of stored values: the lower bound must be
+above no change, and the estimate above the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.decide.constants import (
+    COMPILE_PAIR_SD,
+    LIVE_PAIR_SD,
+    LOOKS,
+    MIN_PAIRS,
+    OWN_NOISE_P,
+    PRIOR_DF,
+    PROCESSOR_PAIR_SD,
+    SETTLING_PAIRS,
+    SHARED_SHARE,
+    TURNS_PAIR_SD,
+)
+from gate.decide.evidence.pairs import Paired
+from gate.decide.evidence.values import Question
+from gate.decide.judge.compare import find_unreadable, follow_leaders, judge_steady, list_comparisons
+from gate.decide.judge.interval import (
+    Bar,
+    Level,
+    Reading,
+    compute_bound,
+    compute_log_edge,
+    compute_pooled_error,
+    extend_reading,
+    find_level,
+    is_estimated_beyond,
+    is_significant,
+    make_change,
+    mirror_reading,
+    read_pairs,
+    to_fraction,
+)
+from gate.decide.judge.sides import CasePairs
+from gate.decide.judge.times import Ruling, make_finding, show_measured
+from gate.decide.judge.work import Work, compare_work
+from gate.decide.stats.samples import Variance, compute_prior, compute_variance
+from gate.decide.stats.student import compute_t_quantile
+from gate.metrics import COMPILE_TIMES, Family
+from gate.records import MOVED, NOT_WORSE, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
+
+# More pairs than this are not promised: nobody will run them.
+MAX_FURTHER_PAIRS = 99
+
+# How often a metric may be falsely confirmed: at each look with so many pairs.
+_CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
+_OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
+_CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairRules:
+    """What judging one case by pairs needs from all the others."""
+
+    alpha: float  # one-sided, of each leading metric at each look
+    priors: Mapping[tuple[Metric, bool], Variance]  # of a metric in live pairs, and in others
+    processor: Variance  # of CPU times of cold compiles
+
+
+def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> PairRules:
+    """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
+    known: dict[tuple[Metric, bool], list[Variance]] = {}
+    for paired in (one for side in sides for one in side.paired.values()):
+        known.setdefault((paired.metric, paired.is_live), []).append(_measure_first(paired))
+    processors = [_measure_first(side.processor) for side in sides if side.processor]
+    return PairRules(
+        alpha=policy.error_budget / (max(tests, 1) * _CHANCES),
+        priors={key: compute_prior(found, assume_noise(*key)) for key, found in known.items()},
+        processor=compute_prior(processors, ASSUMED_PROCESSOR),
+    )
+
+
+def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
+    """All comparisons of one case with the base's trials beside it."""
+    readings = {
+        metric: read_metric(side, metric, rules) for metric in side.paired if metric in side.questions
+    }
+    work = compare_work(side.evidence, side.questions)
+    findings = {}
+    for metric, question in side.questions.items():
+        if question.spec.family is not Family.NOISY:
+            findings[metric] = _demand_repeat(question, judge_steady(question))
+        elif metric not in readings:
+            pairs = min(len(question.before), len(question.after))
+            findings[metric] = replace(find_unreadable(question), pairs=pairs)
+        else:
+            found = _judge_reading(side, readings, metric, rules, work)
+            findings[metric] = show_measured(found, question, readings[metric])
+    findings = follow_leaders(findings, readings.get(Metric.EAGER_LATENCY))
+    speedup = findings.get(Metric.WARM_SPEEDUP)
+    if speedup and speedup.reason is Reason.SUSPECT:  # as its latency, in the words of pairs
+        findings[Metric.WARM_SPEEDUP] = replace(speedup, reason=Reason.UNSETTLED)
+    return list_comparisons(side.evidence, side.questions, findings)
+
+
+def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
+    """Pool the pairs of one metric; of compiled latency with eager's, which the same blocks timed."""
+    paired, eager = side.paired[metric], side.paired.get(Metric.EAGER_LATENCY)
+    is_twin = metric is Metric.COMPILED_LATENCY and eager is not None and eager.is_live == paired.is_live
+    return read_pairs(paired, rules.priors[metric, paired.is_live], eager if is_twin else None)
+
+
+def assume_noise(metric: Metric, is_live: bool) -> Variance:
+    """What a metric's log changes are taken to vary by from pair to pair, before any says so."""
+    of_calls = LIVE_PAIR_SD if is_live else TURNS_PAIR_SD
+    sd = COMPILE_PAIR_SD if metric in COMPILE_TIMES else of_calls
+    return Variance(value=sd**2, df=PRIOR_DF)
+
+
+ASSUMED_PROCESSOR = Variance(value=PROCESSOR_PAIR_SD**2, df=PRIOR_DF)
+
+
+def decide_pairs(reading: Reading, bar: Bar) -> Ruling:
+    """What the pairs of a metric say by themselves; before the last look, UNSETTLED asks for more of them.
+
+    One pair says nothing of its own noise, so it settles nothing.
+    """
+    if reading.trials < MIN_PAIRS:
+        return _OPEN
+    if is_confirmed(reading, bar):
+        return Status.REGRESSED, Reason.BEYOND_BAR
+    if is_confirmed(mirror_reading(reading), bar):
+        return Status.IMPROVED, Reason.BEYOND_BAR
+    return _CLEAR if find_level(reading, bar) is Level.CLEAR else _OPEN
+
+
+def is_confirmed(reading: Reading, bar: Bar) -> bool:
+    """Whether a worsening is certain within the error budget and estimated beyond the threshold."""
+    enough = reading.trials >= SETTLING_PAIRS
+    return enough and is_estimated_beyond(reading, bar) and _compute_low(reading, bar) > 0
+
+
+def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
+    """Smallest true change, as a fraction, that would have been confirmed in 95 % of cases."""
+    if reading.trials < MIN_PAIRS:
+        return to_fraction(math.inf)
+    needed = reading.change - _compute_low(reading, bar)
+    margin = compute_bound(reading, 0.95) - reading.change
+    return to_fraction(max(compute_log_edge(reading, bar), needed) + margin)
+
+
+def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
+    """Fewest pairs that would settle it if estimate and noise stayed; ``None`` beyond MAX_FURTHER_PAIRS."""
+    for more in range(1, MAX_FURTHER_PAIRS + 1):
+        if decide_pairs(extend_reading(reading, reading.trials + more), bar) != _OPEN:
+            return more
+    return None
+
+
+def _compute_low(reading: Reading, bar: Bar) -> float:
+    """The lower bound: by the noise that others teach of as well, and of a latency by its own alone too."""
+    low = compute_bound(reading, bar.alpha)
+    if reading.own is None:
+        return low
+    error = compute_pooled_error(reading.own, reading.trials)
+    return min(low, reading.change + compute_t_quantile(max(bar.alpha, OWN_NOISE_P), reading.own.df) * error)
+
+
+def _measure_first(paired: Paired) -> Variance:
+    return compute_variance(paired.changes[:SETTLING_PAIRS])
+
+
+def _judge_reading(
+    side: CasePairs, readings: Mapping[Metric, Reading], metric: Metric, rules: PairRules, work: Work
+) -> Finding:
+    reading = readings[metric]
+    bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
+    if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
+        return _judge_cold(reading, read_pairs(side.processor, rules.processor), bar, work)
+    ruling = decide_pairs(reading, bar)
+    if ruling == _OPEN and metric in COMPILE_TIMES and _is_same_compile(reading, bar, work):
+        ruling = _CLEAR
+    eager = readings.get(Metric.EAGER_LATENCY)
+    remarks = _name_eager(reading, eager) if ruling[0] is Status.REGRESSED else ()
+    return _find_beside(reading, reading, bar, ruling, remarks)
+
+
+def _judge_cold(clock: Reading, processor: Reading, bar: Bar, work: Work) -> Finding:
+    """Judge a cold compile by its CPU time; what the clock alone convicts waited, and nobody knows why.
+
+    The clock's values are shown: they are what a user waits for, and vary twice as much.
+    """
+    ruling = decide_pairs(processor, bar)
+    if ruling == _OPEN and _is_same_compile(processor, bar, work):
+        ruling = _CLEAR
+    if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
+        ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
+    return _find_beside(clock, processor, bar, ruling, (by,))
+
+
+def _is_same_compile(reading: Reading, bar: Bar, work: Work) -> bool:
+    """Whether a compile did nothing else that can be counted, and looks no longer than it may."""
+    return (
+        not work.is_other(reading.metric)
+        and reading.trials >= SETTLING_PAIRS
+        and not is_estimated_beyond(reading, bar)
+    )
+
+
+def _find_beside(
+    shown: Reading, judged: Reading, bar: Bar, ruling: Ruling, remarks: tuple[Fact, ...]
+) -> Finding:
+    """What pairs found by one reading, in the values of another, and how many more would settle it.
+
+    One pair says nothing of its own noise, so its change has no interval.
+    """
+    change = make_change(shown, compute_pair_detectable(judged, bar))
+    if shown.trials < MIN_PAIRS:
+        change = replace(change, low=change.centre, high=change.centre)
+    return replace(
+        make_finding(shown, ruling, change, remarks),
+        pairs=judged.trials,
+        more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == _OPEN else None,
+    )
+
+
+def _demand_repeat(question: Question, finding: Finding) -> Finding:
+    """A change of a counter, of memory or of drift stands once it was seen again."""
+    pairs = min(len(question.before), len(question.after))
+    if finding.status not in MOVED or pairs >= MIN_PAIRS:
+        return replace(finding, pairs=pairs)
+    return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)
+
+
+def _name_eager(latency: Reading, eager: Reading | None) -> tuple[Fact, ...]:
+    """Whether eager changed too: side by side that is no machine, but something both share."""
+    if eager is None or latency.metric is not Metric.COMPILED_LATENCY:
+        return ()
+    is_shared = is_significant(eager) and eager.change >= SHARED_SHARE * latency.change
+    numbers = {"change": math.expm1(eager.change), **({"shared": 1.0} if is_shared else {})}
+    return (Fact(code=Code.EAGER_CHANGED, numbers=numbers),)

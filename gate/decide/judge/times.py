@@ -1,0 +1,178 @@
+"""Judges the noisy metrics by stored values: latencies, compile times and their ratios.
+
+They are of another sitting of the machine, so they convict only what is surely beyond its limit, and where
+that could have another reason they leave it open: to more trials, or to pairs with the base.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.values import Question
+from gate.decide.judge.counted import acquit_ratio
+from gate.decide.judge.interval import (
+    Bar,
+    Level,
+    Reading,
+    compute_bound,
+    compute_detectable,
+    find_level,
+    is_estimated_beyond,
+    make_change,
+    mirror_reading,
+)
+from gate.decide.judge.work import Work
+from gate.decide.stats.samples import compute_logs, estimate_log_mean
+from gate.metrics import COMPILE_TIMES
+from gate.records import MAYBE_WORSE, Change, Fact, Finding, Metric, Reason, Status
+
+Ruling = tuple[Status, Reason]
+_SUSPECT: Ruling = (Status.INCONCLUSIVE, Reason.SUSPECT)
+_NOISY: Ruling = (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+_WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Times:
+    """The readings of one case that more than one metric is judged by."""
+
+    readings: Mapping[Metric, Reading]
+    bars: Mapping[Metric, Bar]
+    work: Work
+    stored_code: bool = False  # a call runs nothing but the code that the baseline's compile made
+    suite: float = 0.0  # median change of eager over the cases
+
+    def mirror(self) -> Times:
+        """The same with better and worse exchanged."""
+        mirrored = {metric: mirror_reading(reading) for metric, reading in self.readings.items()}
+        return replace(self, readings=mirrored, work=self.work.mirror())
+
+
+def judge_time(metric: Metric, times: Times) -> Finding:
+    """Judge one metric; the rule is in docs/decision.md."""
+    reading, bar = times.readings[metric], times.bars[metric]
+    change = make_change(reading, compute_detectable(reading, bar))
+    return make_finding(reading, _decide(metric, times), change)
+
+
+def make_finding(reading: Reading, ruling: Ruling, change: Change, remarks: tuple[Fact, ...] = ()) -> Finding:
+    """What was found of a reading, with both values and the noise that it believes."""
+    before = math.log(reading.baseline)
+    after = before + reading.direction * reading.change
+    return Finding(
+        status=ruling[0],
+        reason=ruling[1],
+        baseline=estimate_log_mean(before, reading.noise, reading.baseline_trials),
+        candidate=estimate_log_mean(after, reading.noise, reading.trials),
+        change=change,
+        remarks=remarks,
+    )
+
+
+def show_measured(found: Finding, question: Question, reading: Reading) -> Finding:
+    """Show what head measured: a change is less the machine's shift, or of blocks side by side."""
+    if min(question.after) <= 0:
+        return found
+    centre = fmean(compute_logs(question.after))
+    return replace(found, candidate=estimate_log_mean(centre, reading.noise, reading.trials))
+
+
+def follow_latency(speedup: Finding, latency: Finding | None, eager: Reading | None) -> Finding:
+    """Let the ratio move only as far as compiled latency's own finding carries it."""
+    if speedup.status is Status.UNCHANGED or speedup.reason is Reason.FEW_TRIALS:
+        return speedup
+    carried = latency.status if latency else Status.INCONCLUSIVE
+    if carried is speedup.status or (carried is Status.REGRESSED and speedup.status in MAYBE_WORSE):
+        return speedup
+    if carried is Status.INCONCLUSIVE:
+        return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
+    return acquit_ratio(speedup, math.expm1(eager.change) if eager else None)
+
+
+def _decide(metric: Metric, times: Times) -> Ruling:
+    if times.readings[metric].baseline_trials < MIN_BASELINE_TRIALS:
+        return Status.INCONCLUSIVE, Reason.FEW_TRIALS
+    ruling = _find_worse(metric, times)
+    if ruling is not None:
+        return ruling
+    if _find_worse(metric, times.mirror()) == _WORSE:
+        return Status.IMPROVED, Reason.BEYOND_BAR
+    return _find_clear(metric, times) or _explain_open(metric, times)
+
+
+def _find_worse(metric: Metric, times: Times) -> Ruling | None:
+    """REGRESSED where it surely is, INCONCLUSIVE where that may not be the program; else ``None``."""
+    level = find_level(times.readings[metric], times.bars[metric])
+    if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
+        ratio, bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
+        # A ratio that eager's own gain has moved is sure of nothing that compiled did.
+        is_sure = level is Level.BEYOND or (
+            find_level(ratio, bar) is Level.BEYOND and not _is_eager_faster(times)
+        )
+        is_both = is_estimated_beyond(ratio, bar) and is_estimated_beyond(
+            times.readings[metric], times.bars[metric]
+        )
+        if is_both and is_sure:
+            return _WORSE
+        if level is Level.BEYOND:
+            return Status.INCONCLUSIVE, Reason.SHARED_SHIFT
+        return None
+    if level is not Level.BEYOND:
+        return None
+    if metric in COMPILE_TIMES and not times.work.explains(metric):
+        return Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    return _WORSE
+
+
+def _find_clear(metric: Metric, times: Times) -> Ruling | None:
+    """UNCHANGED where a change that matters is excluded, by the clock or by what speaks for it."""
+    reading = times.readings[metric]
+    is_clear = find_level(reading, times.bars[metric]) is Level.CLEAR
+    if metric in COMPILE_TIMES and not is_clear and times.work.is_same(metric):
+        is_longer = metric is Metric.WARM_COMPILE_TIME and is_estimated_beyond(reading, times.bars[metric])
+        return None if is_longer else (Status.UNCHANGED, Reason.SAME_WORK)
+    if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
+        if not _keeps_pace(times) and not (is_clear and _is_eager_faster(times)):
+            return None
+        if not is_clear:
+            is_alike = times.stored_code and not _is_slower(times)
+            return (Status.UNCHANGED, Reason.KEPT_PACE) if is_alike else None
+    if not is_clear:
+        return None
+    return Status.UNCHANGED, Reason.BELOW_THRESHOLD
+
+
+def _keeps_pace(times: Times) -> bool:
+    """Whether compiled calls are surely no slower by what matters than eager's between them say."""
+    return find_level(times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]) is Level.CLEAR
+
+
+def _is_slower(times: Times) -> bool:
+    """Whether calls look slower by what matters, for sure, though the ratio stands and the suite does not.
+
+    Eager got as much slower: something that both share did, and one case alone has no such machine.
+    """
+    latency, bar = times.readings[Metric.COMPILED_LATENCY], times.bars[Metric.COMPILED_LATENCY]
+    low = compute_bound(latency, 1 - CLEAR_CONFIDENCE) - max(times.suite, 0.0)
+    return is_estimated_beyond(latency, bar) and low > 0
+
+
+def _is_eager_faster(times: Times) -> bool:
+    """Whether eager getting faster explains at least SHARED_SHARE of the ratio's fall."""
+    eager = times.readings.get(Metric.EAGER_LATENCY)
+    fall = times.readings[Metric.WARM_SPEEDUP].change
+    return eager is not None and -eager.change >= SHARED_SHARE * fall
+
+
+def _explain_open(metric: Metric, times: Times) -> Ruling:
+    """Whether it looks worse, or noise hides what matters."""
+    followed = (metric, Metric.WARM_SPEEDUP) if metric is Metric.COMPILED_LATENCY else (metric,)
+    known = [one for one in followed if one in times.readings]
+    if metric is Metric.COMPILED_LATENCY and len(known) > 1 and _keeps_pace(times) and _is_slower(times):
+        return Status.INCONCLUSIVE, Reason.SHARED_SHIFT
+    is_worse = any(is_estimated_beyond(times.readings[one], times.bars[one]) for one in known)
+    return _SUSPECT if is_worse else _NOISY

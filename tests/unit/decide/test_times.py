@@ -1,0 +1,475 @@
+"""Noisy metrics against stored values: the rule by hand-made readings, then whole cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import Screening, decide_verdict, list_suspects
+from gate.decide.judge.interval import Bar, Reading
+from gate.decide.judge.times import Times, judge_time
+from gate.decide.judge.work import Work
+from gate.decide.stats.samples import Variance
+from gate.metrics import SPECS
+from gate.records import CodeIdentity, Comparison, Kind, Metric, Reason, Status, Task, Threshold, Verdict
+from tests.hosts import CPU_HOST
+from tests.told import tell_notes, tell_row
+
+from .conftest import Situation, find_comparison, make_baselines, make_policy, make_run
+from .conftest import decide as judge
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD, WARM, CALLS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.COMPILE_CALLS
+BREAKS, FALLBACKS = Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS
+
+State = tuple[Status, Reason]
+WORSE, BETTER = (Status.REGRESSED, Reason.BEYOND_BAR), (Status.IMPROVED, Reason.BEYOND_BAR)
+SAME, PACE = (Status.UNCHANGED, Reason.BELOW_THRESHOLD), (Status.UNCHANGED, Reason.KEPT_PACE)
+SHARED, SUSPECT = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT), (Status.INCONCLUSIVE, Reason.SUSPECT)
+NOISY, FEW = (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH), (Status.INCONCLUSIVE, Reason.FEW_TRIALS)
+WAITED, WORK = (Status.INCONCLUSIVE, Reason.UNCORROBORATED), (Status.UNCHANGED, Reason.SAME_WORK)
+STANDS = (Status.UNCHANGED, Reason.LEADER_STANDS)
+
+
+def state(found: Any) -> State:
+    return found.status, found.reason
+
+
+# --- the rule, by readings whose edges are ln 1.05, and of compiles ln 1.1 and ln 1.15 ---
+
+
+Known = Mapping[Metric, tuple[float, float]]
+
+
+def make_times(
+    known: Known, work: Work | None = None, *, stored_code: bool = False, suite: float = 0.0
+) -> Times:
+    """Each reading by its log change and its standard error, of 20 degrees of freedom."""
+    made = {
+        metric: Reading(
+            metric=metric,
+            change=change,
+            error=error,
+            df=20.0,
+            noise=Variance(value=error**2, df=20.0),
+            baseline=10.0,
+            direction=1.0,
+            trials=3,
+            baseline_trials=5,
+        )
+        for metric, (change, error) in known.items()
+    }
+    bars = {one: Bar(alpha=0.001, threshold=SPECS[one].threshold, edges=1.5) for one in made}
+    return Times(readings=made, bars=bars, work=work or Work(), stored_code=stored_code, suite=suite)
+
+
+@pytest.mark.parametrize(
+    ("clock", "ratio", "expected"),
+    [
+        (0.20, 0.20, WORSE),
+        (0.20, 0.06, WORSE),
+        (0.06, 0.20, WORSE),
+        (0.06, 0.06, SUSPECT),
+        (0.20, 0.04, SHARED),
+        (0.04, 0.20, SUSPECT),
+        (0.00, 0.00, SAME),
+        (-0.20, 0.00, SAME),
+        (-0.20, -0.06, BETTER),
+        (0.20, None, WORSE),
+        (0.06, None, SUSPECT),
+        (0.00, None, SAME),
+        (-0.20, None, BETTER),
+    ],
+)
+def test_a_latency_is_worse_by_clock_and_ratio_together(
+    clock: float, ratio: float | None, expected: State
+) -> None:
+    """With 1 % of error it is surely beyond 5 % from 0.049 + 3.552 x 0.01 = 0.085 on; both must look so."""
+    known = {} if ratio is None else {SPEEDUP: (ratio, 0.01)}
+    assert state(judge_time(LATENCY, make_times({LATENCY: (clock, 0.01), **known}))) == expected
+
+
+@pytest.mark.parametrize(
+    ("clock", "eager", "expected"),
+    [
+        (0.00, -0.10, SAME),
+        (0.00, -0.09, SUSPECT),
+        (0.00, None, SUSPECT),
+        (0.06, -0.10, SUSPECT),
+        (0.06, -0.09, WORSE),
+        (0.20, -0.10, WORSE),
+        (-0.20, -0.10, SAME),
+    ],
+)
+def test_a_ratio_that_fell_since_eager_got_faster_says_nothing(
+    clock: float, eager: float | None, expected: State
+) -> None:
+    """It fell by 0.2: half of it, 0.1, must be eager's. Then the clock alone convicts, or clears."""
+    known = {} if eager is None else {EAGER: (eager, 0.01)}
+    times = make_times({LATENCY: (clock, 0.01), SPEEDUP: (0.2, 0.01), **known})
+    assert state(judge_time(LATENCY, times)) == expected
+
+
+@pytest.mark.parametrize(
+    ("clock", "changes", "expected"),
+    [
+        pytest.param(0.04, {"stored_code": True}, PACE, id="the same code"),
+        pytest.param(0.04, {}, NOISY, id="other code"),
+        pytest.param(0.06, {"stored_code": True}, PACE, id="slower by chance"),
+        pytest.param(0.06, {}, SUSPECT, id="slower by chance, other code"),
+        pytest.param(0.07, {"stored_code": True}, SHARED, id="surely slower"),
+        pytest.param(0.07, {"stored_code": True, "suite": 0.01}, PACE, id="as all cases"),
+        pytest.param(0.07, {"stored_code": True, "suite": -0.01}, SHARED, id="where all are faster"),
+    ],
+)
+def test_calls_of_the_same_code_that_kept_pace_with_eager_are_clear(
+    clock: float, changes: dict[str, Any], expected: State
+) -> None:
+    """The clock has 5 % of error, so 0.06 may be nothing: t(.90) = 1.325 x 0.05 = 0.066. The ratio stands."""
+    times = make_times({LATENCY: (clock, 0.05), SPEEDUP: (0.0, 0.01)}, **changes)
+    assert state(judge_time(LATENCY, times)) == expected
+
+
+SAME_CALLS, MORE_CALLS = Work(calls=0.0), Work(calls=0.03)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading", "work", "expected"),
+    [
+        (COLD, (0.30, 0.01), MORE_CALLS, WORSE),
+        (COLD, (0.30, 0.01), Work(), WORSE),
+        (COLD, (0.30, 0.01), SAME_CALLS, WAITED),
+        (COLD, (-0.30, 0.01), Work(calls=-0.03), BETTER),
+        (COLD, (-0.30, 0.01), SAME_CALLS, SAME),
+        (COLD, (0.12, 0.05), SAME_CALLS, WORK),
+        (COLD, (0.12, 0.05), MORE_CALLS, SUSPECT),
+        (COLD, (0.08, 0.05), SAME_CALLS, WORK),
+        (COLD, (0.08, 0.05), MORE_CALLS, NOISY),
+        (COLD, (0.00, 0.01), MORE_CALLS, SAME),
+        (WARM, (0.13, 0.08), SAME_CALLS, WORK),
+        (WARM, (0.15, 0.05), SAME_CALLS, SUSPECT),
+    ],
+)
+def test_a_compile_is_convicted_by_more_work_and_cleared_by_the_same(
+    metric: Metric, reading: tuple[float, float], work: Work, expected: State
+) -> None:
+    """Edges are 0.095 and 0.140. No count shows what reading caches takes: a warm one may not look longer."""
+    assert state(judge_time(metric, make_times({metric: reading}, work))) == expected
+
+
+@pytest.mark.parametrize(
+    ("work", "explains", "is_same"),
+    [
+        pytest.param(Work(), (True, True), (False, False), id="nothing known"),
+        pytest.param(Work(calls=0.0197), (False, False), (True, True), id="1.99 % more calls"),
+        pytest.param(Work(calls=0.0199), (True, True), (False, False), id="2.01 % more calls"),
+        pytest.param(Work(calls=-0.5), (False, False), (True, True), id="fewer calls"),
+        pytest.param(Work(calls=0.0, counts=True), (True, True), (False, False), id="another counter"),
+        pytest.param(Work(calls=0.0, size=True), (True, False), (False, True), id="more code"),
+        pytest.param(
+            Work(calls=0.0, size=True, processor=0.0), (False, False), (True, True), id="in no time"
+        ),
+        pytest.param(
+            Work(calls=0.0, processor=0.139), (False, False), (True, True), id="14.9 % more CPU time"
+        ),
+        pytest.param(
+            Work(calls=0.0, processor=0.140), (True, False), (False, True), id="15.1 % more CPU time"
+        ),
+        pytest.param(
+            Work(calls=0.03, processor=0.0), (True, True), (False, False), id="calls beside CPU time"
+        ),
+        pytest.param(
+            Work(calls=0.0, counts=True, processor=0.0), (False, True), (False, False), id="a guard"
+        ),
+        pytest.param(Work(processor=0.0), (False, True), (False, False), id="calls unknown"),
+    ],
+)
+def test_what_is_a_trace_of_work(work: Work, explains: tuple[bool, bool], is_same: tuple[bool, bool]) -> None:
+    """Of a cold and of a warm compile: whether a longer one is explained, and whether it is the same."""
+    assert (work.explains(COLD), work.explains(WARM)) == explains
+    assert (work.is_same(COLD), work.is_same(WARM)) == is_same
+
+
+# --- whole cases ---
+
+FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
+THREE = (0.995, 1.000, 1.005)
+WILD = (0.7, 1.4, 1.0, 0.8, 1.25)
+
+
+def scale(spread: Sequence[float], value: float) -> tuple[float, ...]:
+    return tuple(factor * value for factor in spread)
+
+
+def latencies(eager: float, compiled: float, spread: Sequence[float] = THREE) -> dict[Metric, Any]:
+    return {EAGER: scale(spread, eager), LATENCY: scale(spread, compiled)}
+
+
+def compile_times(cold: float, calls: float, spread: Sequence[float] = THREE) -> dict[Metric, Any]:
+    return {COLD: scale(spread, cold), CALLS: (calls,) * len(spread)}
+
+
+def find(metric: Metric, **changes: Any) -> Comparison:
+    return find_comparison(judge(Situation(**changes)), metric)
+
+
+BEFORE = latencies(0.020, 0.010, FIVE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "latency", "speedup"),
+    [
+        pytest.param(BEFORE, latencies(0.020, 0.010), SAME, SAME, id="unchanged"),
+        pytest.param(BEFORE, latencies(0.020, 0.013), WORSE, WORSE, id="compiled slower"),
+        pytest.param(BEFORE, latencies(0.020, 0.010 / 1.3), BETTER, BETTER, id="compiled faster"),
+        pytest.param(BEFORE, latencies(0.020, 0.020, (1.0,)), WORSE, WORSE, id="twice as slow in one trial"),
+        pytest.param(BEFORE, latencies(0.020, 0.0106), SUSPECT, SUSPECT, id="6 % slower"),
+        pytest.param(BEFORE, latencies(0.026, 0.013), SHARED, SAME, id="both slower"),
+        pytest.param(BEFORE, latencies(0.014, 0.010), SAME, STANDS, id="eager faster"),
+        pytest.param(BEFORE, latencies(0.030, 0.010), SAME, STANDS, id="eager slower"),
+        pytest.param(BEFORE, latencies(0.016, 0.0106), SUSPECT, SUSPECT, id="eager faster, compiled open"),
+        pytest.param(BEFORE, latencies(0.03, 0.013, (1.0,)), SHARED, SUSPECT, id="less slow than eager"),
+        pytest.param(latencies(0.02, 0.01, WILD), latencies(0.02, 0.0092), NOISY, SAME, id="wild trials"),
+        pytest.param(
+            latencies(0.02, 0.01, (1.0, 1.0)), latencies(0.02, 0.03), FEW, FEW, id="two stored trials"
+        ),
+        pytest.param(latencies(6e-5, 3e-5, FIVE), latencies(9e-5, 4e-5), SAME, STANDS, id="10 us"),
+    ],
+)
+def test_a_speedup_follows_its_latency(
+    before: Mapping[Metric, Any], after: Mapping[Metric, Any], latency: State, speedup: State
+) -> None:
+    """20 ms eager and 10 ms compiled, stored five times with a spread of 1 %, against three trials."""
+    verdict = judge(Situation(before=before, after=after))
+    assert state(find_comparison(verdict, LATENCY)) == latency
+    assert state(find_comparison(verdict, SPEEDUP)) == speedup
+    assert not find_comparison(verdict, EAGER).decides
+
+
+def test_without_its_latency_a_speedup_is_open() -> None:
+    """A baseline that has the ratio alone: it fell by half, and nothing says which of both did it."""
+    before = {SPEEDUP: scale(FIVE, 2.0)}
+    assert state(find(SPEEDUP, before=before, after=latencies(0.02, 0.02))) == SUSPECT
+
+
+def test_the_change_is_told_with_what_would_have_been_seen() -> None:
+    """30 % slower; of the 10 ms again 5 % and t(.95; 10) = 1.812 errors of 1.77 % would have shown.
+
+    s2 = (4 x 9e-4 + 4 x 6.25e-5 + 2 x 2.5e-5) / 10 = 3.9e-4, and SE = sqrt(3.9e-4 (1/3 + 1/5) + 1e-4).
+    """
+    slower = find(LATENCY, before=BEFORE, after=latencies(0.020, 0.013)).change
+    again = find(LATENCY, before=BEFORE, after=latencies(0.020, 0.010)).change
+    assert slower is not None
+    assert again is not None
+    assert slower.centre == pytest.approx(0.30, abs=1e-3)
+    error = math.sqrt(3.9e-4 * (1 / 3 + 1 / 5) + 1e-4)
+    seen = min(1.5 * math.log(1.05) - 1.372 * error, math.log(1.05)) + 1.812 * error
+    assert again.detectable == pytest.approx(math.expm1(seen), abs=1e-4)
+
+
+def test_value_of_zero_has_no_ratio() -> None:
+    """A compile time of zero cannot be compared on a ratio scale, and says so."""
+    row = find(COLD, before={COLD: (0.0, 1.0, 1.0)}, after={COLD: (1.0,)})
+    assert state(row) == NOISY
+    assert "no ratio" in tell_row(row)
+
+
+def test_error_budget_is_shared_by_all_comparisons() -> None:
+    """A change that is convicted alone is not convicted at a thousandth of the budget."""
+    one = Situation(before=BEFORE, after=latencies(0.020, 0.0117))
+    states = [
+        state(find_comparison(judge(one, **to), LATENCY))
+        for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
+    ]
+    assert states == [WORSE, SUSPECT, SUSPECT]
+
+
+MOODS = (1.0, 1.3, 0.85, 1.15, 0.9)  # how slow the machine was in each baseline trial
+TODAY = (1.1, 0.9, 1.05)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "eager", "convicted"), [(1.33, 1.0, True), (1.0, 0.7, False), (1.0, 1.0, False)]
+)
+def test_ratio_convicts_where_the_machine_is_moody(compiled: float, eager: float, convicted: bool) -> None:
+    """With 15 % between sittings and none in the ratio, a third slower compiled code is still seen."""
+    after = {LATENCY: scale(TODAY, 0.010 * compiled), EAGER: scale(TODAY, 0.015 * eager)}
+    row = find(LATENCY, before=latencies(0.015, 0.010, MOODS), after=after)
+    assert (row.status is Status.REGRESSED) is convicted
+
+
+# --- what a compile did ---
+
+
+@pytest.mark.parametrize("metric", [Metric.CACHE_MISSES, Metric.CAPTURED_OPS, Metric.RECOMPILES])
+def test_counters_that_moved_corroborate(metric: Metric) -> None:
+    """30 % longer with as many calls is open; a counter of the compile that differs explains it."""
+    before, after = compile_times(10, 1e6, FIVE), compile_times(13, 1e6)
+    assert state(find(COLD, before=before, after=after)) == WAITED
+    more = find(COLD, before={**before, metric: (1.0,) * 5}, after={**after, metric: (2.0,) * 3})
+    assert state(more) == WORSE
+
+
+@pytest.mark.parametrize(("processor_s", "expected"), [(12.0, WAITED), (14.4, WORSE)])
+def test_known_processor_time_decides_whether_a_compile_worked(processor_s: float, expected: State) -> None:
+    """Twice as long: with the same 12 s of CPU time it waited, with 20 % more of them it worked."""
+    row = find(
+        COLD,
+        before={**compile_times(10, 1e6, FIVE), Metric.GUARDS: (7.0,) * 5},
+        after={**compile_times(20, 1e6), Metric.GUARDS: (9.0,) * 3},
+        phases_before_s={"cpu_self": 8.0, "cpu_children": 4.0},
+        phases_s={"cpu_self": processor_s - 4.0, "cpu_children": 4.0},
+    )
+    assert state(row) == expected
+
+
+def test_calls_of_another_baseline_are_no_witness() -> None:
+    """This host's baseline is too old to tell calls; another host's has as many, and another compile's."""
+    here = Situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.4, 1e6))
+    there = replace(here, before=compile_times(10, 1e6, FIVE), after={}, host=replace(CPU_HOST, cpu="other"))
+    verdict = decide_verdict(make_run(here), make_baselines(here, there), make_policy())
+    assert find_comparison(verdict, CALLS).status is Status.UNCHANGED
+    assert state(find_comparison(verdict, COLD)) == SUSPECT
+    assert state(find_comparison(judge(replace(there, host=CPU_HOST, after=here.after)), COLD)) == WORK
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [(1000, 1019, WAITED), (1000, 981, WAITED), (1000, 1021, WORSE), (1000, 979, WORSE), (0, 1000, WORSE)],
+    ids=["2 % more", "2 % less", "more than that", "less than that", "not counted"],
+)
+def test_other_code_of_the_same_length_is_no_more_to_compile(
+    before: int, after: int, expected: State
+) -> None:
+    """A constant changed: a compile that takes a third longer by the clock alone waited for something."""
+    row = find(
+        COLD,
+        before=compile_times(10, 1e6, FIVE),
+        after=compile_times(13.0, 1e6),
+        code_before=CodeIdentity(digest="a", size=before),
+        code_after=CodeIdentity(digest="b", size=after),
+    )
+    assert state(row) == expected
+
+
+# --- calls of the baseline's own code that kept pace with eager's ---
+
+# Stored trials of a machine whose speed wanders by 7 %, of eager and compiled alike, and of a steady one.
+WANDERING = (0.92, 1.0, 1.1, 1.04, 0.94)
+STEADY = (0.995, 1.0, 1.005, 1.0, 1.0)
+INPUTS = {
+    "inputs": "float32[64, 8]",
+    "parameters": "64",
+    "settings": "float32 products highest",
+    "runtime": "2 threads",
+}
+CODE = CodeIdentity(digest="a", calls={"extern_kernels.mm": 2, "torch.ops.aten._softmax": 1})
+CUSTOM = replace(CODE, calls={"torch.ops.mine.attention": 1})
+KNOWN: dict[str, Any] = {
+    "code_before": CODE,
+    "code_after": CODE,
+    "workload_before": INPUTS,
+    "workload_after": INPUTS,
+}
+
+
+def drop(name: str) -> dict[str, str]:
+    return {key: value for key, value in INPUTS.items() if key != name}
+
+
+def measure(*spread: float, ratio: float = 1.0, breaks: float = 0.0) -> dict[Metric, tuple[float, ...]]:
+    """Trials of 20 ms in eager and 10 ms compiled times ``ratio``, each moved by one of ``spread``."""
+    counts = {BREAKS: (breaks,) * len(spread), FALLBACKS: (0.0,) * len(spread)}
+    return latencies(0.020, 0.010 * ratio, spread) | counts
+
+
+def judge_latency(**changes: Any) -> State:
+    """What came of one trial against five on a wandering machine, the code and all else the same."""
+    return state(find(LATENCY, **{**KNOWN, "before": measure(*WANDERING), "after": measure(1.08), **changes}))
+
+
+@pytest.mark.parametrize("moved", [1.08, 1.0])
+def test_the_same_code_that_kept_pace_is_clear_however_the_machine_moved(moved: float) -> None:
+    """One trial, both arms moved alike: by latency alone it is open."""
+    assert judge_latency(after=measure(moved)) == PACE
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code_after": replace(CODE, digest="b")},
+        {"code_before": replace(CODE, digest="")},
+        {"code_before": CUSTOM, "code_after": CUSTOM},
+        {"code_before": replace(CODE, tuned="x"), "code_after": replace(CODE, tuned="y")},
+        {"before": measure(*WANDERING, breaks=1.0), "after": measure(1.08, breaks=1.0)},
+        {"before": {name: values for name, values in measure(*WANDERING).items() if name is not FALLBACKS}},
+        {"code_after": replace(CODE, tuned="x")},
+        {"code_after": replace(CODE, calls={**CODE.calls, **CUSTOM.calls})},
+        {"workload_after": INPUTS | {"inputs": "float32[70, 8]"}},
+        {"workload_after": INPUTS | {"runtime": "1 thread"}},
+        *({"workload_before": drop(name)} for name in INPUTS),
+        *({"workload_after": drop(name)} for name in INPUTS),
+        {"before": {LATENCY: scale(WANDERING, 0.01)}, "after": {LATENCY: (0.0108,)}},
+        {"task": Task.TRAINING},
+        {"kind": Kind.SERVING},
+        {"after": measure(1.08, ratio=1.06)},
+        {"before": measure(*WANDERING) | {EAGER: (0.0220, 0.0184, 0.0188, 0.0200, 0.0208)}},
+    ],
+    ids=[
+        "other code",
+        "unknown code",
+        "an operator of one's own",
+        "tuned otherwise",
+        "a graph break",
+        "fallbacks unknown",
+        "tuned where the baseline was not",
+        "an operator of one's own, in head alone",
+        "larger inputs, of sizes that the code leaves open",
+        "fewer threads",
+        *(f"{name} unknown before" for name in INPUTS),
+        *(f"{name} unknown" for name in INPUTS),
+        "eager unknown",
+        "a training step",
+        "another kind of call",
+        "the ratio moved",
+        "a ratio too noisy to tell",
+    ],
+)
+def test_nothing_less_clears(changes: dict[str, Any]) -> None:
+    """Each of these could slow a call, or hide that it is slower: the latency stays open."""
+    assert judge_latency(**changes)[0] is Status.INCONCLUSIVE
+
+
+def test_a_loose_threshold_of_the_ratio_is_none_of_the_latency() -> None:
+    """Compiled alone 9 % slower: a ratio that may fall by 15 % says nothing of 5 % of latency."""
+    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
+    thresholds[SPEEDUP] = Threshold(relative=0.15, absolute=0.0)
+    one = Situation(before=measure(*STEADY), after=measure(1.05, ratio=1.09), **KNOWN)
+    assert find_comparison(judge(one, thresholds=thresholds), LATENCY).status is Status.INCONCLUSIVE
+
+
+def test_a_steady_latency_speaks_for_itself() -> None:
+    """Nothing else is asked; and 30 % on a steady machine are no wandering, though eager shares them."""
+    assert judge_latency(before=measure(*STEADY), after=measure(1.0, 1.0, 1.0)) == SAME
+    assert judge_latency(before=measure(*STEADY), after=measure(1.3)) == SHARED
+
+
+def test_a_note_says_what_could_hide_in_what_kept_pace() -> None:
+    """It names the case and who would show it: the larger of what would have shown and the interval's end."""
+    for moved in (1.0, 1.08):
+        verdict: Verdict = judge(Situation(before=measure(*WANDERING), after=measure(moved), **KNOWN))
+        change = find_comparison(verdict, LATENCY).change
+        assert change is not None
+        (note,) = (one for one in tell_notes(verdict) if "kept pace" in one)
+        hidden = f"{100 * max(change.high, change.detectable):.0f} %"
+        assert f"A slowdown of both by up to {hidden} could hide: `compile-gate ab` would show it." in note
+        assert "mlp" in note
+
+
+def test_what_kept_pace_gets_no_pairs(screened: Callable[..., Screening]) -> None:
+    """`check --base` asks for none, `ab` measures all."""
+    assert list_suspects(screened(before=measure(*WANDERING), after=measure(1.08), **KNOWN)) == ()
