@@ -21,10 +21,9 @@ class Code(StrEnum):
         member.numbers = frozenset(numbers.split())
         return member
 
-    TEXT = "text"  # names: text, command; from a file of an older version, which held sentences
+    TEXT = "text"  # of an event alone, for no file holds sentences; names: text
 
     # The headline, and what stands before and behind it.
-    NO_CONFIGURATION = "no_configuration"  # no gate.yml was found
     STOPPED = "stopped"  # before its end; a note too
     NOT_MEASURED = "not_measured", "broken cases"
     FEWER_TRIALS = "fewer_trials", "fewer cases"
@@ -37,10 +36,11 @@ class Code(StrEnum):
     NO_BASELINE_APPLIES = "no_baseline_applies", "cases quarantined"
     BASE_HAS_NOTHING = "base_has_nothing", "cases quarantined"  # to compare with
     NOTHING_WORSE = "nothing_worse", "comparisons cases judged judged_cases improved"
+    TIMES_UNJUDGED = "times_unjudged", "comparisons"  # what was recorded is of another machine
     AGAINST_BASE = "against_base"  # everything was
 
     # Remarks on one comparison.
-    MACHINE_MOVED = "machine_moved", "shift without"  # and by how much the comparison does without that
+    MACHINE_SPEED = "machine_speed", "shift"
     DRIFT_LIMIT = "drift_limit", "limit"
     DRIFT_OF = "drift_of", "steps"  # of which output or gradient it mostly is; names: output
     OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit
@@ -49,7 +49,7 @@ class Code(StrEnum):
     SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
     NO_RATIO = "no_ratio"  # a value is zero or less
     REGRESSED_ANYWAY = "regressed_anyway"  # its case has, so what would settle it changes nothing
-    FAILURE = "failure", "trial"  # names: as :func:`gate.records.quote_failure` has them
+    FAILURE = "failure", "trial"  # of studies too; names: as :func:`gate.records.quote_failure` has them
     TRIALS_CAME = "trials_came", "came planned"
     NOTHING_MEASURED = "nothing_measured"  # by trials that came back
     ACCEPTED_BY = "accepted_by"  # names: author, expires, reason
@@ -98,8 +98,9 @@ class Code(StrEnum):
     UNEXPLAINED = "unexplained"  # by anything that was recorded
 
     # Notes on the whole verdict.
-    NO_BASELINE = "no_baseline", "cases"  # of these metrics, as for the next four
+    NO_BASELINE = "no_baseline", "cases"  # of these metrics, as for the next five
     OTHER_MACHINES = "other_machines", "cases"
+    OTHER_SPEED = "other_speed", "cases"
     OTHER_STACK = "other_stack", "cases"
     REDEFINED = "redefined", "cases"
     NOT_RECORDED = "not_recorded", "cases"
@@ -154,14 +155,12 @@ class Code(StrEnum):
 
     # Notes on a calibration.
     NOISE_UNKNOWN = "noise_unknown", "more trials"  # of these cases
-    NOT_REPLAYED = "not_replayed", "trials"
     SOME_NOT_REPLAYED = "some_not_replayed", "short cases trials"
     MODES_NOT_SOUGHT = "modes_not_sought", "trials"
     REPLAYED_ALONE = "replayed_alone", "pairs"  # without pairs
     REPLAY_MIXES = "replay_mixes"  # trials of one sitting
 
     # Why a case is unstable, in a calibration.
-    TRIAL_FAILED = "trial_failed", "trial"  # names: those of a failure
     VALUES_RANGE = "values_range", "trials low high"
     TWO_GROUPS = "two_groups", "apart"  # of trials
     BLOCKS_SPLIT = "blocks_split", "split trials"
@@ -170,8 +169,6 @@ class Code(StrEnum):
     PAIRS_VARY = "pairs_vary", "unseen pairs"
 
     # What the gate said of a planted fault, where it judged nothing.
-    ARM_FAILED = "arm_failed"  # names: those of a failure, as for the next
-    FAILURE_TOLD = "failure_told"
     FAILURE_UNTOLD = "failure_untold"  # names: kind
     NOT_JUDGED = "not_judged"  # metrics: which
 
@@ -195,6 +192,7 @@ class Code(StrEnum):
     LIFT_QUARANTINE = "lift_quarantine", "cases"  # names: expires
     RECORD_MORE = "record_more"
     RECORD = "record"
+    COMPARE_WITH_BASE = "compare_with_base"  # or record
     RECORD_BETTER = "record_better"
     HOLD_AGAINST_ANCHOR = "hold_against_anchor"
     READ_BASE_LOGS = "read_base_logs"
@@ -204,11 +202,13 @@ class Code(StrEnum):
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
     IMPORTS_UNTRIED = "imports_untried"  # names: those of a failure
     SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
+    NO_BASE = "no_base"  # to compare with, though nobody refused one; names: reason, fix
     NOTHING_DIFFERS = "nothing_differs"  # from the base; names: base
     ARMS = "arms"  # names: base, head
     UNCOMMITTED = "uncommitted"  # changes are part of an arm
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place
     NO_SUBMODULES = "no_submodules"  # in an arm; names: arm, paths
+    LENT = "lent"  # to an arm that has no gate.yml; names: arm, paths
     BASE_UNCONFIGURED = "base_unconfigured"
     BASE_MISCONFIGURED = "base_misconfigured"  # names: problem
 
@@ -233,12 +233,8 @@ class Code(StrEnum):
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     GRAPH_DIFFERS = "graph_differs"  # in the second process, from the first one's
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
-    CALLS_UNCOUNTED = "calls_uncounted"
+    UNMEASURED = "unmeasured"  # these metrics; names: why
     MEMORY_KEPT = "memory_kept", "bytes calls eager"  # by each of so many calls; names: location, if known
-    KEPT_UNMEASURED = "kept_unmeasured"  # names: why
-    MEMORY_UNMEASURED = "memory_unmeasured"  # names: why
-    WORK_UNCOUNTED = "work_uncounted"  # names: why
-    LAUNCHES_UNCOUNTED = "launches_uncounted"
     NO_CUDA_GRAPH = "no_cuda_graph"  # though the case asks for them
     UNWATCHED = "unwatched"  # a GPU; names: unseen, why
     NO_FLOAT64 = "no_float64"  # names: why
@@ -246,9 +242,6 @@ class Code(StrEnum):
     RANDOM_UNJUDGED = "random_unjudged"  # compiled code draws other random numbers than eager
     STATE_UNJUDGED = "state_unjudged"  # two eager calls differ, though all that is known of was put back
     NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked
-    STEPS_UNMEASURED = "steps_unmeasured"  # names: why
-    TWIN_FAILED = "twin_failed"  # names: why
-    TWIN_TOO_LARGE = "twin_too_large"  # in float32, for the device
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output
     REFERENCE_RESHAPED = "reference_reshaped"  # names: output, exact, eager
@@ -299,15 +292,13 @@ class Code(StrEnum):
     WRITABLE = "writable"
     GIT_LACKING = "git_lacking"
     NO_COMMIT = "no_commit"
-    COMMIT_FOUND = "commit_found"  # names: git, commit, as for the next
-    COMMIT_EDITED = "commit_edited"
+    COMMIT_FOUND = "commit_found", "edited"  # 1 where files are; names: git, commit
     UNUSABLE = "unusable"  # names: what and fix, an error's own
     DEVICE_HELD = "device_held"  # names: device, holder
     DEVICE_FREE = "device_free"  # names: device
     PRELOADED = "preloaded"  # names: library
     VARIABLES_WITHHELD = "variables_withheld"  # from workers, if any; names: variables
     TOOLCHAIN_UNKEPT = "toolchain_unkept"  # names: reason, variable
-    TOOLCHAIN_EMPTY = "toolchain_empty"  # names: place
     TOOLCHAIN_KEPT = "toolchain_kept", "entries mib"  # names: place
     CASES_UNAVAILABLE = "cases_unavailable"  # names: text
     CASES_AVAILABLE = "cases_available"
@@ -315,8 +306,7 @@ class Code(StrEnum):
     GPU_UNLISTED = "gpu_unlisted"  # names: device
     GPU_FOUND = "gpu_found", "clock_mhz max_clock_mhz temperature_c"  # names: model, driver
     CLOCKS_HELD_DOWN = "clocks_held_down"  # if at all; names: reasons
-    GPU_SHARED = "gpu_shared", "processes used_mib"
-    GPU_IN_USE = "gpu_in_use", "used_mib"  # by no process that is seen
+    GPU_SHARED = "gpu_shared", "processes used_mib"  # by processes that are seen, if any
     GPU_EXCLUSIVE = "gpu_exclusive"
     GPU_CUT_UP = "gpu_cut_up"
     GPU_FORGETFUL = "gpu_forgetful"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gate.records.metric import Metric, Threshold
+from gate.records.pattern import fits_pattern
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acceptance:
     """A known change that somebody took responsibility for, until a date."""
 
-    case: str  # case id or glob
+    case: str  # as in ``fits_pattern``
     metric: Metric
     allowance: float  # fraction (log2 units for drift, count for counters)
     reason: str
@@ -52,7 +53,7 @@ class Approval:
 class Quarantine:
     """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
 
-    case: str  # case id or glob
+    case: str  # as in ``fits_pattern``
     metric: Metric | None  # None: the whole case, its failures included
     owner: str
     reason: str
@@ -63,7 +64,7 @@ class Quarantine:
 class Override:
     """Other parts of a threshold for some cases and one metric, with the reason they exist."""
 
-    case: str  # case id or glob
+    case: str  # as in ``fits_pattern``
     metric: Metric
     reason: str
     relative: float | None = None  # None: as for the other cases
@@ -74,7 +75,7 @@ class Override:
 class Limit:
     """A value that a metric may not pass, whatever is stored. ``value`` is in the metric's unit."""
 
-    case: str  # case id or glob
+    case: str  # as in ``fits_pattern``
     metric: Metric
     value: float
     is_least: bool  # else it is the most
@@ -96,6 +97,11 @@ class Policy:
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor that head can be held against
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by case id, where a pattern names one
+
+    def fits(self, pattern: str, case_id: str) -> bool:
+        """Whether the pattern of an entry means this case."""
+        return fits_pattern(pattern, case_id, self.tags.get(case_id, ()))
 
     @property
     def approved(self) -> tuple[Acceptance, ...]:

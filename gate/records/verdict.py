@@ -89,22 +89,17 @@ class Reason(StrEnum):
     """Stable codes that say why a comparison has its status."""
 
     EXACT_EQUAL = "exact_equal"  # UNCHANGED: a counter has the same value
-    EXACT_CHANGED = "exact_changed"  # REGRESSED or IMPROVED: a counter moved
     COUNTER_UNSTABLE = "counter_unstable"  # INCONCLUSIVE: a counter differs between trials of one arm
-    WITHIN_NOISE = "within_noise"  # UNCHANGED: no sign of a change, and a relevant one would have shown
-    BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change, significant but too small to matter
-    BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: significant and relevant
+    BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change that matters is excluded
+    BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: too large to be noise, and beyond its threshold
     LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit that needs no baseline
     OWN_LIMIT_EXCEEDED = "own_limit_exceeded"  # REGRESSED: beyond an absolute limit of gate.yml
     NEAR_OWN_LIMIT = "near_own_limit"  # INCONCLUSIVE: too close to such a limit to tell
     WITHIN_OWN_LIMIT = "within_own_limit"  # UNCHANGED: within such a limit, and nothing else judged it
     SUSPECT = "suspect"  # INCONCLUSIVE: looks changed, not settled within the budget
     NOISE_TOO_HIGH = "noise_too_high"  # INCONCLUSIVE: even a large change could not have been seen
-    MACHINE_SHIFT = "machine_shift"  # INCONCLUSIVE or UNCHANGED: the whole machine got slower or faster
-    UNCLAIMED = "unclaimed"  # UNCHANGED: looks better, not for sure
-    SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
+    SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: slower, and so is eager: the machine, or what both share
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
-    SOONER_DONE = "sooner_done"  # INCONCLUSIVE: a compile took more CPU time, and less by the clock
     SAME_WORK = "same_work"  # UNCHANGED: a compile time that only the clock doubts
     KEPT_PACE = "kept_pace"  # UNCHANGED: calls of the baseline's code, which kept pace with eager's
     SAME_PROGRAM = "same_program"  # UNCHANGED: a time of a program in which nothing differs from the base
@@ -112,11 +107,13 @@ class Reason(StrEnum):
         "caches_differ"  # UNCHANGED: one side compiles before its calls are counted, and so counts fewer
     )
     LEADER_STANDS = "leader_stands"  # UNCHANGED: a ratio moved, and what it follows did not: eager did
-    EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
     DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
+    OTHER_SPEED = (
+        "other_speed"  # NOT_COMPARABLE: host metric, and fixed programs run far from what was recorded
+    )
     OTHER_STACK = "other_stack"  # NOT_COMPARABLE: recorded with other software, or on another kind of GPU
     STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
     NOT_RECORDED = "not_recorded"  # NOT_COMPARABLE: the baseline lacks this metric
@@ -126,8 +123,6 @@ class Reason(StrEnum):
     REMOVED = "removed"  # MISSING or ACCEPTED: it failed, and the change's own gate.yml no longer has it
     CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
     ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
-    CONFIRMED = "confirmed"  # REGRESSED or IMPROVED: significant and relevant side by side with the base
-    ACQUITTED = "acquitted"  # UNCHANGED: side by side, a relevant change is excluded
     UNSETTLED = "unsettled"  # INCONCLUSIVE: side by side, the pairs of the budget did not settle it
     UNPAIRED = (
         "unpaired"  # INCONCLUSIVE: what is stored, if anything, leaves doubts, and no pair with the base came
@@ -272,7 +267,7 @@ class Verdict:
     base: PairBase | None = None
     tally: Tally = field(default_factory=Tally)
     summary: SuiteSummary = field(default_factory=SuiteSummary)  # decides nothing
-    config: str = ""  # as --config named it, for the commands to run next; empty for the default
+    config: str = ""  # as --config named it, or --reference-models, for the commands to run next
     trials: Natural = 0
     wall_s: NotNegative = 0.0
     toolchain_s: NotNegative = 0.0

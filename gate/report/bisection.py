@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gate.decide.constants import MAX_END_PAIRS
+from gate.decide.judge.levels import MAX_END_PAIRS
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Fact, Metric, Status, Verdict
 from gate.records.bisection import Bisection, Mark
@@ -107,7 +107,7 @@ def _explain_premise(row: Comparison) -> str:
             " that differ, or a lower threshold for this case (`overrides` in gate.yml)."
         )
     return (
-        "Nothing is searched for: the pairs do not tell that the bad end is worse. Once the machine is quiet,"
+        "Nothing to search for: the pairs do not show that the bad end is worse. Once the machine is quiet,"
         f" run {_name_more(row)}."
     )
 
@@ -162,10 +162,10 @@ def render_candidates(candidates: Sequence[str]) -> str:
     """Say what is left where some points could not be told."""
     return "\n".join(
         [
-            f"Could not tell: it is one of these {len(candidates)}, since those between could not be told:",
+            f"Could not tell: it is one of these {len(candidates)}, since those between could not be judged:",
             *(f"  {clean_line(one)}" for one in candidates),
-            "They cannot be measured, lie between both ends, or vary too much. Hold two of them against each",
-            "other with `ab`, or run anew once the machine is quiet.",
+            "They cannot be measured, lie between both ends, or vary too much. Compare two of them",
+            "with `ab`, or run again once the machine is quiet.",
         ]
     )
 
@@ -174,7 +174,7 @@ def render_finding(finding: FirstBad) -> str:
     """Render the answer, its cause, and a paragraph for an issue."""
     first = f"first bad: {clean_line(finding.name)}"
     sentence = (
-        complete_sentence(finding.row) if finding.row else "It could not be held against what is before it."
+        complete_sentence(finding.row) if finding.row else "It could not be compared with the one before it."
     )
     if finding.mark is Mark.SKIP:
         return "\n".join(
@@ -193,7 +193,7 @@ def render_finding(finding: FirstBad) -> str:
                 "Could not tell: the steps lead to this one, and it is not worse than what is before it.",
                 first,
                 f"  {sentence}",
-                "A step was wrong, or many small changes add up. Run anew once the machine is quiet.",
+                "A step was wrong, or many small changes add up. Run again once the machine is quiet.",
             ]
         )
     causes = [f"  cause  {clean_line(describe_cause(fact))}" for fact in finding.causes[:3]]
@@ -213,6 +213,6 @@ def _render_paragraph(finding: FirstBad) -> str:
     between = f"{count_noun(len(state.steps), 'step')} between {' and '.join(finding.labels)}"
     within = f" ({interval})" if interval else ""
     return (
-        f"`{state.case_id}`: {name_metric(state.metric)} {change}{within} with {link}, in {pairs} beside "
-        f"what is before it; found in {between}.{cause}"
+        f"`{state.case_id}`: {name_metric(state.metric)} {change}{within} with {link}, in {pairs}"
+        f" compared with the one before it; found in {between}.{cause}"
     )

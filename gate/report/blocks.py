@@ -27,7 +27,6 @@ from gate.units import count_noun, render_change, render_threshold
 MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # A cause that weighs less goes along with a change and explains none of it: that a call is bound by memory.
 LEAST_TOLD = 0.10
-_MAX_SENTENCE = 400  # characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +84,7 @@ def explains(one: Cause) -> bool:
 
 
 def _describe(one: Cause) -> str:
-    return clean_line(describe_common_cause(one.fact), _MAX_SENTENCE)
+    return clean_line(describe_common_cause(one.fact), MAX_SENTENCE)
 
 
 # Statuses that a reader should see one by one; the others are counted or summed up.

@@ -125,7 +125,7 @@ def list_unstable(calibration: Calibration) -> list[str]:
     first = unstable[0]
     where = f'case: "{clean_line(first.case_id)}", metric: {first.metric}'
     entry = f"quarantine: [{{{where}, owner: ..., reason: ..., expires: ...}}]"
-    return [*lines, "Fix them, or keep them from deciding, in gate.yml:", f"  {entry}"]
+    return [*lines, "Fix them, or quarantine them in gate.yml:", f"  {entry}"]
 
 
 def _render_instability(found: Instability) -> str:
@@ -142,11 +142,11 @@ def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
         (metric.value, *(_render_cost(by_key.get((metric, size))) for size in sizes)) for metric in metrics
     )
     meaning = (
-        "How often the first trials take an unchanged case for slower; in brackets, in how many cases"
-        " a change of that size would go unnoticed. * in force."
+        "How often the first trials call an unchanged case slower; in brackets, how often a change of"
+        " that size would be missed. * current threshold."
     )
     unjudged = ", ".join(map(_describe_unjudged, (cost for cost in costs if cost.in_force and cost.unjudged)))
-    told = f"Too noisy to be judged at all by what is in force: {unjudged}." if unjudged else ""
+    told = f"Too noisy to be judged with the current thresholds: {unjudged}." if unjudged else ""
     return Section(
         title="Thresholds and their cost",
         header=header,

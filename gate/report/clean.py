@@ -47,8 +47,8 @@ def clean_line(text: str, limit: int = 0) -> str:
     return line if not limit or len(line) <= limit else line[: limit - 3].rstrip() + "..."
 
 
-def clean_lines(text: str, last: int) -> tuple[str, ...]:
-    """Return the ``last`` non-empty lines of ``text``, printable, tabs expanded."""
+def clean_lines(text: str, last: int = 0) -> tuple[str, ...]:
+    """Return the ``last`` non-empty lines of ``text`` (0: all), printable, tabs expanded."""
     lines = _remove_unprintable(text.replace("\r\n", "\n")).expandtabs(4).split("\n")
     return tuple(line.rstrip() for line in lines if line.strip())[-last:]
 

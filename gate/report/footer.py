@@ -142,11 +142,11 @@ def _describe_overhead(verdict: Verdict) -> str:
     if verdict.wall_s <= 0:
         return ""
     share = render_percent(verdict.overhead_s / verdict.wall_s, signed=False)
-    return f"{render_duration(verdict.overhead_s)} of it ({share}) is the gate's own"
+    return f"{render_duration(verdict.overhead_s)} of it ({share}) spent by compile-gate"
 
 
 def _describe_toolchain(toolchain_s: float) -> str:
-    return f"{render_duration(toolchain_s)} to warm up the compiler, in no case's time" if toolchain_s else ""
+    return f"{render_duration(toolchain_s)} to warm up the compiler" if toolchain_s else ""
 
 
 def _join(parts: Sequence[str]) -> str:
@@ -159,15 +159,13 @@ def _shorten(text: str) -> str:
 
 _PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
 _HIDDEN: Mapping[Outcome, str] = {
-    Outcome.INCOMPLETE: "At least one planned case crashed, hung or is missing: nothing is known about it.",
+    Outcome.INCOMPLETE: "At least one planned case crashed, hung or is missing.",
     Outcome.REGRESSION: "At least one metric that decides got worse.",
     Outcome.INCONCLUSIVE: (
-        "It could not tell whether something got worse: this is neither a pass nor a regression.\n"
+        "Could not tell whether something got worse: neither a pass nor a regression.\n"
         "Measure more (`--trials`), or let it fail with `--fail-on inconclusive`."
     ),
-    Outcome.NOTHING_COMPARED: (
-        "No baseline applied, or all is quarantined: everything was measured and nothing was judged."
-    ),
+    Outcome.NOTHING_COMPARED: ("No baseline applied, or everything is quarantined: nothing was judged."),
 }
 
 

@@ -14,20 +14,21 @@ from gate.records import (
     BASE_ARM,
     CaseFailure,
     Cause,
+    Code,
     Comparison,
     Metric,
     Outcome,
     Reason,
     Status,
     Verdict,
-    make_text,
+    quote_failure,
 )
 from gate.records.groups import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
 from gate.report.words.causes import describe_cause, doubt_cause
-from gate.report.words.failures import describe_failure, describe_whole
+from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
@@ -114,7 +115,7 @@ def _make_failed(failure: CaseFailure) -> Comparison:
         status=Status.FAILED,
         reason=Reason.CASE_FAILED,
         decides=True,
-        remarks=(make_text(describe_failure(failure)),),
+        remarks=(quote_failure(Code.FAILURE, failure),),
     )
 
 

@@ -10,7 +10,7 @@ from gate.metrics import SPECS, Family
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, NO_INTERVAL, Row
-from gate.report.words.comparisons import describe_comparison, describe_undecided
+from gate.report.words.comparisons import describe_comparison, describe_undecided, exceeds_limit
 from gate.report.words.templates import describe_range, name_direction, name_metric
 from gate.units import (
     count_noun,
@@ -38,8 +38,8 @@ WHOLE_CASE = "whole case"
 # Of what is unchanged, reasons that its numbers show: any other is told beside them.
 _PLAIN = frozenset(
     {
-        *(Reason.EXACT_EQUAL, Reason.WITHIN_NOISE, Reason.BELOW_THRESHOLD, Reason.ACQUITTED),
-        *(Reason.WITHIN_OWN_LIMIT, Reason.EXACT_CHANGED),
+        *(Reason.EXACT_EQUAL, Reason.BELOW_THRESHOLD, Reason.WITHIN_OWN_LIMIT),
+        Reason.BEYOND_BAR,  # of a counter that only explains
     }
 )
 _COULD_NOT_TELL = "could not tell"
@@ -73,7 +73,7 @@ def make_row(part: Sequence[Comparison]) -> Row:
         limit=_render_limit(first),
         sentence=complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
-        is_plain=first.status is Status.UNCHANGED and first.reason in _PLAIN,
+        is_plain=first.status is Status.UNCHANGED and first.reason in _PLAIN and not exceeds_limit(first),
     )
 
 

@@ -14,9 +14,9 @@ from gate.report.words.studies import describe_complaint, describe_open, describ
 from gate.units import count_noun, render_change, render_duration, render_percent
 
 _MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
-_HEADER = ("fault", "planted", "asked", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
+_HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
 _QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
-_WORDY = frozenset({"fault", "harmless", "asked"})  # columns that are set to the left
+_WORDY = frozenset({"fault", "harmless", "required"})  # columns that are set to the left
 _MARKS: Mapping[Result, str] = {
     Result.CAUGHT: "caught",
     Result.QUIET: "rightly not red",
@@ -119,7 +119,7 @@ def list_tables(report: SelftestReport) -> tuple[Section, ...]:
 
 def _make_caught(report: SelftestReport) -> Section:
     meaning = (
-        "asked: the share that must be caught; - where the fault is too small for the thresholds in force.\n"
+        "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
         "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
     )
     return _make_table(_HEADER, [score for score in report.scores if not _is_harmless(score)], meaning)
@@ -160,7 +160,7 @@ _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
     "fault": _render_fault,
     "harmless": _render_fault,
     "planted": lambda score: render_percent(score.planted) if score.planted else ABSENT,
-    "asked": _render_asked,
+    "required": _render_asked,
     "tried": lambda score: str(score.tried),
     "caught": lambda score: str(score.caught),
     "red": lambda score: str(score.false_alarms),

@@ -5,7 +5,6 @@ Every word of a model, a log or code is made harmless: one line a line, no contr
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,35 +13,28 @@ from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import (
     QUIET,
-    CacheUse,
     Case,
     CaseEvidence,
     Cause,
     Comparison,
-    KernelChange,
     Metric,
     Status,
     Verdict,
 )
 from gate.report.blocks import render_command
+from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
-from gate.report.rows import RANK, make_row
-from gate.report.view import list_parts, list_sides
-from gate.report.words.causes import describe_cause, describe_recompile
+from gate.report.rows import MAX_SENTENCE, RANK, make_row
+from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
-from gate.report.words.measuring import describe_measuring
-from gate.report.words.pages import CODE_CUT
-from gate.report.words.steps import write_selected, write_setting, write_tlparse
+from gate.report.words.steps import write_selected, write_setting
 from gate.report.words.templates import name_metric
-from gate.units import render_seconds, render_value
+from gate.units import render_value
 
 MAX_CAUSE = 600
-MAX_CODE_CHARS = 240  # of code and stacks
-MAX_DIFF = 120  # lines of one kernel's difference: more are counted
 _DOTS = ".:*#"  # one value in a column, two, three, and more
 _SIDE = 6  # of the name of a side
-_MIN_PHASE = 0.01  # of the compile: shorter ones are not told
 
 
 def find_case(verdict: Verdict, name: str) -> Case:
@@ -71,13 +63,7 @@ def render_story(verdict: Verdict, case: Case, width: int, folder: str = "") -> 
         *(
             [
                 _tell_values(own.comparisons, shown, width),
-                _tell_phases(shown),
-                _tell_parts(shown),
-                _tell_breaks(shown),
-                _tell_recompiles(shown),
-                _tell_caches(shown),
-                _tell_code(shown),
-                _tell_traces(shown, folder),
+                *_tell_sides(make_view(shown, folder)),
             ]
             if shown
             else []
@@ -125,8 +111,10 @@ def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _tell_causes(causes: Sequence[Cause]) -> list[str]:
     """The likeliest first, with what each weighs."""
-    told = [f"  {one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in causes]
-    return ["Causes, the likeliest first, with how much each accounts for (0 to 1)", *told] if told else []
+    return _list_lines(
+        "Causes, the likeliest first, with their weights (1: explains all of it)",
+        (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in causes),
+    )
 
 
 def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence, width: int) -> list[str]:
@@ -164,90 +152,49 @@ def _draw_dots(values: Sequence[float], low: float, high: float, columns: int) -
     return "".join(_DOTS[min(count, len(_DOTS)) - 1] if count else " " for count in counts)
 
 
-def _tell_phases(shown: CaseEvidence) -> list[str]:
-    """Where a cold compile spends its time: parts that add up."""
-    sides_s = [side.phases_s for side in shown.sides]
-    least_s = _MIN_PHASE * max(sum(side.values()) for side in sides_s)
-    long = {clean_line(name) for side in sides_s for name, seconds in side.items() if seconds >= least_s}
-    rows = [row for row in list_sides(shown, lambda side: side.phases_s, render_seconds) if row[0] in long]
-    return ["Phases of a cold compile", *_lay_out([("phase", "before", "after"), *rows])] if rows else []
+def _tell_sides(view: CaseView) -> Iterator[list[str]]:
+    """What there is of both sides but their values: a section each."""
+    for title, name, rows in (
+        ("Phases of a cold compile", "phase", view.phases),
+        ("Parts", "part", view.parts),
+    ):
+        yield [title, *_lay_out([(name, "before", "after"), *rows])] if rows else []
+    yield _tell_breaks(view)
+    yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
+    title = "Caches in the second process: hits / misses / bypasses"
+    yield [title, *_lay_out([("cache", "before", "after"), *view.caches])] if view.caches else []
+    yield _tell_code(view)
+    yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
+    yield _list_lines("Not known", view.unknown)
 
 
-def _tell_parts(shown: CaseEvidence) -> list[str]:
-    """What only a case of its kind has: the call of each shape, or building and loading a package."""
-    rows = list_parts(shown)
-    return ["Parts", *_lay_out([("part", "before", "now"), *rows])] if rows else []
+def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
+    told = [f"  {line}" for line in lines]
+    return [title, *told] if told else []
 
 
-def _tell_breaks(shown: CaseEvidence) -> list[str]:
+def _tell_breaks(view: CaseView) -> list[str]:
     lines = []
-    for found in shown.after.graph_breaks:
-        lines.append(f"  {_clean(found.location or 'place not told')}: {_clean(found.reason)}")
-        lines += [
-            f"    {_clean(frame.location)} in {_clean(frame.function)}: {_clean(frame.code)}"
-            for frame in found.stack
-        ]
-    before, now = (len(side.graph_breaks) for side in shown.sides)
-    title = f"Graph breaks, {before} before and {now} now"
-    return [title, *lines] if lines else []
+    for found in view.breaks:
+        lines += [f"  {found.location}: {found.reason}", *(f"    {line}" for line in found.stack)]
+    return [f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now", *lines] if lines else []
 
 
-def _tell_recompiles(shown: CaseEvidence) -> list[str]:
-    lines = [f"  {_clean(describe_recompile(one))}" for one in shown.after.recompile_reasons]
-    return ["Guards that failed, with the line that made them", *lines] if lines else []
-
-
-def _tell_caches(shown: CaseEvidence) -> list[str]:
-    """What the second process found."""
-    rows = list_sides(shown, lambda side: side.caches, _describe_use)
-    title = "Caches, as the second process found them"
-    return [title, *_lay_out([("cache", "before", "after"), *rows])] if rows else []
-
-
-def _describe_use(use: CacheUse) -> str:
-    return f"{use.hits} found, {use.misses} missed, {use.bypasses} passed by"
-
-
-def _tell_code(shown: CaseEvidence) -> list[str]:
+def _tell_code(view: CaseView) -> list[str]:
     """The difference of each changed kernel, or why there is none to show."""
-    if not shown.kernels:
+    if not view.differences:
         return []
-    lines = [line for kernel in shown.kernels for line in _diff_kernel(kernel)]
-    more = [f"  and {shown.more_kernels} more kernels"] if shown.more_kernels else []
-    return [f"Generated code: {len(shown.kernels) + shown.more_kernels} kernels differ", *lines, *more]
-
-
-def _diff_kernel(kernel: KernelChange) -> list[str]:
-    name = _clean(kernel.name)
-    if not (kernel.before or kernel.after):
-        return [f"  {name}: its source was not kept; pairs keep it (compile-gate ab)"]
-    diff = difflib.unified_diff(
-        kernel.before.splitlines(), kernel.after.splitlines(), f"before/{name}", f"after/{name}", lineterm=""
-    )
-    lines = [f"  {_clean(line, keep=True)}" for line in diff]
-    rest = len(lines) - MAX_DIFF
-    more = [f"  ... {rest} more lines"] if rest > 0 else []
-    cut = [f"  {CODE_CUT}"] if kernel.is_cut else []
-    return [*lines[:MAX_DIFF], *more, *cut]
-
-
-def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
-    """How to read what ``--trace`` recorded, and what this torch does not report."""
-    lines = [f"  {_clean(write_tlparse(trace, folder))}" for side in shown.sides for trace in side.traces]
-    unknown = [f"  {_clean(describe_measuring(one))}" for one in shown.after.unknown]
-    return [
-        *(
-            ["torch's own trace of a compile like each trial's (pip install tlparse)", *lines]
-            if lines
-            else []
-        ),
-        *(["Not known", *unknown] if unknown else []),
-    ]
+    lines = []
+    for one in view.differences:
+        heads = [f"--- before/{one.name}", f"+++ after/{one.name}"] if one.lines else [one.name]
+        lines += [*heads, *(line for _, line in one.lines), *filter(None, [one.note])]
+    more = [f"and {view.more_kernels} more kernels"] if view.more_kernels else []
+    count = len(view.differences) + view.more_kernels
+    return _list_lines(f"Generated code: {count} kernels differ", [*lines, *more])
 
 
 def _tell_failures(own: Verdict) -> list[str]:
-    told = [f"  {_clean(describe_whole(one))}" for one in own.failures]
-    return ["Failures", *told] if told else []
+    return _list_lines("Failures", (clean_line(describe_whole(one), MAX_SENTENCE) for one in own.failures))
 
 
 def _tell_commands(own: Verdict, case: Case) -> list[str]:
@@ -276,9 +223,3 @@ def _write_look(case: Case) -> str:
         f" run = torch.compile(case.forward{given}); run(*case.inputs, **case.kwargs)"
     )
     return f"TORCH_LOGS=graph_breaks,recompiles python -i -c {shlex.quote(clean_line(code, 2000))}"
-
-
-def _clean(text: str, *, keep: bool = False) -> str:
-    """One harmless line; ``keep`` leaves its indentation."""
-    indent = text[: len(text) - len(text.lstrip(" +-"))] if keep else ""
-    return indent + clean_line(text[len(indent) :], MAX_CODE_CHARS)

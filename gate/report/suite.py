@@ -62,23 +62,23 @@ PUBLISHED = (
 )
 
 
-SUITE_TITLE = "The suite in geometric means"
+SUITE_TITLE = "The suite, geometric means"
 SUITE_MEANING = (
-    "Of plain calls compiled by Inductor, each case as much as any other; decides nothing. Pays back: calls"
-    " after which a cold compile has been saved, of the cases that ever do."
+    "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
+    " after which a cold compile is saved, for cases where it ever is."
 )
 MODES_TITLE = "Modes: which pays back after how many calls"
 MODES_MEANING = (
-    "Cold compile over the seconds that a call saves: against eager, and what the compile takes more than in"
-    " the mode default against what a call then saves more."
+    "Cold compile divided by the seconds that a call saves over eager; and the extra compile time over"
+    " mode default divided by the extra seconds saved."
 )
 SCOPES_TITLE = "Scopes: what compiling a part of a model saves"
 SCOPES_MEANING = (
-    "Cold compile over that of the whole model, and what a call still gains over eager; decides nothing, the"
-    " times themselves do."
+    "Cold compile divided by that of the whole model, and the speedup over eager. The ratio decides"
+    " nothing; the times do."
 )
-PUBLISHED_TITLE = "Beside published figures, which are other people's"
-PUBLISHED_MEANING = "Another machine, torch and harness: to see the order of magnitude, and not compared."
+PUBLISHED_TITLE = "Published results for comparison"
+PUBLISHED_MEANING = "Another machine, torch and harness: only for the order of magnitude."
 NEVER = "never"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gate.cli.origin import note_idle, note_origin, note_reference
+from gate.cli.origin import note_idle, note_origin
 from gate.decide import conclude_verdict, confirm_screening, decide_side_by_side, decide_verdict, screen_run
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import RUN, decode_file
@@ -37,9 +37,8 @@ from gate.records import (
     Trial,
     Verdict,
     Waiver,
-    make_text,
 )
-from tests.told import warn
+from tests.told import make_raised, warn
 
 DIRECTORY = Path(__file__).parent
 TODAY = "2026-11-22"
@@ -72,7 +71,6 @@ class Situation:
     beside: str = ""  # "confirm": suspects by their pairs; "pairs": everything by pairs
     config: str = ""  # as --config named it
     rules: str = ""  # the commit whose rules hold
-    is_found: bool = True  # a gate.yml
 
 
 def load(name: str) -> Run:
@@ -90,10 +88,9 @@ def judge(situation: Situation) -> Verdict:
         verdict = conclude_verdict(run, screening, policy)
     else:
         verdict = decide_verdict(run, situation.baselines, policy)
-    config: Any = SimpleNamespace(commit=situation.rules, is_found=situation.is_found)
+    config: Any = SimpleNamespace(commit=situation.rules)
     options = Namespace(config=situation.config)
-    noted = note_origin(note_idle(verdict, policy, run.cases), config, options)
-    return note_reference(noted, config)
+    return note_origin(note_idle(verdict, policy, run.cases), config, options)
 
 
 def keep(run: Run, *case_ids: str, trials: int = 9) -> Run:
@@ -166,7 +163,7 @@ def fail(run: Run, case_id: str, kind: FailureKind, arm: str = "head") -> Run:
         trial=0,
         kind=kind,
         stage="compile",
-        told=make_text("BackendCompilerFailed: the backend raised\nKeyError: 'bias'"),
+        told=make_raised("BackendCompilerFailed: the backend raised\nKeyError: 'bias'"),
         log_tail="  File \"tiny/bench.py\", line 12, in build\nKeyError: 'bias'",
         arm=arm,
         log="out/logs/0.log",
@@ -226,11 +223,17 @@ def calm(run: Run) -> Run:
     return edit(run, change)
 
 
-def slow_down(trial: Trial) -> Trial:
-    """Everything takes half as long again, the fixed test programs too."""
-    slower = scale(dict.fromkeys((*_LATENCIES, *_COMPILES), 1.5))(trial)
-    canaries_s = {name: 1.5 * seconds for name, seconds in trial.conditions.canaries_s.items()}
-    return condition(canaries_s=canaries_s)(slower)
+def slow_down(factor: float, canaries: float | None = None) -> Callable[[Trial], Trial]:
+    """Everything takes so much longer, the fixed test programs as well, or by their own factor."""
+
+    def change(trial: Trial) -> Trial:
+        slower = scale(dict.fromkeys((*_LATENCIES, *_COMPILES), factor))(trial)
+        canaries_s = {
+            name: (canaries or factor) * seconds for name, seconds in trial.conditions.canaries_s.items()
+        }
+        return condition(canaries_s=canaries_s)(slower)
+
+    return change
 
 
 def lengthen(trial: Trial) -> Trial:
@@ -274,7 +277,6 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
     yield hold("changed", head)
     yield hold("changed_other_config", head, config="ci/gate.yml")
     yield hold("changed_base_rules", head, config="ci/gate.yml", rules="1a2b3c4d5e6f")
-    yield hold("reference_models", slower, is_found=False)
     yield hold("slower", slower)
     yield hold("slower_everywhere", edit(again, scale(SLOWER)))
     yield hold("slower_one_trial", edit(one, scale(SLOWER), CHAIN))
@@ -408,7 +410,19 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
     yield hold(
         "disturbed_one", replace(slower, trials=tuple(busy(t) if t.index > 1 else t for t in slower.trials))
     )
-    yield hold("machine_slower", edit(again, slow_down))
+    yield hold("machine_slower", edit(keep(quiet, trials=2), slow_down(1.1)), steady)
+    yield hold(
+        "machine_slower_and_case",
+        edit(edit(keep(quiet, trials=2), slow_down(1.1)), scale(SLOWER), CHAIN),
+        steady,
+    )
+    yield hold("other_speed", edit(keep(quiet, trials=2), slow_down(1.39)), steady)
+    yield hold("other_speed_unsteady", edit(again, slow_down(1.39)))
+    yield hold(
+        "other_speed_and_breaks",
+        edit(edit(keep(quiet, trials=2), slow_down(0.68)), put({Metric.GRAPH_BREAKS: 3.0}), CHAIN),
+        steady,
+    )
     yield hold("canaries_slower", edit(slower, condition(canaries_s={})))
     yield hold("compile_slower", edit(again, scale(dict.fromkeys(_COMPILES, 1.6)), CHAIN, STENCIL))
     yield hold("compile_works_more", edit(again, lengthen, CHAIN))

@@ -22,7 +22,7 @@ from gate.report.calibration import describe_calibration, list_sections, list_un
 from gate.report.clean import clean_line
 from gate.report.content import make_report
 from gate.report.footer import COLUMNS, MARKS, make_case_lines
-from gate.report.page.cases import CaseView, ShownCase, make_anchors, make_case
+from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, Interval, draw_interval
 from gate.report.rows import MAX_SENTENCE
 from gate.report.selftest import describe_result, describe_selftest, list_shortcomings, list_tables
@@ -103,8 +103,8 @@ def render_verdict_page(verdict: Verdict) -> str:
     )
 
 
-def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
-    """Make the views of all cases, those first that need a reader most."""
+def make_case_views(verdict: Verdict) -> tuple[PageCase, ...]:
+    """Make what is shown of all cases, those first that need a reader most."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     lines = {line.case_id: line for line in make_case_lines(verdict)}
     blocks = make_blocks(verdict, everything=True)
@@ -125,7 +125,7 @@ def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
     )
 
 
-def _list_causes(cases: Iterable[CaseView]) -> Iterator[str]:
+def _list_causes(cases: Iterable[PageCase]) -> Iterator[str]:
     """The causes of each case, of the gravest first, where the verdict names none of all."""
     return (cause for case in cases for cause in case.block.causes)
 

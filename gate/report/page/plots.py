@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
-from gate.records import OTHER_PHASE, PHASES, CaseEvidence, Comparison, Metric
+from gate.records import CaseEvidence, Comparison, Metric
+from gate.report.case import OWN_PHASES, list_phases
 from gate.report.page.charts import (
     ChartBar,
     ChartSeries,
@@ -20,7 +21,7 @@ from gate.report.page.charts import (
     draw_stack,
     draw_strip,
 )
-from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE
+from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
 from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
 from gate.report.words.templates import describe_change, name_metric
 from gate.units import KIBI, render_percent, render_seconds, render_value
@@ -43,9 +44,7 @@ _GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Memory": _select_drawn("larger"),
     "Accuracy": _select_drawn("less exact"),
 }
-_COLOURS = {
-    name: number for number, name in enumerate((*(one for one in PHASES if one != "backward"), OTHER_PHASE))
-}
+_COLOURS = {name: number for number, name in enumerate(OWN_PHASES)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,16 +55,6 @@ class Plot:
     drawing: Drawing
     note: str = ""
     kind: str = "same"  # of the remark
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PhaseRow:
-    """One phase of a compile: its colour, its name, and its own time on both sides."""
-
-    colour: Drawing
-    name: str
-    before: str
-    after: str
 
 
 def list_plots(
@@ -172,12 +161,12 @@ def plot_pairs(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Plo
     return Plot(title="Pairs in their order", drawing=drawing)
 
 
-def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[PhaseRow, ...]] | None:
-    """Draw the phases of a cold compile on both sides, and list them; ``None`` where none are known."""
+def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[Drawing, ...]] | None:
+    """Draw the phases of a cold compile on both sides, and the colour of each; ``None`` without any."""
     sides = [(HEAD, evidence.after.phases_s)]
     if evidence.before and evidence.before.phases_s:
         sides.insert(0, (AGAINST_BASE if evidence.changes else AGAINST_BASELINE, evidence.before.phases_s))
-    names = [name for name in _COLOURS if any(phases_s.get(name) for _, phases_s in sides)]
+    names = list_phases(evidence)
     if not names:
         return None
     bars = [
@@ -189,17 +178,13 @@ def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[PhaseRow, ...]] | N
     ]
     totals = ", ".join(f"{side} {render_seconds(sum(phases_s.values()))}" for side, phases_s in sides)
     drawing = draw_stack(f"phases of a cold compile: {totals}", bars, render_seconds)
-    rows = tuple(_make_phase_row(name, evidence) for name in names)
-    return Plot(title="By each phase itself", drawing=drawing), rows
+    return Plot(title="By each phase itself", drawing=drawing), tuple(map(_draw_colour, names))
 
 
-def _make_phase_row(name: str, evidence: CaseEvidence) -> PhaseRow:
+def _draw_colour(phase: str) -> Drawing:
     colour = Drawing(label="", width=8, height=8, kind="swatch")
-    colour.add_box(f"part-{_COLOURS[name]}", (0, 0), (8, 8))
-    before, after = (
-        render_seconds(side.phases_s[name]) if name in side.phases_s else ABSENT for side in evidence.sides
-    )
-    return PhaseRow(colour=colour, name=name_phase(name), before=before, after=after)
+    colour.add_box(f"part-{_COLOURS[phase]}", (0, 0), (8, 8))
+    return colour
 
 
 def draw_change(one: Comparison) -> Drawing | None:

@@ -45,23 +45,22 @@ def describe_common_cause(fact: Fact) -> str:
     return describe_cause(replace(fact, numbers=numbers) if fact.code is Code.MACHINE_CHANGED else fact)
 
 
-_SHARED = "the cause is in what both share: the model, its libraries or the host"
+_SHARED = "the cause is in the model, its libraries or the host"
 # Beside a base the host is the same for both arms.
-_SHARED_BESIDE = "the cause is in what both share: the model or its libraries"
+_SHARED_BESIDE = "the cause is in the model or its libraries"
 _ELSEWHERE = ": look at the machine, or at Python code outside the graphs"
 _ELSEWHERE_BESIDE = (
     ", and so is the machine: look at Python code outside the graphs, or at the libraries that it calls"
 )
 _TEMPLATES: Mapping[Code, str] = {
-    Code.TEXT: "{text}",
     Code.GRAPH_BREAK: "New graph break{at}: {reason}",
     Code.GRAPH_BREAK_GONE: "A graph break is gone{at}, which leaves a larger graph: {reason}",
     Code.RECOMPILED: "Recompiled because {reason}{at}",
     Code.RECOMPILED_NO_MORE: (
-        "One graph serves what was compiled anew before, because {reason}{at}: its code may be slower."
+        "One graph serves what was recompiled before, because {reason}{at}: its code may be slower."
     ),
     Code.GUARDS_CHANGED: (
-        "Guards went from {before} to {after}: a compile makes each of them, and every call checks them."
+        "Guards went from {before} to {after}. A compile makes each of them, and every call checks them."
     ),
     Code.PRECISION_CHANGED: "The generated code {uses}.",
     Code.CALLS_ADDED: "{told}.",
@@ -90,27 +89,25 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.EAGER_ALONE: (
         "Only eager changed: its latency by {eager:slower}, compiled latency by {compiled:slower}."
     ),
-    Code.UNEXPLAINED: "Unexplained: nothing that was recorded accounts for it.",
+    Code.UNEXPLAINED: "Unexplained: nothing that was recorded explains it.",
     Code.MORE: "... and {more} more.",
     Code.CODE_SAME: ("The generated code is the same{elsewhere}."),
     Code.CODE_TUNED: (
-        "The generated code is the same, but autotuning chose other configurations: their speed may differ"
-        " by that alone."
+        "The generated code is the same, but autotuning chose other configurations, which may differ in"
+        " speed."
     ),
     Code.COMPILERS_TIME: "CPU time of the compilers it started: {change_s:signed_seconds}.",
     Code.KERNELS_STEADY: (
-        "No kernel's time on the device changed: what changed is between them, or on the host."
+        "No kernel's time on the device changed: the change is between them, or on the host."
     ),
-    Code.DEVICE_IDLE: (
-        "The device is busy for {busy:part} of a call: it is bound by launches, or by the host."
-    ),
+    Code.DEVICE_IDLE: ("The device is busy for {busy:part} of a call: launches or the host limit it."),
     Code.CLOCKS_LOWERED: "The device lowered its clocks: {reasons}.",
     Code.OTHER_PROCESSES: "Other processes on the device: {processes}.",
 }
 _NAMELESS: Mapping[Code, str] = {
     Code.GRAPH_BREAK: "There are new graph breaks; their places are in the run's summary.",
     Code.RECOMPILED: "It recompiled; the reasons are in the run's summary.",
-    Code.RECOMPILED_NO_MORE: "One graph serves what was compiled anew before: its code may be slower.",
+    Code.RECOMPILED_NO_MORE: "One graph serves what was recompiled before: its code may be slower.",
     Code.GRAPH_BREAK_GONE: "Graph breaks are gone, which leaves larger graphs.",
     Code.CLOCKS_LOWERED: "The device lowered its clocks.",
 }

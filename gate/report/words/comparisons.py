@@ -3,60 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from gate.metrics import SPECS, Family
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances, describe_measuring
-from gate.report.words.templates import describe_change, fill, name_metric
-from gate.units import count_noun, render_percent, render_threshold, render_value
+from gate.report.words.templates import describe_change, describe_speed, fill, name_metric
+from gate.units import count_noun, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {
     Reason.EXACT_EQUAL: "the same in every trial",
-    Reason.EXACT_CHANGED: "the counts of both sides do not overlap",
     Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
-    Reason.WITHIN_NOISE: "within noise",
     Reason.BELOW_THRESHOLD: "a change below{limit}",
-    Reason.BEYOND_BAR: "beyond{limit}, and too large to be noise",
-    Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than is allowed",
+    Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than allowed",
     Reason.OWN_LIMIT_EXCEEDED: "beyond the absolute limit under `limits` in gate.yml",
     Reason.NEAR_OWN_LIMIT: "too close to the absolute limit under `limits` in gate.yml",
     Reason.WITHIN_OWN_LIMIT: "within the absolute limit under `limits` in gate.yml",
     Reason.SUSPECT: "it looks changed, but noise could explain it",
-    Reason.NOISE_TOO_HIGH: "the trials differ so much that even a large change could hide",
-    Reason.MACHINE_SHIFT: "the machine changed since the baseline was recorded",
-    Reason.UNCLAIMED: "it looks better, but noise, the machine or what eager shares could explain it",
-    Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
+    Reason.NOISE_TOO_HIGH: "the trials vary so much that a change beyond{limit} could hide",
+    Reason.SHARED_SHIFT: "eager got slower as well, in the same processes",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
-    Reason.SOONER_DONE: "compiling took more CPU time, and less by the clock",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
-    Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
-    Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
+    Reason.KEPT_PACE: "the same generated code, and as fast relative to eager as before",
+    Reason.SAME_PROGRAM: "no file that the case imports differs from the base",
     Reason.CACHES_DIFFER: "a process that misses the caches counts fewer calls",
-    Reason.LEADER_STANDS: "what it is a ratio of did not move by its limit",
-    Reason.EAGER_FASTER: "only because eager got faster",
+    Reason.LEADER_STANDS: "the metric that it is a ratio of did not move by its limit",
     Reason.DISTURBED: "the machine was disturbed during the measurement",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
     Reason.NO_BASELINE: "no baseline is stored for this case",
     Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
+    Reason.OTHER_SPEED: "this machine is {speed} than the one that recorded",
     Reason.OTHER_STACK: "the baselines were recorded with other software or on another kind of GPU{codegen}",
     Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
     Reason.NOT_RECORDED: "the baseline does not have this metric",
-    Reason.NOT_MEASURED: "this run did not measure this metric, which the baseline has or gate.yml limits",
-    Reason.NOT_RUN: "it was planned and no trial of it came back",
+    Reason.NOT_MEASURED: "this run did not measure this metric",
+    Reason.NOT_RUN: "it was planned, and no trial came back",
     Reason.TRIALS_MISSING: "fewer trials than planned came back",
-    Reason.REMOVED: "the change's own gate.yml no longer has this case as the base does, nor its code",
+    Reason.REMOVED: "the change removed or redefined this case, and its code is gone",
     Reason.CASE_FAILED: "the case could not be measured",
-    Reason.ACCEPTED: "worse by no more than was accepted",
-    Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",
-    Reason.ACQUITTED: "not worse by more than{limit}{beside}",
-    Reason.UNPAIRED: "not measured side by side with the base, and what is stored does not settle it",
+    Reason.ACCEPTED: "within what was accepted",
+    Reason.BEYOND_BAR: "beyond{limit}{beside}, and too large to be noise",
+    Reason.UNPAIRED: "not measured in pairs with the base, and the stored baseline does not settle it",
     Reason.UNSETTLED: "could not tell{beside}",
     Reason.BASE_FAILED: "the base could not be measured",
 }
-_TOO_MANY = "beyond noise for one comparison, and not for as many as were made"
+_TOO_MANY = "beyond noise for one comparison, but not for as many as were made"
 _OPENINGS: Mapping[Status, str] = {
     Status.INCONCLUSIVE: "could not tell: ",
     Status.NEW: "not judged: ",
@@ -76,8 +69,9 @@ _CLAUSES: Mapping[Code, str] = {
     Code.EAGER_CHANGED: "eager changed by {change:percent}{shared}",
     Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
     Code.NO_RATIO: "a value is zero or less, so there is no ratio",
-    Code.REGRESSED_ANYWAY: "the case has regressed anyway",
+    Code.REGRESSED_ANYWAY: "the case has already regressed",
 }
+_IN_REASON = {(Reason.OTHER_SPEED, Code.MACHINE_SPEED), (Reason.NOISE_TOO_HIGH, Code.NO_RATIO)}
 _SENTENCES: Mapping[Code, str] = {
     Code.BASE_LACKS_CASE: "Not measured again side by side: the base does not have this case.",
     Code.BASE_DEFINES_OTHERWISE: "Not measured again side by side: the base defines this case differently.",
@@ -98,9 +92,6 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
 
     Both values and the change may be left out, where they stand beside it.
     """
-    old = next((fact for fact in one.remarks if fact.code is Code.TEXT), None)
-    if old is not None:
-        return _capitalize(f"{old.name('values') if with_values else ''}{old.name('text')}")
     instead = [
         fill(_INSTEAD[fact.code], fact, failure=describe_quoted(fact))
         for fact in one.remarks
@@ -174,48 +165,94 @@ def _find_opening(one: Comparison) -> str:
 
 def _describe_reason(one: Comparison) -> str:
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
-    if reason is Reason.EXACT_CHANGED and before and after:
+    if reason is Reason.BEYOND_BAR and SPECS[one.metric].family is Family.EXACT and before and after:
         arm = "base" if one.pairs else "baseline"
         sides = ((before, f"{arm} trial"), (after, "head trial"))
         return ", ".join(_describe_counts(one.metric, *side) for side in sides)
     if reason is Reason.LEADER_STANDS:
         return _describe_leader(one)
     facts = {fact.code: fact for fact in one.remarks}
-    if reason is Reason.MACHINE_SHIFT and Code.MACHINE_MOVED in facts:
-        return _describe_shift(one, facts[Code.MACHINE_MOVED])
-    if reason is Reason.UNCORROBORATED and Code.PROCESSOR_TIME in facts:
-        return "compiling took longer, but hardly more CPU time"
-    if reason is Reason.SUSPECT and one.change and one.change.low > 0:
-        return f"it looks changed, {_TOO_MANY}"
-    codegen = ", another instruction set or another number of threads"
-    return REASONS[reason].format(
+    speed = facts.get(Code.MACHINE_SPEED)
+    return _choose_sentence(one, reason, facts).format(
         limit=_describe_limit(one),
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base" if one.pairs else "",
-        codegen=codegen if SPECS[one.metric].same_codegen else "",
+        codegen=_OTHER_CODEGEN if SPECS[one.metric].same_codegen else "",
+        speed=describe_speed(speed.numbers["shift"]) if speed else "of another speed",
     )
 
 
-def _describe_shift(one: Comparison, fact: Fact) -> str:
-    """By how much the machine changed, and what is left: of what is left noise may be an explanation."""
-    slower = fact.numbers["shift"] > 0
-    told = fill(
-        "the machine got {way} by {by}; without that {without:percent}",
-        fact,
-        way="slower" if slower else "faster",
-        by=render_percent(abs(fact.numbers["shift"]), signed=False),
-    )
-    if not slower or one.status is not Status.INCONCLUSIVE or one.change is None:
-        return told
-    left = (1 + one.change.low) / (1 + fact.numbers["shift"]) - 1
-    return f"{told}, {_TOO_MANY if left > 0 else 'which noise could explain'}"
+_OTHER_CODEGEN = ", another instruction set or another number of threads"
+
+
+def _choose_sentence(one: Comparison, reason: Reason, codes: Container[Code]) -> str:
+    """The reason's sentence, or the one that agrees with this change and its interval."""
+    if reason is Reason.BELOW_THRESHOLD:
+        return _choose_small(one)
+    if told := [sentence for code, sentence in _BY_FACT.get(reason, {}).items() if code in codes]:
+        return told[0]
+    if reason is Reason.SUSPECT:
+        return _choose_suspect(one)
+    change, leader = one.change, SPECS[one.metric].follows
+    if reason is Reason.UNSETTLED and leader and change and change.low < change.high < 0:
+        return f"could not tell{{beside}}, since {name_metric(leader)} is not settled"
+    is_latency = one.metric is Metric.COMPILED_LATENCY
+    if is_latency and reason is Reason.BEYOND_BAR and change and change.low <= 0.0 <= change.high:
+        return "beyond{limit}, and too large beside eager in the same processes to be noise"
+    return REASONS[reason]
+
+
+_BY_FACT: Mapping[Reason, Mapping[Code, str]] = {
+    Reason.BEYOND_BAR: {Code.PROCESSOR_TIME: "CPU time is beyond{limit}{beside}, and too much to be noise"},
+    Reason.UNCORROBORATED: {Code.PROCESSOR_TIME: "compiling took longer, but hardly more CPU time"},
+    Reason.NOISE_TOO_HIGH: {Code.NO_RATIO: _CLAUSES[Code.NO_RATIO]},
+}
+
+
+def _choose_suspect(one: Comparison) -> str:
+    """What it is that looks worse: the value, or for a latency its ratio to eager's."""
+    change, leader = one.change, SPECS[one.metric].follows
+    if change and change.low > 0:
+        return f"it looks changed, {_TOO_MANY}"
+    if leader and change and change.high < 0:
+        return f"it looks better, but {name_metric(leader)} could not be told"
+    is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_limit(one))
+    if one.metric is Metric.COMPILED_LATENCY and not is_worse:
+        return "it looks slower beside eager in the same processes, but noise could explain it"
+    return REASONS[Reason.SUSPECT]
+
+
+def _choose_small(one: Comparison) -> str:
+    """Why nothing that matters is there: it was not, or noise is larger, or the change is small."""
+    change = one.change
+    if change is None or change.low == change.high == 0.0:
+        return REASONS[Reason.EXACT_EQUAL]
+    if one.pairs and SPECS[one.metric].family is Family.NOISY:
+        return "not worse by more than{limit}{beside}"
+    if change.low <= 0.0 <= change.high or (change.centre > 0 and exceeds_limit(one)):
+        return "within noise"
+    return _NOT_SURELY_BETTER if exceeds_limit(one) else REASONS[Reason.BELOW_THRESHOLD]
+
+
+_NOT_SURELY_BETTER = "not worse, and not surely better by more than{limit}"
+
+
+def exceeds_limit(one: Comparison) -> bool:
+    """Whether the change itself, whatever its interval, is larger than its limit."""
+    bar, change = one.threshold, one.change
+    if bar is None or change is None:
+        return False
+    before = one.baseline.centre if one.baseline else 0.0
+    is_ratio = SPECS[one.metric].is_ratio
+    absolute = bar.absolute / before if is_ratio and before > 0 else bar.absolute
+    return abs(change.centre) > (max(bar.relative, absolute) if is_ratio else absolute)
 
 
 def _describe_leader(one: Comparison) -> str:
     """What a ratio follows, which did not move: then eager did."""
     leader = SPECS[one.metric].follows or one.metric
-    if one.change is None or one.change.centre >= 0:
-        return f"{name_metric(leader)} itself is within its limit"
-    return f"{name_metric(leader)} itself did not improve by its limit"
+    if one.change and one.change.centre < 0 and exceeds_limit(one):
+        return f"{name_metric(leader)} itself did not improve by its limit"
+    return f"{name_metric(leader)} itself is within its limit"
 
 
 def _describe_counts(metric: Metric, estimate: Estimate, noun: str) -> str:
@@ -234,11 +271,14 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
         return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
     if fact.code is Code.SINCE_STORED and _is_stored_told(one):
         return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
-    if fact.code is Code.MACHINE_MOVED:  # or it is the reason
-        return "" if (one.found or one.reason) is Reason.MACHINE_SHIFT else _describe_shift(one, fact)
+    if (one.found or one.reason, fact.code) in _IN_REASON:
+        return ""
+    if fact.code is Code.MACHINE_SPEED:
+        left_out = "the change leaves out that " if one.change else ""
+        return f"{left_out}this machine is now {describe_speed(fact.numbers['shift'])}"
     told = {
         "output": fact.name("output", "an output"),
-        "shared": ": the cause is in what both share" if fact.numbers.get("shared") else "",
+        "shared": ": both share the cause" if fact.numbers.get("shared") else "",
     }
     return fill(_CLAUSES[fact.code], fact, **told) if fact.code in _CLAUSES else ""
 

@@ -11,7 +11,6 @@ from gate.units import join_some
 
 _UNFINISHED = "before the result was complete; see the log"
 _PHRASES: Mapping[str, str] = {
-    Code.TEXT: "{text}",
     Code.RAISED: "{message}",
     Code.NO_END: "timed out after {limit_s:.6g} s{where}",
     Code.SIGKILLED: "killed by SIGKILL, which the gate did not send ({killer}){where}",
@@ -43,7 +42,6 @@ _WORDLESS: Mapping[str, str] = {
     FailureKind.HANG: "over the time limit",
     FailureKind.NOT_FINITE: "NaN or infinity",
 }
-_QUOTING = ("{text}", "{message}")
 _NAMED = 3  # cases spelled out in a line; the rest is counted
 # What to do where the machine cannot compile.
 PREREQUISITE_FIXES: Mapping[Prerequisite, str] = {
@@ -73,9 +71,9 @@ def describe_quoted(fact: Fact) -> str:
     if fact.name("why") in _LACKS:
         advice = "".join(f"; leave it out here: --select '...,!{case_id}'" for case_id in fact.cases)
         return f"UNAVAILABLE: {_describe_lack(fact, fact.name('why'))}{advice}"
-    told = {name: fact.name(name) for name in ("why", "kind", "role", "shortage", "message", "text")}
+    told = {name: fact.name(name) for name in ("why", "kind", "role", "shortage", "message")}
     phrase = _PHRASES.get(told["why"], "{message}")
-    if any(place in phrase for place in _QUOTING) and not (told["message"] or told["text"]):
+    if "{message}" in phrase and not told["message"]:
         return _WORDLESS.get(told["kind"], "")
     where = f" in the {told['role']} process" if told["role"] else ""
     hint = f"; the log mentions {told['shortage']}" if told["shortage"] else ""

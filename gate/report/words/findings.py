@@ -30,15 +30,13 @@ _PHRASES: Mapping[Code, str] = {
     Code.WRITABLE: "scratch and output are writable",
     Code.GIT_LACKING: "not installed",
     Code.NO_COMMIT: "no commit here",
-    Code.COMMIT_FOUND: "{git}, at {short}",
-    Code.COMMIT_EDITED: "{git}, at {short}, uncommitted changes",
+    Code.COMMIT_FOUND: "{git}, at {short}{and_edits}",
     Code.UNUSABLE: "{what}",
     Code.DEVICE_HELD: "{device} is in use by {holder}",
     Code.DEVICE_FREE: "{device} is free",
     Code.PRELOADED: "LD_PRELOAD is {library}",
     Code.VARIABLES_WITHHELD: "{withheld}",
     Code.TOOLCHAIN_UNKEPT: "never kept: {reason}",
-    Code.TOOLCHAIN_EMPTY: "nothing kept yet, in {place}",
     Code.TOOLCHAIN_KEPT: "{entries} kept, {mib} MiB, in {place}",
     Code.CASES_UNAVAILABLE: "{text}",
     Code.CASES_AVAILABLE: "all that are selected can run here",
@@ -47,36 +45,35 @@ _PHRASES: Mapping[Code, str] = {
     Code.GPU_FOUND: ("{model}, driver {driver}, {clock_mhz} of {max_clock_mhz} MHz, {temperature_c} degrees"),
     Code.CLOCKS_HELD_DOWN: "{held_down}",
     Code.GPU_SHARED: "{processes} processes, {used_mib} MiB in use",
-    Code.GPU_IN_USE: "0 processes, {used_mib} MiB in use",
     Code.GPU_EXCLUSIVE: "compute mode is exclusive process",
     Code.GPU_CUT_UP: "MIG is enabled",
     Code.GPU_FORGETFUL: "persistence mode is off",
     Code.GPU_WHOLE: "persistence mode on, MIG off",
     Code.NVML_FAILS: "workers cannot ask NVML: {problem}",
-    Code.NVML_BLIND: "the driver does not tell of {unseen}",
+    Code.NVML_BLIND: "the driver does not report {unseen}",
     Code.NVML_ANSWERS: "NVML answers",
     Code.SERVICE_IN_USE: (
-        "CUDA's Multi-Process Service ({place}) shares the GPU: its clients cannot be told apart"
+        "CUDA's Multi-Process Service ({place}) shares the GPU: its clients cannot be distinguished"
     ),
     Code.SERVICE_UNUSED: "the Multi-Process Service is not in use",
 }
 _TORCH_FIX = "Install torch for {interpreter}."
 _COMPILER_FIX = PREREQUISITE_FIXES[Prerequisite.CXX_COMPILER]
-_GIT_FIX = "Runs and baselines will not say which commit they are of."
+_GIT_FIX = "Runs and baselines will not name their commit."
 # Of those that are ever anything but well.
 _FIXES: Mapping[Code, str] = {
     Code.INTERPRETER_DEAD: "Name an interpreter that exists.",
     Code.PYTHON_FOUND: "Use Python {needed} or newer.",
     Code.TORCH_LACKING: _TORCH_FIX,
     Code.TORCH_BROKEN: _TORCH_FIX,
-    Code.TORCH_FOUND: "Counters are known from torch {needed} on; some metrics may be missing.",
+    Code.TORCH_FOUND: "Counters need torch {needed} or newer; some metrics may be missing.",
     Code.COMPILER_LACKING: _COMPILER_FIX,
     Code.COMPILER_BROKEN: _COMPILER_FIX,
     Code.HEADERS_LACKING: PREREQUISITE_FIXES[Prerequisite.PYTHON_HEADERS],
     Code.LOAD: "Stop {busy}, or wait for its end; times measured now are too noisy to judge.",
     Code.THREADS: "Set `threads` in gate.yml to the cores there are.",
     Code.GOVERNOR: "Set it to performance: `cpupower frequency-set -g performance`.",
-    Code.STOLEN: "Neighbours share these cores: use a machine of your own to judge times.",
+    Code.STOLEN: "Other virtual machines share these cores: use a dedicated machine to judge times.",
     Code.FREE_MEMORY: "End other programs, or raise the limit.",
     Code.FREE_DISK: "Free some space, or set TMPDIR and --out.",
     Code.UNWRITABLE: "Make them writable, or set TMPDIR and --out.",
@@ -92,8 +89,7 @@ _FIXES: Mapping[Code, str] = {
     Code.TORCH_DEVICES: ("Install a torch built for CUDA, or choose a device that exists (--device cpu)."),
     Code.GPU_UNLISTED: ("Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."),
     Code.CLOCKS_HELD_DOWN: "Let the device cool down, or look at its power supply and cooling.",
-    Code.GPU_SHARED: "End the other processes on the device.",
-    Code.GPU_IN_USE: "Somebody uses the device, perhaps from another container: have it to yourself.",
+    Code.GPU_SHARED: "End the other processes on the device, perhaps in another container.",
     Code.GPU_EXCLUSIVE: (
         "Set it to default (`nvidia-smi -c 0`): two arms of a pair cannot use it at once, only in turns."
     ),
@@ -102,7 +98,7 @@ _FIXES: Mapping[Code, str] = {
     Code.NVML_FAILS: (
         "Install nvidia-ml-py for {interpreter}; a container needs the driver's `utility` part too."
     ),
-    Code.NVML_BLIND: "Disturbed trials may pass for quiet ones: take a card whose driver tells.",
+    Code.NVML_BLIND: "Disturbed trials may look undisturbed: use a card whose driver reports it.",
     Code.SERVICE_IN_USE: (
         "Stop it (`echo quit | nvidia-cuda-mps-control`), or let the gate's processes not find it: set"
         " {variable} to an empty directory."
@@ -118,6 +114,7 @@ def describe_finding(fact: Fact) -> str:
         "known_governor": fact.name("governor") or "unknown",
         "and_turbo": f", turbo {turbo}" if turbo else "",
         "short": fact.name("commit")[:_SHORT],
+        "and_edits": ", uncommitted changes" if fact.numbers.get("edited") else "",
         "withheld": f"not handed to workers: {variables}"
         if variables
         else "nothing set that workers must not see",

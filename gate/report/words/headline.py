@@ -8,25 +8,21 @@ from gate.decide.explain.causes import find_first_cause
 from gate.records import Code, Fact, PairBase, Verdict
 from gate.records.facts import MISMATCH_CODES
 from gate.report.words.causes import describe_cause, lower_first
-from gate.report.words.templates import fill, mention_change, name_base, name_direction
+from gate.report.words.templates import describe_speed, fill, mention_change, name_base, name_direction
 from gate.units import count_noun
 
 _WORSE = "worse"
 # What a case or a metric can be said to be, not what it has.
 _PREDICATES = frozenset({"slower", "larger", "less exact"})
-_NO_CONFIGURATION = "No gate.yml was found: this is about compile-gate's own reference models."
 
 
 def write_headline(verdict: Verdict) -> str:
     """What came out, in numbers, the worst of it, and the likeliest cause of that."""
     facts = {fact.code: fact for fact in verdict.headline}
-    if Code.TEXT in facts:
-        return " ".join(fact.name("text") for fact in verdict.headline)
     told = "; ".join(_PARTS[code](fact, verdict.base) for code, fact in facts.items() if code in _PARTS)
     against = f", against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
-    first = [_NO_CONFIGURATION] if Code.NO_CONFIGURATION in facts else []
     why = [one] if (one := write_first_cause(verdict)) else []
-    return " ".join((*first, f"{told[:1].upper()}{told[1:]}{against}.", *why))
+    return " ".join((f"{told[:1].upper()}{told[1:]}{against}.", *why))
 
 
 def write_first_cause(verdict: Verdict) -> str:
@@ -91,6 +87,15 @@ def _write_pass(fact: Fact, _base: PairBase | None) -> str:
     return fill(f"nothing got worse in what was judged: {part}{also}", fact)
 
 
+def _write_unjudged_times(fact: Fact, _base: PairBase | None) -> str:
+    """How many timings are measured only, and why."""
+    shift = fact.numbers.get("shift")
+    why = "no baseline is of this machine"
+    if shift:
+        why = f"this machine is {describe_speed(shift)} than the one that recorded"
+    return fill(f"{{comparisons:timing}} not judged: {why}", fact)
+
+
 def _use(template: str) -> Callable[[Fact, PairBase | None], str]:
     return lambda fact, _base: fill(template, fact)
 
@@ -99,11 +104,14 @@ _PARTS: Mapping[Code, Callable[[Fact, PairBase | None], str]] = {
     Code.STOPPED: _use("the run was stopped before its end"),
     Code.NOT_MEASURED: _use("{broken} of {cases:case} could not be measured"),
     Code.FEWER_TRIALS: _use("{fewer} of {cases:case} came back with fewer trials than planned"),
-    Code.CASES_REMOVED: _use("{removed} of {cases:case} removed by the change, which nobody has accepted"),
+    Code.CASES_REMOVED: _use("{removed} of {cases:case} removed by the change and not accepted"),
     **dict.fromkeys(_REGRESSED, _write_regressed),
     Code.REGRESSED_UNSHOWN: _use("the reason is in {cases:case} that the default branch does not have"),
-    Code.COULD_NOT_TELL: _use("could not tell for {undecided} of {judged:comparison}; none is surely worse"),
+    Code.COULD_NOT_TELL: _use(
+        "could not tell for {undecided} of {judged:comparison}; nothing is shown to be worse"
+    ),
     Code.NO_BASELINE_APPLIES: _write_unjudged,
     Code.BASE_HAS_NOTHING: _write_unjudged,
     Code.NOTHING_WORSE: _write_pass,
+    Code.TIMES_UNJUDGED: _write_unjudged_times,
 }

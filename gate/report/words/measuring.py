@@ -13,15 +13,17 @@ _UNFORKED = "workers are not forked, each imports everything itself"
 _SERVER_FAILED = f"{_UNFORKED}: the process that was to fork them failed"
 _PHRASES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
-    Code.UNCOMMITTED_BEFORE: "git tells nothing of edits: earlier trials may be of other code",
+    Code.UNCOMMITTED_BEFORE: "git cannot show edits: earlier trials may be of other code",
     Code.REPEATED: "{case_list} trial {trial} is repeated: {disturbances}",
     Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {failure}",
     Code.SCRATCH_MOVED: "scratch is in {place}: compilers stumble over the path {wanted}",
+    Code.NO_BASE: "compared with the stored baselines alone: {reason}. {fix}",
     Code.NOTHING_DIFFERS: "nothing differs from {base}: the stored baselines decide alone",
     Code.ARMS: "base: {base}; head: {head}",
     Code.UNCOMMITTED: "uncommitted changes are part of what was measured",
     Code.NO_DIRECTORY: "{arm} has no directory {place}",
     Code.NO_SUBMODULES: "submodules of {arm} are empty: this clone has no objects of {paths:some}",
+    Code.LENT: "{arm} has no gate.yml and is measured by yours: {paths}",
     Code.BASE_UNCONFIGURED: "the base has no gate.yml: only the reference models are compared",
     Code.BASE_MISCONFIGURED: (
         "the base's configuration cannot be used ({problem}): only the reference models are compared"
@@ -42,13 +44,12 @@ _PHRASES: Mapping[Code, str] = {
     Code.LEFT_TO_EAGER: "fell back to eager{where}: {reason}",
     Code.UNKNOWN_HERE: "this torch does not report {metric_list}",
     Code.NO_TRACE: "this torch leaves no structured trace",
-    Code.TRACE_CUT: "its trace is not whole: {failure}",
+    Code.TRACE_CUT: "its trace is incomplete: {failure}",
     Code.INPUT_AS_IT_IS: "{input} is {kind}: it is given as it is, and not cast or moved",
     Code.PARAMETERS_UNSEEN: "{why}: it is not cast, moved or copied for float64",
     Code.EAGER_COMPILED: (
-        "the eager calls are compiled in part, since the model uses torch.compile itself: what that costs is"
-        " in no compile time, and drift and speedup cannot see it; measure the model without its own"
-        " torch.compile"
+        "eager calls are partly compiled, since the model uses torch.compile itself: compile time,"
+        " drift and speedup do not show it; remove torch.compile from the model"
     ),
     Code.GRAPH_DIFFERS: (
         "the second process compiles other graphs than the first, and finds none of them in the caches:"
@@ -56,21 +57,13 @@ _PHRASES: Mapping[Code, str] = {
         " an object id or a time"
     ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
-    Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",
+    Code.UNMEASURED: "{metric_list} not measured{because}",
     Code.MEMORY_KEPT: "each compiled call keeps {bytes:bytes} more, still after {calls:call}{made}; {beside}",
-    Code.KEPT_UNMEASURED: "what calls keep of memory is not measured: {why}",
-    Code.MEMORY_UNMEASURED: "memory cannot be measured here: {why}",
-    Code.WORK_UNCOUNTED: "floating-point operations are not counted: {why}",
-    Code.LAUNCHES_UNCOUNTED: "launches are not counted: calls differ, or the profiler tells none",
     Code.NO_CUDA_GRAPH: "the case asks for CUDA graphs, and no call launches one",
     Code.UNWATCHED: "the GPU cannot be monitored for {seen}: {why}",
     Code.REFERENCE_TOO_LARGE: (
         "drift is not measured, there is no room on the device, and the processor would need"
         " {needed:bytes} at least, and {free:bytes} are free"
-    ),
-    Code.TWIN_FAILED: "drift in float32 is not measured: {why}",
-    Code.TWIN_TOO_LARGE: (
-        "drift in float32 is not measured: the device has no memory for the model in float32 beside its own"
     ),
     Code.NO_FLOAT64: (
         "drift is not measured, the case does not run in float64: {why}; compiled was compared with eager"
@@ -91,7 +84,6 @@ _PHRASES: Mapping[Code, str] = {
         "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"
         " or writes (looked into: tuples, lists, mappings, attributes of objects)"
     ),
-    Code.STEPS_UNMEASURED: "drift after some steps of training is not measured: {why}",
     Code.REFERENCE_NOT_FINITE: (
         "drift leaves out {unknown} of {elements:element} of {output}, which are finite in the case and not"
         " in float64"
@@ -100,7 +92,7 @@ _PHRASES: Mapping[Code, str] = {
         "{output} is {exact} in float64 and {eager} in eager: what is right is not known, compiled was"
         " compared with eager alone"
     ),
-    Code.OUTPUT_UNSEEN: "{output}, of type {dtype}, is not compared: nothing shows whether two are alike",
+    Code.OUTPUT_UNSEEN: "{output}, of type {dtype}, is not compared: this type has no comparison",
     Code.WRITES_UNSEEN: (
         "what compiled code writes to {written} is not compared: code of this kind has tensors of its own"
     ),
@@ -135,6 +127,7 @@ def describe_measuring(fact: Fact) -> str:
         "output": fact.name("output", "an output"),
         "sides": fill(": {compiled}, and {eager} in eager", fact) if fact.name("eager") else "",
         "how": _describe_difference(fact),
+        "because": fill(": {why}", fact) if fact.name("why") else "",
         "seen": " and ".join(fact.names.get("unseen", ())),
         "where": f" at {location}" if location else "",
         "made": f", made at {location}" if location else "",

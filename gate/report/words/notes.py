@@ -20,7 +20,7 @@ def write_notes(verdict: Verdict) -> tuple[str, ...]:
 
 def write_note(fact: Fact, base: PairBase | None = None) -> str:
     """Write one note; ``base`` is what head was held against."""
-    if fact.code in WARNING_CODES - {Code.TEXT}:
+    if fact.code in WARNING_CODES:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _UNJUDGED:
         template = f"Not judged in {{cases:case}}: {{metric_list:some}}. {_UNJUDGED[fact.code]}."
@@ -33,6 +33,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
 _UNJUDGED: Mapping[Code, str] = {
     Code.NO_BASELINE: "No baseline is stored",
     Code.OTHER_MACHINES: "The baselines were recorded on other machines",
+    Code.OTHER_SPEED: "This machine runs fixed test programs at another speed than the one that recorded",
     Code.OTHER_STACK: "The baselines were recorded with other software, or on another kind of GPU",
     Code.REDEFINED: "The case is defined differently than when its baseline was recorded",
     Code.NOT_RECORDED: "The baselines do not have these metrics",
@@ -42,15 +43,14 @@ _UNJUDGED: Mapping[Code, str] = {
     Code.BASE_LACKS_METRICS: "{base} did not measure these metrics",
 }
 _TEMPLATES: Mapping[Code, str] = {
-    Code.TEXT: "{text}",
     Code.STOPPED: "The run was stopped before its end.",
     Code.NOT_BESIDE: "Not measured side by side with the base: the times of {cases:case}.",
     Code.WAIVED: "{author} accepts that there are no baselines until {expires}: {reason}.",
     Code.WAIVER_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",
-    Code.UNWAIVED: "Nobody accepted for each commit judged that there are no baselines of {case_list:some}.",
+    Code.UNWAIVED: "Missing baselines were not accepted for each commit judged: {case_list:some}.",
     Code.APPROVED_ELSEWHERE: (
-        "What {author} accepted for {gate} on {environment} does not count here, which is another gate or"
-        " environment: {acceptances:acceptance}."
+        "Accepted by {author} for {gate} on {environment}, so it does not count here:"
+        " {acceptances:acceptance}."
     ),
     Code.ACCEPTANCE_EXPIRED: (
         "The acceptance of {pattern} {key} expired on {expires} and no longer counts: {reason}."
@@ -61,12 +61,12 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
     Code.ACCEPTANCE_VAIN: (
-        "The acceptance of {pattern} {key} counts for nothing: that decides only where `limits` of gate.yml"
-        " names it. Remove it."
+        "The acceptance of {pattern} {key} has no effect: the metric decides only with `limits` in"
+        " gate.yml. Remove it."
     ),
     Code.ACCEPTANCE_LEFT: (
-        "accepted.yml still allows {allowed} of {pattern} {key} on top of these values: remove the entry,"
-        " unless what it is for is not in them yet."
+        "accepted.yml still allows {allowed} of {pattern} {key} on top of these values: remove the"
+        " entry if these values contain the change."
     ),
     Code.DRIFT_ABOVE: ("{case_list}: {metric_list}{above}, and so is the {whose}: only the change counts."),
     Code.BASELINES_OLD: (
@@ -76,7 +76,7 @@ _TEMPLATES: Mapping[Code, str] = {
         "{baselines:baseline} dated up to {days:,.0f} days ahead, so of unknown age: record new ones."
     ),
     Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
-    Code.CLEARED: "Worse than the stored baseline, but not than the base: {cleared}.",
+    Code.CLEARED: "Worse than the stored baseline, but not worse than the base: {cleared}.",
     Code.KEPT_PACE: (
         "Latencies of {case_list:some} differ from the baselines, or vary too much to tell. They count as"
         " unchanged because the generated code is the same and compiled calls kept pace with eager's in the"
@@ -84,16 +84,16 @@ _TEMPLATES: Mapping[Code, str] = {
         " show it."
     ),
     Code.SAME_PROGRAMS: (
-        "Not measured side by side, since nothing that they import differs from the base: {case_list}."
+        "Not measured side by side, since no file that they import differs from the base: {case_list}."
     ),
     Code.OTHER_CHANGES: (
         "Every suspect was measured side by side: {files:file} changed that a case may read{told}."
     ),
-    Code.ONE_SHARD: "This is {shard}: {left} of {cases:case} are in none of what is judged here.",
-    Code.CASES_GONE: "{base} has {cases:case} that head lacks: {case_list}.",
+    Code.ONE_SHARD: "This is {shard}: {left} of {cases:case} are not part of it.",
+    Code.CASES_GONE: "{base} has {cases:case} that head does not have: {case_list}.",
     Code.BASELINES_IDLE: (
-        "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. What was renamed or"
-        " removed is not checked; remove its baselines too if that was meant."
+        "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. Renamed or"
+        " removed cases are not checked. If that was intended, remove their baselines."
     ),
     Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {lines}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
@@ -103,7 +103,7 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.DISTURBED_KEPT: (
         "Disturbed trials are recorded too of {case_list:some}: fewer than {fewest} others came back."
-        " Record again on a quiet machine, or changes will be told against a disturbed one."
+        " Record again on a quiet machine."
     ),
     Code.MORE_WARNINGS: "{warnings} more warnings of trials are in run.json.",
     Code.QUARANTINE: (
@@ -114,21 +114,21 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.BASE_CASES_FAILED: "{base} failed in {cases:case}: {case_list}.",
     Code.RULES_OF: "Configuration, registry, thresholds and baselines are those of commit {commit}.",
-    Code.ANCHOR: ("Held against the anchor {anchor}. A change is what all commits since then add up to."),
-    Code.TOUCHES_RULES: "This change touches what changes are judged by: {rules}. Look at that first.",
-    Code.FILES_UNSEEN: "Only the first {files} files were looked at.",
+    Code.ANCHOR: ("Compared with the anchor {anchor}. A change is the sum of all commits since then."),
+    Code.TOUCHES_RULES: "This change touches the rules that judge changes: {rules}. Review that first.",
+    Code.FILES_UNSEEN: "Only the first {files} files were examined.",
     Code.CASES_UNSHOWN: (
         "{unknown} not on the default branch, so only counted here: {regressed} of"
         " {comparisons:comparison} regressed, {failed} failed."
     ),
     Code.NO_BASELINES_HERE: "The default branch has no baselines from this machine.",
     Code.NO_DEVICE: (
-        "A target is compiled for and not run: speed, compile time, memory, drift, cache use and CUDA graphs"
-        " are never measured for a target, and none of them was judged."
+        "Code for a target is compiled and not run: speed, compile time, memory, drift, cache use and"
+        " CUDA graphs were not measured."
     ),
     Code.CODE_IS_THE_BASES: (
         "The generated code is that of the base in {cases:case}, all that were compiled: a GPU would run the"
-        " same. `plan --after` leaves nothing for it to measure."
+        " same. `plan --after` then leaves nothing to measure."
     ),
     Code.CODE_DIFFERS: (
         "The generated code is that of the base in {same} of {cases:case}, and not in {case_list:some}."
@@ -138,16 +138,15 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.APPROVED_WITHOUT: (
         "{author} accepts for this commit alone, until {expires}, that baselines are missing."
     ),
-    Code.APPROVAL_UNREADABLE: ("What was accepted for this commit cannot be read, and does not count."),
-    Code.NOISE_UNKNOWN: "Nothing is known of {case_list}{others}: that takes {trials} trials of a case.",
-    Code.NOT_REPLAYED: "Nothing was replayed: that takes {trials} trials of a case (--trials {trials}).",
+    Code.APPROVAL_UNREADABLE: ("The acceptances of this commit cannot be read, and do not count."),
+    Code.NOISE_UNKNOWN: "Not enough trials of {case_list}{others}: it takes {trials} trials of a case.",
     Code.SOME_NOT_REPLAYED: (
-        "{short} of {cases} cases have fewer than {trials} trials and were not replayed."
+        "{short} of {cases:case} were not replayed: that takes {trials} trials of each (--trials {trials})."
     ),
     Code.MODES_NOT_SOUGHT: "Two modes are looked for in cases with at least {trials} trials only.",
     Code.REPLAY_MIXES: (
-        "The replay mixes trials of one session: it knows the noise between trials, not between days,"
-        " and its intervals are those of the drawing, not of the few trials drawn from."
+        "The replay uses trials of one session: it includes the noise between trials, not between days."
+        " Its intervals do not include that the trials are few."
     ),
     Code.REPLAYED_ALONE: (
         "Replayed without a base: that takes {pairs} pairs of every case (--pairs {pairs}) with all that its"

@@ -9,33 +9,24 @@ from gate.report.words.templates import name_metric
 from gate.units import count_noun, render_threshold
 
 PLOTS_NOTE = (
-    "Each point is one trial in fresh processes: hollow of the side before, filled of head. The line is the"
-    " estimate, the band its interval. Right of the dashed line, or left of it where more is better, a change"
-    " counts."
-)
-ORDER_NOTE = (
-    "The change of head against base in each pair, in the order in which they ran; + is worse. A pair of"
-    " eager (hollow) that moves like compiled (filled) points to the machine or to what both share."
-)
-PHASES_NOTE = (
-    "What each phase of the compile took by itself, so that the parts add up: the median over the trials."
+    "Each point is one trial in fresh processes: hollow before, filled head. The line is the estimate,"
+    " the band its interval. A change counts right of the dashed line, or left of it where more is"
+    " better."
 )
 OVERVIEW_NOTE = (
-    "The small charts show the largest change with its interval, counted in limits: the line in the middle"
+    "The small charts show the largest change with its interval, in units of its limit. The middle line"
     " is no change, the dashed one the limit."
 )
-CODE_NOTE = (
-    "Generated code, with what differs from run to run (names, addresses) taken out: base above, head below."
-)
-CODE_CUT = "Too long to be kept whole: this compares the beginnings, and more may differ further on."
+CODE_NOTE = "Generated code without names and addresses that differ from run to run: base above, head below."
+CODE_CUT = "Cut: this compares the beginnings; more may differ further on."
+CODE_LOST = "Its source was not kept; pairs keep it (compile-gate ab)."
 TRACE_NOTE = (
-    "Of a compile like each trial's, in a process of its own. From the directory of this page; tlparse comes"
-    " with `pip install tlparse`."
+    "Of one more compile, in a process of its own. Run it in the directory of this page, after `pip"
+    " install tlparse`."
 )
 OTHER_ENVIRONMENT = "What differs between both sides"
-SAME_ENVIRONMENT = "Both sides were measured in one environment: nothing that is recorded of it differs."
-NO_ENVIRONMENT = "What differs is not known: there is no other side, or its environment was not kept."
-NO_EVIDENCE = "Nothing was kept of this case to be shown: run.json has every sample."
+SAME_ENVIRONMENT = "Both sides were measured in the same environment."
+NO_ENVIRONMENT = "Not known: there is no other side, or its environment was not stored."
 
 # By what a reader does about it: the colour and sign of a badge.
 STATUS_CLASSES: Mapping[Status, str] = {

@@ -35,6 +35,7 @@ def describe_move(metric: Metric, old: float, new: float | None) -> str:
 # So many cases, or else models, are spelled out: a command that nobody can read is not copied.
 _MAX_CASES = 3
 _MAX_MODELS = 10
+REFERENCE_MODELS = "--reference-models"  # what a verdict has in place of a file, where they were asked for
 
 
 def write_setting(verdict: Verdict) -> str:
@@ -54,6 +55,8 @@ def write_setting(verdict: Verdict) -> str:
 
 def write_config(verdict: Verdict) -> str:
     """Write the option that names gate.yml where it is not the default."""
+    if verdict.config == REFERENCE_MODELS:
+        return REFERENCE_MODELS
     return f"--config {shlex.quote(verdict.config)}" if verdict.config else ""
 
 
@@ -126,8 +129,6 @@ def _write_fix(verdict: Verdict) -> NextStep:
 
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     """Write one step; its command names gate.yml and the base as the verdict does."""
-    if fact.code is Code.TEXT:
-        return NextStep(text=fact.name("text"), command=fact.name("command"))
     crowd = ", ".join(fact.names.get("crowd", ()))
     until = " to ".join(dict.fromkeys(fact.names.get("expires", ())))
     parts = {
@@ -169,17 +170,18 @@ _TEXTS: Mapping[Code, str] = {
     Code.ACCEPT_TOO: "",
     Code.MORE_LIKE_THESE: "And {commands:more command} like these.",
     Code.BE_SURE: "To be sure of the times, compare side by side with the merge base:",
-    Code.SETTLE: "Settle what could not be told, side by side with the merge base:",
-    Code.SETTLE_BY_TRIALS: "Or measure again, with more trials, what could not be told:",
-    Code.SETTLE_WITH_PAIRS: "Settle what could not be told, with more pairs:",
+    Code.SETTLE: "To settle what could not be decided, compare side by side with the merge base:",
+    Code.SETTLE_BY_TRIALS: "Or measure undecided cases again, with more trials:",
+    Code.SETTLE_WITH_PAIRS: "Measure more pairs of undecided cases:",
     Code.QUIET_FIRST: "First {stop}, and run the same again: during every trial {by}.",
-    Code.SETTLE_QUIETLY: "Settle what could not be told, on a quiet machine:",
+    Code.SETTLE_QUIETLY: "Measure undecided cases on a quiet machine:",
     Code.LIFT_QUARANTINE: (
         "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"
         " gate.yml, or select other cases too."
     ),
     Code.RECORD_MORE: "Record more baseline trials:",
     Code.RECORD: "Record baselines on this machine, at a commit that is known to be good:",
+    Code.COMPARE_WITH_BASE: "Or compare with a base, side by side on this machine:",
     Code.RECORD_BETTER: "Make the improvement the new baseline:",
     Code.HOLD_AGAINST_ANCHOR: "See whether many small changes did it, against the release anchor:",
     Code.READ_BASE_LOGS: "Read the log of the base's cases: what failed there was not judged.",
@@ -237,6 +239,7 @@ _COMMANDS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.SETTLE_QUIETLY: _ab_base,
     Code.RECORD_MORE: _refresh(" --trials 5"),
     Code.RECORD: _refresh(),
+    Code.COMPARE_WITH_BASE: _check(" --base BASE"),
     Code.RECORD_BETTER: _refresh(),
     Code.HOLD_AGAINST_ANCHOR: lambda fact, verdict: write_selected(
         "ab", fact.cases, write_setting(verdict), "--anchor "

@@ -13,19 +13,16 @@ from gate.report.words.templates import fill
 from gate.units import render_value
 
 _TEMPLATES: Mapping[Code, str] = {
-    Code.TEXT: "{text}",
-    Code.TRIAL_FAILED: "Trial {trial} failed at {stage}: {failure}",
+    Code.FAILURE: "Trial {trial} of {arm} failed at {stage} ({kind}): {failure}",
     Code.VALUES_RANGE: "{trials} trials of one program range from {lowest} to {highest}.",
     Code.TWO_GROUPS: "Trials fall into two groups that are {apart:digit} apart.",
     Code.BLOCKS_SPLIT: "In {split} of {trials} trials the blocks fall into two groups.",
     Code.TRIALS_VARY: (
-        "Even {trials} trials, the most that a check takes, could leave a change below {unseen:share} unseen."
+        "Even {trials} trials, the most of a check, could miss a change below {unseen:share}."
     ),
-    Code.PAIRS_BIASED: "Of {pairs} pairs with itself, head is {change:signed_digit} off.",
-    Code.PAIRS_VARY: "{pairs} pairs, the most that a check takes, settle nothing below {unseen:share}.",
-    Code.ARM_FAILED: "{arm} failed at {stage}: {failure}",
-    Code.FAILURE_TOLD: "{kind} at {stage}: {failure}",
-    Code.FAILURE_UNTOLD: "no failure of kind {kind} was told of",
+    Code.PAIRS_BIASED: "In {pairs} pairs with itself, head differs by {change:signed_digit}.",
+    Code.PAIRS_VARY: "{pairs} pairs, the most of a check, settle nothing below {unseen:share}.",
+    Code.FAILURE_UNTOLD: "no failure of kind {kind} was reported",
     Code.NOT_JUDGED: "{metric_ids} was not judged",
 }
 _COMPLAINTS: Mapping[Complaint, str] = {

@@ -26,6 +26,7 @@ from gate.metrics import SPECS, Family, MetricSpec, Unit
 from gate.records import (
     Case,
     CaseFailure,
+    Code,
     Comparison,
     Estimate,
     FailureKind,
@@ -42,12 +43,12 @@ from gate.records import (
     make_text,
 )
 from tests.hosts import CPU_HOST
-from tests.told import say
+from tests.told import make_raised, say
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
 TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
 FAILURE = CaseFailure(
-    case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", told=make_text("too long")
+    case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", told=make_raised("too long")
 )
 RUN_RECORD = Run(
     cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)
@@ -80,12 +81,12 @@ def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
     """So does a verdict."""
     verdict = Verdict(
         outcome=Outcome.NOTHING_COMPARED,
-        headline=say("all well"),
+        headline=say(Code.REGRESSED_CASE, "all well"),
         cases=(),
         comparisons=(),
         failures=(FAILURE,),
         causes=(),
-        next_steps=say("none"),
+        next_steps=say(Code.SETTLE_QUIETLY, "none"),
         notes=(),
         machine=MachineShift(),
         environment=CPU_HOST,
@@ -317,7 +318,7 @@ ROW = Comparison(
     case_id=CASE.id,
     metric=Metric.GRAPH_BREAKS,
     status=Status.REGRESSED,
-    reason=Reason.EXACT_CHANGED,
+    reason=Reason.BEYOND_BAR,
     decides=True,
     candidate=Estimate(centre=1.0, low=1.0, high=1.0, noise=None, n=3),
 )
@@ -327,7 +328,7 @@ def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally |
     """Make the content of a verdict of one comparison."""
     verdict = Verdict(
         outcome=outcome,
-        headline=say("1 case worse"),
+        headline=say(Code.REGRESSED_CASE, "1 case worse"),
         cases=(CASE,),
         comparisons=(row,),
         failures=(),
@@ -375,6 +376,14 @@ def test_a_verdict_that_was_cut_is_refused(tally: Tally, key: str, count: int) -
     assert caught.value.args[0] == f"verdict.json: {key}: holds 1, and was written with {count}"
     whole = make_verdict_content(Outcome.PASS, unchanged, Tally(cases=1, comparisons=1))
     assert decode_file(VERDICT, whole, "x").comparisons == (unchanged,)
+
+
+def test_a_sentence_in_a_verdict_is_refused() -> None:
+    """Facts say what is so; whoever writes a file has no words of a report to put into it."""
+    content = make_verdict_content(Outcome.REGRESSION, replace(ROW, remarks=(make_text("all well"),)))
+    with pytest.raises(FileError) as caught:
+        decode_file(VERDICT, content, "verdict.json")
+    assert (caught.value.key, caught.value.problem) == ("comparisons", "text does not stand there")
 
 
 def test_a_verdict_with_impossible_values_is_refused() -> None:

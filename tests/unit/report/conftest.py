@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.conclude.outcome import decide_outcome
-from gate.decide.conclude.tally import note_pairs
+from gate.decide.conclude.outcome import decide_outcome, note_pairs
 from gate.decide.explain.advice import list_next_steps
 from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import WEIGHTS
@@ -33,11 +32,11 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
-    make_text,
     name_words,
     quote_failure,
 )
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 MIB = 1024 * 1024
 BERT = "bert/inference-float32-smoke-default"
@@ -80,7 +79,7 @@ def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
         case_id=case_id,
         metric=metric,
         status=Status.UNCHANGED,
-        reason=Reason.EXACT_EQUAL if exact else Reason.WITHIN_NOISE,
+        reason=Reason.EXACT_EQUAL if exact else Reason.BELOW_THRESHOLD,
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate(value, 5),
         candidate=estimate(value),
@@ -100,7 +99,7 @@ def moved(base: Comparison, value: float, change: Change) -> Comparison:
     return replace(
         base,
         status=Status.REGRESSED if change.centre > 0 else Status.IMPROVED,
-        reason=Reason.EXACT_CHANGED if exact else Reason.BEYOND_BAR,
+        reason=Reason.BEYOND_BAR,
         candidate=estimate(value, 3, spread=0.0 if exact else 0.01),
         change=change,
     )
@@ -220,7 +219,7 @@ def make_side_by_side() -> Verdict:
     """One case got worse, and pairs with the base confirm it; the README shows its beginning."""
     bert = {one.metric: one for one in healthy(BERT)}
     change = Change(centre=0.306, low=0.289, high=0.323, detectable=0.05)
-    slower = replace(moved(bert[Metric.COMPILED_LATENCY], 0.0158, change), reason=Reason.CONFIRMED)
+    slower = replace(moved(bert[Metric.COMPILED_LATENCY], 0.0158, change), reason=Reason.BEYOND_BAR)
     broken = moved(bert[Metric.GRAPH_BREAKS], 1, Change(centre=1.0, low=1.0, high=1.0, detectable=1.0))
     paired = [pair(one, 6) for one in (slower, broken)]
     found = verdict(swap(healthy(BERT), *paired), healthy(RESNET), healthy(LSTM))
@@ -284,7 +283,7 @@ def make_incomplete() -> Verdict:
         trial=1,
         kind=FailureKind.CRASH,
         stage="compile",
-        told=make_text("worker died on signal 11 (SIGSEGV)"),
+        told=make_raised("worker died on signal 11 (SIGSEGV)"),
         log_tail=f'{FAULT}\n\n  File "{LONG_PATH}", line 12\n\x1b[31mred\x1b[0m\n',
         log=f"out/logs/{BERT}/1-cold.log",
     )
@@ -293,7 +292,7 @@ def make_incomplete() -> Verdict:
         trial=1,
         kind=FailureKind.HANG,
         stage="rounds",
-        told=make_text("no result after 300 s"),
+        told=make_raised("no result after 300 s"),
     )
     found = verdict(
         *(

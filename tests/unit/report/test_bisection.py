@@ -43,12 +43,12 @@ def make_verdict(pairs: int = 3) -> Verdict:
     ("row", "metric", "told"),
     [
         (
-            make_row(Status.IMPROVED, Reason.CONFIRMED, -0.10),
+            make_row(Status.IMPROVED, Reason.BEYOND_BAR, -0.10),
             Metric.COMPILED_LATENCY,
             "There is nothing to search for: the bad end is better than the good one. Swap them,",
         ),
         (
-            make_row(Status.UNCHANGED, Reason.ACQUITTED, 0.001),
+            make_row(Status.UNCHANGED, Reason.BELOW_THRESHOLD, 0.001),
             Metric.COMPILED_LATENCY,
             "the ends do not differ by as much as matters, on this machine. Name another METRIC",
         ),
@@ -93,7 +93,7 @@ def test_what_the_pairs_leave_open_is_not_called_unchanged() -> None:
 
 def test_a_regression_at_the_bad_end_is_all_there_is_to_say() -> None:
     """A line, and the search begins."""
-    row = make_row(Status.REGRESSED, Reason.CONFIRMED, 0.10)
+    row = make_row(Status.REGRESSED, Reason.BEYOND_BAR, 0.10)
     assert "\n" not in render_ends(LABELS, make_verdict(), row, None)
 
 

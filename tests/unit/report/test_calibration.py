@@ -133,7 +133,8 @@ def test_what_a_single_trial_hides_is_told() -> None:
         " and in 1 more row.\n"
     ) in text
     assert (
-        "\nToo noisy to be judged at all by what is in force: compiled_latency at 5 % in 25.0 % of the cases,"
+        "\nToo noisy to be judged with the current thresholds: compiled_latency at 5 % in 25.0 % of the"
+        " cases,"
         " cold_compile_time at 10 % in 12.5 % of the cases.\n"
     ) in text
 

@@ -27,7 +27,7 @@ MAYBE_SAME = (
     "If it is real: the generated code is the same: look at the machine, or at Python code outside the graphs"
 )
 SAME_TOLD = "The generated code is the same: look at the machine, or at Python code outside the graphs"
-EAGER_TOLD = "Eager changed as well: the cause is in what both share: the model, its libraries or the host"
+EAGER_TOLD = "Eager changed as well: the cause is in the model, its libraries or the host"
 MACHINE = {"canary": -0.284, "suite": -0.134}
 MACHINE_TOLD = (
     "The machine changed since the baselines were recorded: fixed test programs -28.4 % (faster),"
@@ -162,7 +162,7 @@ def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
 
     told = (
         "Could not tell: it looks changed, but noise could explain it (3 cases);"
-        " the trials differ so much that even a large change could hide (2 cases)."
+        " the trials vary so much that a change beyond the limit could hide (2 cases)."
     )
     assert [row.sentence for row in block.rows] == [told, told]
     assert {row.metric for row in block.rows} == {"compiled latency", "cold compile time"}

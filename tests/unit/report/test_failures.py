@@ -60,7 +60,6 @@ def test_every_code_has_words(code: Code) -> None:
             "pytest ended with status 5 before the result was complete; see the log",
         ),
         (Fact(code=Code.RAISED, names=name_words(message="KeyError: 3")), "KeyError: 3"),
-        (Fact(code=Code.TEXT, names=name_words(text="as it was")), "as it was"),
         (
             Fact(code=Code.NO_BFLOAT16, numbers={"capability": 7.5, "needed": 8.0}, cases=("m/x",)),
             (
@@ -75,7 +74,7 @@ def test_what_happened_is_told_with_its_numbers(told: Fact, words: str) -> None:
     assert describe_failure(fail(told)) == words
 
 
-@pytest.mark.parametrize("code", [Code.RAISED, Code.TEXT, Code.RESULT_NOT_FINITE])
+@pytest.mark.parametrize("code", [Code.RAISED, Code.RESULT_NOT_FINITE])
 def test_where_nothing_may_be_quoted_the_kind_is_told(code: Code) -> None:
     """Of a verdict from elsewhere."""
     assert describe_failure(fail(Fact(code=code), FailureKind.NOT_FINITE)) == "NaN or infinity"

@@ -14,6 +14,7 @@ from gate.records import (
     BASE_ARM,
     CANDIDATE_ARM,
     CaseFailure,
+    Code,
     Comparison,
     FailureKind,
     Metric,
@@ -21,10 +22,9 @@ from gate.records import (
     Reason,
     Status,
     Verdict,
-    make_text,
 )
 from gate.report.junit import render_junit
-from tests.told import say, tell_headline
+from tests.told import make_raised, say, tell_headline
 
 # What the schemas of Jenkins, GitLab and pytest's own xunit2 have in common.
 ATTRIBUTES = {
@@ -154,7 +154,7 @@ def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verd
 def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
     """A failure that no comparison tells of is an error all the same."""
     failure = CaseFailure(
-        case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_text("300 s")
+        case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_raised("300 s")
     )
 
     elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
@@ -169,7 +169,7 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
     """A crash in quarantine decides nothing; one of the base leaves its case not comparable."""
     case_id = verdicts["pass"].cases[0].id
     failure = CaseFailure(
-        case_id=case_id, trial=1, kind=FailureKind.HANG, stage="rounds", told=make_text("300 s"), arm=arm
+        case_id=case_id, trial=1, kind=FailureKind.HANG, stage="rounds", told=make_raised("300 s"), arm=arm
     )
     status, reason = {
         CANDIDATE_ARM: (Status.FAILED, Reason.CASE_FAILED),
@@ -195,7 +195,7 @@ def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: 
         trial=1,
         kind=FailureKind.ERROR,
         stage=text,
-        told=make_text(text),
+        told=make_raised(text),
         log_tail=f"{text}\n]]>",
     )
     row = Comparison(
@@ -203,9 +203,11 @@ def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: 
         metric=Metric.DRIFT,
         status=status,
         reason=Reason.SUSPECT,
-        remarks=say(text),
+        remarks=say(Code.ACCEPTED_BY, text),
         decides=True,
     )
-    verdict = replace(verdicts["pass"], headline=say(text), comparisons=(row,), failures=(failure,))
+    verdict = replace(
+        verdicts["pass"], headline=say(Code.REGRESSED_CASE, text), comparisons=(row,), failures=(failure,)
+    )
 
     assert parse_junit(render_junit(verdict)).tag == "testsuites"

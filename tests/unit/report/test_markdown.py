@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gate.records import CaseFailure, Cause, CauseKind, FailureKind, Verdict, make_text
+from gate.records import CaseFailure, Cause, CauseKind, Code, FailureKind, Verdict
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
-from tests.told import say
+from tests.told import make_raised, say
 
 PARSER = MarkdownIt("gfm-like", {"linkify": False})
 OWN_TAGS = {
@@ -171,30 +171,36 @@ def test_hostile_verdicts_stay_in_their_cells(
 
 def test_a_hostile_verdict_cannot_exceed_a_comment(verdicts: Mapping[str, Verdict]) -> None:
     """Even when every character needs an entity, the report fits."""
-    notes = say(*("|" * 400 for _ in range(400)))
-    hostile = replace(verdicts["many_rows"], headline=say("<" * 4000), notes=notes, next_steps=notes)
+    notes = say(Code.RULES_OF, *("|" * 400 for _ in range(400)))
+    steps = say(Code.SETTLE_QUIETLY, *("|" * 400 for _ in range(400)))
+    hostile = replace(
+        verdicts["many_rows"], headline=say(Code.REGRESSED_CASE, "<" * 4000), notes=notes, next_steps=steps
+    )
 
     assert len(render_markdown(hostile)) <= MAX_COMMENT + 1
 
 
 def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> Verdict:
     """The verdict with strings of an attacker's choice."""
-    rows = tuple(replace(one, case_id=f"c{case_id}", remarks=say(sentence)) for one in verdict.comparisons)
+    rows = tuple(
+        replace(one, case_id=f"c{case_id}", remarks=say(Code.ACCEPTED_BY, sentence))
+        for one in verdict.comparisons
+    )
     failure = CaseFailure(
         case_id=f"c{case_id}",
         trial=1,
         kind=FailureKind.ERROR,
         stage="build",
-        told=make_text(cause),
+        told=make_raised(cause),
         log_tail=cause,
     )
-    why = Cause(case_id=f"c{case_id}", kind=CauseKind.MACHINE, fact=say(cause)[0])
+    why = Cause(case_id=f"c{case_id}", kind=CauseKind.MACHINE, fact=say(Code.GRAPH_BREAK, cause)[0])
     return replace(
         verdict,
-        headline=say(sentence),
+        headline=say(Code.REGRESSED_CASE, sentence),
         comparisons=rows,
         failures=(failure,),
         causes=(why,),
-        notes=say(cause),
-        next_steps=say(sentence),
+        notes=say(Code.RULES_OF, cause),
+        next_steps=say(Code.SETTLE_QUIETLY, sentence),
     )

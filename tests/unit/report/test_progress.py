@@ -23,6 +23,7 @@ from gate.records.events import (
 )
 from gate.report import progress
 from gate.report.progress import render_event, show_progress
+from tests.told import make_raised
 
 HALF = Progress(done=3, total=24, left_s=312.0)
 PAIRED = Progress(done=3, total=9, left_s=2.0, cases=3, cases_done=2)
@@ -37,7 +38,7 @@ TRIAL = Trial(
 )
 BARE = Trial(case_id="a", index=1)
 FAILURE = CaseFailure(
-    case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_text("no\nresult")
+    case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_raised("no\nresult")
 )
 
 

@@ -14,7 +14,7 @@ import gate
 from gate.cli.parser import list_commands
 from gate.errors import UsageError
 from gate.files.codec import VERDICT, decode_file
-from gate.records import Verdict
+from gate.records import Code, Verdict
 from gate.report import FORMATS, render
 from tests.told import say
 
@@ -62,10 +62,10 @@ def test_no_format_passes_a_control_character_on(verdicts: Mapping[str, Verdict]
     text = "\x1b[31mred\u202edlo"
     hostile = replace(
         verdicts["regression"],
-        headline=say(text),
-        notes=say(text),
-        next_steps=say(text),
-        comparisons=(replace(first, case_id=text, remarks=say(text)), *others),
+        headline=say(Code.REGRESSED_CASE, text),
+        notes=say(Code.RULES_OF, text),
+        next_steps=say(Code.SETTLE_QUIETLY, text),
+        comparisons=(replace(first, case_id=text, remarks=say(Code.ACCEPTED_BY, text)), *others),
     )
 
     report = render(hostile, name)
@@ -74,7 +74,7 @@ def test_no_format_passes_a_control_character_on(verdicts: Mapping[str, Verdict]
     assert [mark for mark in "\x1b\u202e" if mark in report] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/dev/architecture.md"])
 def test_pages_name_every_file_that_is_left(page: str) -> None:
     """Who looks for a report finds its name."""
     text = (ROOT / page).read_text(encoding="utf-8")

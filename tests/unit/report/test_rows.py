@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.explain.headline import make_headline
 from gate.records import (
     CaseFailure,
     Cause,
@@ -19,18 +20,20 @@ from gate.records import (
     Fact,
     FailureKind,
     Metric,
+    Outcome,
     PairBase,
     Reason,
     Status,
     Verdict,
-    make_text,
 )
 from gate.report.blocks import MAX_CAUSES, render_command
 from gate.report.content import count_statuses, make_report, render_counts
 from gate.report.junit import render_junit
 from gate.report.rows import STATUS_ORDER, complete_sentence
 from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
-from tests.told import say
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.headline import write_headline
+from tests.told import make_raised, say
 
 TWO = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=1)
 
@@ -52,6 +55,23 @@ def compare(
 
 def hold(verdict: Verdict, *comparisons: Comparison) -> Verdict:
     return replace(verdict, cases=(), comparisons=comparisons, failures=(), causes=())
+
+
+@pytest.mark.parametrize(("shift", "told"), [(-0.32, "47 % faster"), (0.47, "47 % slower")])
+def test_times_of_a_machine_of_another_speed_say_how_it_differs(
+    empty: Verdict, shift: float, told: str
+) -> None:
+    """Where programs take a third less time it is half as fast again: row and headline say so."""
+    row = compare("bert/x", Metric.COMPILED_LATENCY, Status.NOT_COMPARABLE)
+    speed = Fact(code=Code.MACHINE_SPEED, numbers={"shift": shift})
+    row = replace(row, reason=Reason.OTHER_SPEED, change=None, remarks=(speed,))
+    words = f"ot judged: this machine is {told} than the one that recorded."
+    assert describe_comparison(row, with_values=False) == f"N{words}"
+    same = compare("bert/x", Metric.GRAPH_BREAKS, Status.UNCHANGED)
+    found = make_headline(Outcome.PASS, [row, same], ())
+    assert write_headline(replace(empty, headline=found)) == (
+        f"Nothing got worse in what was judged: 1 of 2 comparisons, in 1 case; 1 timing n{words}"
+    )
 
 
 @pytest.fixture
@@ -134,8 +154,8 @@ def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
 
 def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
     """INCONCLUSIVE without the smallest detectable change would say nothing, unless one was noticed."""
-    undecided = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, 0.07)
-    noticed = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, 0.09)
+    undecided = compare("a", Metric.COLD_COMPILE_TIME, Status.INCONCLUSIVE, 0.07)
+    noticed = compare("a", Metric.COLD_COMPILE_TIME, Status.INCONCLUSIVE, 0.09)
 
     assert complete_sentence(undecided).endswith("A change of 8.0 % or more would have been noticed.")
     assert complete_sentence(noticed).endswith(", and too large to be noise.")
@@ -149,7 +169,7 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
         trial=2,
         kind=FailureKind.CRASH,
         stage="compile",
-        told=make_text("signal 11"),
+        told=make_raised("signal 11"),
         log_tail=log,
     )
 
@@ -165,7 +185,7 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
 def test_lost_metrics_of_one_fate_share_a_row(empty: Verdict) -> None:
     """Ten metrics that are missing for one reason are one row, not ten."""
     lost = [
-        replace(compare("a", metric, Status.MISSING), remarks=say("Gone."), change=None)
+        replace(compare("a", metric, Status.MISSING), baseline=None, candidate=None, change=None)
         for metric in (Metric.DRIFT, Metric.PEAK_MEMORY)
     ]
 
@@ -176,7 +196,7 @@ def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
     """The same cause is told once, and a flood of causes ends in a count."""
     causes = [
         Cause(case_id="a", kind=CauseKind.GRAPH_BREAK, fact=fact)
-        for fact in say(*(f"Break {n}." for n in (0, 0, *range(9))))
+        for fact in say(Code.GRAPH_BREAK, *(f"Break {n}." for n in (0, 0, *range(9))))
     ]
     verdict = hold(empty, compare("a", Metric.GRAPH_BREAKS, Status.REGRESSED))
 
@@ -286,7 +306,7 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
             trial=1,
             kind=FailureKind.ERROR,
             stage="import",
-            told=make_text("No module named x"),
+            told=make_raised("No module named x"),
         )
         for index in range(5)
     )
@@ -346,5 +366,5 @@ def test_a_step_has_its_command_apart(empty: Verdict) -> None:
     """The command of a step can be laid out, and copied, by itself."""
     fact = Fact(code=Code.SETTLE_BY_TRIALS, cases=("a",))
     (step,) = make_report(replace(empty, next_steps=(fact,))).next_steps
-    assert step.text == "Or measure again, with more trials, what could not be told:"
+    assert step.text == "Or measure undecided cases again, with more trials:"
     assert step.command == "compile-gate check --select a --trials 2"

@@ -32,9 +32,9 @@ def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
     return found
 
 
-def write_told(text: str) -> Fact:
-    """Make a fact of nothing but these words."""
-    return Fact(code=Code.TEXT, names=name_words(text=text))
+def write_told(kind: str) -> Fact:
+    """Make what is said of a failure of this kind that was not told of."""
+    return Fact(code=Code.FAILURE_UNTOLD, names=name_words(kind=kind))
 
 
 def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0) -> list[Attempt]:
@@ -47,7 +47,7 @@ def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0)
             result=result,
             planted=planted or fault.size,
             is_asked=fault.size != 0.02,
-            told=write_told("compiled latency is 1.1 % worse; a change beyond 3 % is excluded."),
+            told=write_told("hang"),
             metric=fault.metric,
             change=0.011 if fault.metric is Metric.COMPILED_LATENCY else None,
             trials=3,
@@ -124,4 +124,6 @@ def test_attempt_in_a_line() -> None:
     told = f"compiled slower 5 % in {CASE}: caught, compiled_latency +1.1 %"
     assert told == describe_attempt(caught)
     missed = replace(caught, result=Result.MISSED, told=write_told("it is\nunchanged\x1b[31m"))
-    assert describe_attempt(missed).endswith("not caught, compiled_latency +1.1 % (it is unchanged)")
+    assert describe_attempt(missed).endswith(
+        "not caught, compiled_latency +1.1 % (no failure of kind it is unchanged was told of)"
+    )

@@ -10,6 +10,7 @@ from gate.records import Metric, Status
 from gate.report.words.templates import (
     describe_change,
     describe_range,
+    describe_speed,
     mention_change,
     name_direction,
     name_metric,
@@ -75,3 +76,12 @@ def test_names_are_words() -> None:
     assert not any("_" in name_metric(metric) for metric in Metric)
     assert {name_status(status) for status in (Status.NEW, Status.NOT_COMPARABLE)} == {"not judged"}
     assert [count_noun(number, "case") for number in (0, 1, 1200)] == ["0 cases", "1 case", "1,200 cases"]
+
+
+@pytest.mark.parametrize(
+    ("shift", "told"),
+    [(0.39, "39 % slower"), (-0.32, "47 % faster"), (-0.5, "100 % faster"), (-1.0, "99,900 % faster")],
+)
+def test_a_machine_is_so_much_slower_or_faster(shift: float, told: str) -> None:
+    """By the time that a program takes: 32 % less of it is 1 / 0.68, so 47 % faster. A file may say -1."""
+    assert describe_speed(shift) == told

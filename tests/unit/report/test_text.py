@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gate.records import (
+    Code,
     Comparison,
     MachineShift,
     Metric,
@@ -44,13 +45,15 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
     report = render_text(verdicts["inconclusive"], detail=Detail.VERDICT)
 
     expected = (
-        "INCONCLUSIVE  Could not tell for 1 of 30 comparisons; none is surely worse.\n"
-        "next   Settle what could not be told, side by side with the merge base:\n"
+        "INCONCLUSIVE  Could not tell for 1 of 30 comparisons; nothing is shown to be\n"
+        "worse.\n"
+        "next   To settle what could not be decided, compare side by side with the merge\n"
+        "       base:\n"
         "         compile-gate ab --select bert/inference-float32-smoke-default\n"
         "\n"
         "1 inconclusive, 29 unchanged\n"
         "\n"
-        "next   Or measure again, with more trials, what could not be told:\n"
+        "next   Or measure undecided cases again, with more trials:\n"
         "         compile-gate check --select bert/inference-float32-smoke-default --trials 6\n"
     )
     assert expected == render_text(verdicts["inconclusive"], width=80, detail=Detail.VERDICT)
@@ -110,14 +113,16 @@ def test_narrow_reports_lose_nothing(verdicts: Mapping[str, Verdict], width: int
 
 def test_overhead_is_absolute_and_relative(verdicts: Mapping[str, Verdict]) -> None:
     """7.4 s of 142 s is 5.2 %."""
-    assert "overhead   7.4 s of it (5.2 %) is the gate's own" in render_text(verdicts["pass"])
+    assert "overhead   7.4 s of it (5.2 %) spent by compile-gate" in render_text(verdicts["pass"])
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encoding: str) -> None:
     """A character that the stream's encoding lacks does not stop the report."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_text(replace(verdicts["pass"], headline=say("caf\u00e9 \u2192 \u4f60")), stream=stream)
+    print_text(
+        replace(verdicts["pass"], headline=say(Code.REGRESSED_CASE, "caf\u00e9 \u2192 \u4f60")), stream=stream
+    )
     stream.seek(0)
 
     assert "caf" in stream.read()
@@ -140,19 +145,19 @@ def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
         case_id=case_id,
         metric=Metric.GRAPH_BREAKS,
         status=Status.REGRESSED,
-        reason=Reason.EXACT_CHANGED,
-        remarks=say(sentence),
+        reason=Reason.BEYOND_BAR,
+        remarks=say(Code.ACCEPTED_BY, sentence),
         decides=True,
     )
     return Verdict(
         outcome=Outcome.REGRESSION,
-        headline=say(note),
+        headline=say(Code.REGRESSED_CASE, note),
         cases=(),
         comparisons=(row,),
         failures=(),
         causes=(),
-        next_steps=say(note),
-        notes=say(note),
+        next_steps=say(Code.SETTLE_QUIETLY, note),
+        notes=say(Code.RULES_OF, note),
         machine=MachineShift(),
         environment=replace(
             CPU_HOST,

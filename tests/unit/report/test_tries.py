@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from gate.records import CaseFailure, FailureKind, make_text
+from gate.records import CaseFailure, FailureKind
 from gate.report.tables import render_attempt, render_tally
+from tests.told import make_raised
 
 FAILURE = CaseFailure(
     case_id="m/x",
     trial=0,
     kind=FailureKind.ERROR,
     stage="build",
-    told=make_text("KeyError: 3"),
+    told=make_raised("KeyError: 3"),
     log_tail='  File "m.py", line 4\x1b[31m\n\nKeyError: 3\n',
     log="out/logs/m/x/0-try.log",
 )

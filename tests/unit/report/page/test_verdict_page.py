@@ -13,7 +13,6 @@ import pytest
 from gate.records import (
     CaseFailure,
     Code,
-    Fact,
     FailureKind,
     GraphBreak,
     KernelChange,
@@ -22,14 +21,13 @@ from gate.records import (
     Recompile,
     SideEvidence,
     Verdict,
-    make_text,
-    name_words,
 )
 from gate.records.run import Frame
 from gate.report import render
 from gate.report.page.cases import make_anchors
 from gate.report.page.pages import find_link, make_case_views, render_verdict_page
 from tests.recorded import situations
+from tests.told import make_raised, say
 from tests.unit.report.page.hostile import HOSTILE
 from tests.unit.report.page.reading import parse, read_text
 from tests.unit.report.test_golden import check_golden
@@ -103,7 +101,9 @@ def test_both_sides_are_drawn() -> None:
     assert {"cold compile time", "warm compile time", "peak memory", "drift"} <= set(titles)
     assert view.order is not None
     assert view.phases is not None
-    assert view.phases[1][0].name == "dynamo"
+    assert view.view is not None
+    assert view.view.phases[0][0] == "dynamo"
+    assert len(view.phases[1]) == len(view.view.phases)
     assert "in 3 pairs" in view.order.drawing.label
 
 
@@ -115,7 +115,7 @@ def test_code_that_differs() -> None:
 
     views = make_case_views(replace(verdict, evidence=evidence))
 
-    shown = next(view for view in views if view.differences).differences[0]
+    shown = next(one.view for one in views if one.view and one.view.differences).differences[0]
     assert shown.name == "gelu"
     assert shown.lines[1:] == (
         ("same", " load x"),
@@ -123,7 +123,7 @@ def test_code_that_differs() -> None:
         ("added", "+mul 3"),
         ("same", " store"),
     )
-    assert not shown.is_cut
+    assert not shown.note
 
 
 def test_code_that_was_cut_says_so() -> None:
@@ -150,23 +150,23 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
         trial=0,
         kind=FailureKind.ERROR,
         stage=text,
-        told=make_text(text),
+        told=make_raised(text),
         log_tail=text,
         log=text,
     )
-    told = Fact(code=Code.TEXT, names=name_words(text=text, command=text, values=text))
     return replace(
         verdict,
-        headline=(told,),
-        next_steps=(told, told),
-        notes=(told,),
+        headline=say(Code.REGRESSED_CASE, text),
+        next_steps=say(Code.SETTLE_QUIETLY, text, text),
+        notes=say(Code.RULES_OF, text),
         cases=(case, *verdict.cases[1:]),
         comparisons=tuple(
-            replace(one, case_id=text, remarks=(told,)) if one.case_id == old else one
+            replace(one, case_id=text, remarks=say(Code.ACCEPTED_BY, text)) if one.case_id == old else one
             for one in verdict.comparisons
         ),
         causes=tuple(
-            replace(one, case_id=text, fact=told) if one.case_id == old else one for one in verdict.causes
+            replace(one, case_id=text, fact=say(Code.GRAPH_BREAK, text)[0]) if one.case_id == old else one
+            for one in verdict.causes
         ),
         failures=(failure,),
         evidence=tuple(

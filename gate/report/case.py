@@ -1,0 +1,132 @@
+"""Both sides of one case in words, for `explain` and the page: phases, code, breaks, caches, traces; pure.
+
+Every word of a model, a log or code is made harmless: no control characters, and one line a line.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gate.records import OTHER_PHASE, PHASES, CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence
+from gate.report.clean import clean_line, clean_lines
+from gate.report.rows import MAX_SENTENCE
+from gate.report.view import ABSENT
+from gate.report.words.causes import describe_recompile
+from gate.report.words.measuring import describe_measuring
+from gate.report.words.pages import CODE_CUT, CODE_LOST, name_phase
+from gate.report.words.steps import write_tlparse
+from gate.units import render_seconds
+
+# Phases by their own time, which add up: a backward pass is compiled in the others' phases.
+OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
+_MAX_LINES = 400  # of a kernel's difference
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A kernel on both sides: lines, each with what it is."""
+
+    name: str
+    lines: tuple[tuple[str, str], ...]  # "added", "removed" or "same", and the line
+    note: str = ""  # why lines are lacking
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Break:
+    """A graph break with the user's stack."""
+
+    reason: str
+    location: str
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseView:
+    """Both sides of one case. A row is a name, then what there is of it before and of head."""
+
+    phases: tuple[tuple[str, ...], ...]  # of a cold compile, in the order of ``OWN_PHASES``
+    parts: tuple[tuple[str, ...], ...]  # what only its kind has: the call of each shape, as an example
+    differences: tuple[Difference, ...]
+    more_kernels: int
+    breaks: tuple[Break, ...]  # of head
+    breaks_before: int
+    recompiles: tuple[str, ...]  # guards of head that failed, with the line that made them
+    caches: tuple[tuple[str, ...], ...]  # of the second process: hits / misses / bypasses
+    traces: tuple[str, ...]  # commands that read them
+    unknown: tuple[str, ...]  # what the measured torch does not report
+
+
+def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
+    """Make the view of a case; ``folder`` is where its verdict lies, and its traces below it."""
+    before, after = evidence.sides
+    return CaseView(
+        phases=tuple(
+            (name_phase(name), *(_render_phase(side, name) for side in evidence.sides))
+            for name in list_phases(evidence)
+        ),
+        parts=_list_sides(evidence, lambda side: side.parts_s, render_seconds),
+        differences=tuple(map(_compare_code, evidence.kernels)),
+        more_kernels=evidence.more_kernels,
+        breaks=tuple(map(_make_break, after.graph_breaks)),
+        breaks_before=len(before.graph_breaks),
+        recompiles=tuple(_clean(describe_recompile(one)) for one in after.recompile_reasons),
+        caches=_list_sides(evidence, lambda side: side.caches, _describe_use),
+        traces=tuple(_clean(write_tlparse(one, folder)) for side in evidence.sides for one in side.traces),
+        unknown=tuple(_clean(describe_measuring(one)) for one in after.unknown),
+    )
+
+
+def list_phases(evidence: CaseEvidence) -> tuple[str, ...]:
+    """List the phases of a cold compile that took any time."""
+    return tuple(name for name in OWN_PHASES if any(side.phases_s.get(name) for side in evidence.sides))
+
+
+def _render_phase(side: SideEvidence, name: str) -> str:
+    return render_seconds(side.phases_s[name]) if name in side.phases_s else ABSENT
+
+
+_T = TypeVar("_T")
+
+
+def _list_sides(
+    evidence: CaseEvidence, read: Callable[[SideEvidence], Mapping[str, _T]], write: Callable[[_T], str]
+) -> tuple[tuple[str, ...], ...]:
+    """Each name with what there is of it on both sides, in the order of head."""
+    before, after = map(read, evidence.sides)
+    return tuple(
+        (clean_line(name), *(write(side[name]) if name in side else ABSENT for side in (before, after)))
+        for name in dict.fromkeys((*after, *before))
+    )
+
+
+def _compare_code(kernel: KernelChange) -> Difference:
+    """Lines that both sides have, and those that only one has."""
+    before, after = (clean_lines(source) for source in (kernel.before, kernel.after))
+    lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
+    kinds = {"+": "added", "-": "removed"}
+    note = CODE_CUT if kernel.is_cut or len(lines) > _MAX_LINES else ""
+    return Difference(
+        name=_clean(kernel.name),
+        lines=tuple((kinds.get(line[:1], "same"), line) for line in lines[:_MAX_LINES]),
+        note=note if kernel.before or kernel.after else CODE_LOST,
+    )
+
+
+def _make_break(one: GraphBreak) -> Break:
+    stack = (f"{frame.location} in {frame.function}: {frame.code}" for frame in one.stack)
+    return Break(
+        reason=_clean(one.reason),
+        location=clean_line(one.location) or "unknown place",
+        stack=tuple(map(_clean, stack)),
+    )
+
+
+def _describe_use(use: CacheUse) -> str:
+    return f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}"
+
+
+def _clean(text: str) -> str:
+    return clean_line(text, MAX_SENTENCE)

@@ -1,0 +1,52 @@
+"""The view of one case: both sides in words, in their order, and what is lacking."""
+
+from __future__ import annotations
+
+from gate.records import CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence
+from gate.report.case import make_view
+
+
+def test_parts_stand_side_by_side() -> None:
+    """A part that one side lacks is a dash there; what is no line of text is made one."""
+    before = SideEvidence(parts_s={"rows=4": 0.002})
+    after = SideEvidence(parts_s={"rows=4": 0.003, "rows=8\nx": 1.5})
+    view = make_view(CaseEvidence(case_id="a/b", before=before, after=after))
+    assert view.parts == (("rows=4", "2.00 ms", "3.00 ms"), ("rows=8 x", "-", "1.50 s"))
+    assert make_view(CaseEvidence(case_id="a/b", after=SideEvidence())).parts == ()
+
+
+def test_phases_stand_in_their_order() -> None:
+    """Phases that took no time on either side are left out, and a name is in words."""
+    before = SideEvidence(phases_s={"other": 1.0, "dynamo": 2.0, "triton": 0.0})
+    after = SideEvidence(phases_s={"code_generation": 0.5, "dynamo": 2.0})
+    view = make_view(CaseEvidence(case_id="a/b", before=before, after=after))
+    assert view.phases == (
+        ("dynamo", "2.00 s", "2.00 s"),
+        ("code generation", "-", "500 ms"),
+        ("in no phase", "1.00 s", "-"),
+    )
+
+
+def test_caches_count_what_could_not_be_cached() -> None:
+    """Hits, misses and bypasses of head; the side before has none."""
+    after = SideEvidence(caches={"fx": CacheUse(hits=3, misses=1, bypasses=2)})
+    assert make_view(CaseEvidence(case_id="a/b", after=after)).caches == (("fx", "-", "3 / 1 / 2"),)
+
+
+def test_long_code_keeps_its_beginning() -> None:
+    """Of a difference of 500 lines 400 are shown, and a note says so; without code a note says why."""
+    long = KernelChange(name="long", after="\n".join(f"line {number}" for number in range(500)))
+    lost = KernelChange(name="lost")
+    view = make_view(CaseEvidence(case_id="a/b", after=SideEvidence(), kernels=(long, lost)))
+    first, second = view.differences
+    assert first.lines[:2] == (("same", "@@ -0,0 +1,500 @@"), ("added", "+line 0"))
+    assert len(first.lines) == 400
+    assert first.note.startswith("Cut: ")
+    assert (second.lines, second.note[:27]) == ((), "Its source was not kept; pa")
+
+
+def test_break_without_a_place_says_so() -> None:
+    """Dynamo does not always say where."""
+    after = SideEvidence(graph_breaks=(GraphBreak(reason="no", location=""),))
+    view = make_view(CaseEvidence(case_id="a/b", after=after))
+    assert (view.breaks[0].location, view.breaks_before) == ("unknown place", 0)

@@ -1,0 +1,119 @@
+"""The sentence of a comparison agrees with the change and the interval beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.records import Change, Code, Comparison, Estimate, Fact, Metric, Reason, Status, Threshold
+from gate.report.rows import make_row
+from gate.report.words.comparisons import describe_comparison
+
+LATENCY, SPEEDUP, COLD = Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP, Metric.COLD_COMPILE_TIME
+MEMORY = Metric.PEAK_MEMORY
+BY_PROCESSOR = Fact(code=Code.PROCESSOR_TIME, numbers={"change": 0.2})
+
+
+def compare(
+    reason: Reason,
+    change: tuple[float, float, float] | None,
+    metric: Metric = LATENCY,
+    *,
+    pairs: int = 0,
+    remarks: tuple[Fact, ...] = (),
+) -> Comparison:
+    """A change as its lower bound, centre and upper bound, beside a limit of 5 %."""
+    low, centre, high = change or (0.0, 0.0, 0.0)
+    return Comparison(
+        case_id="a/x",
+        metric=metric,
+        status=Status.UNCHANGED,
+        reason=reason,
+        decides=True,
+        baseline=Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=3),
+        candidate=Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=3),
+        change=Change(centre=centre, low=low, high=high, detectable=0.05) if change else None,
+        threshold=Threshold(relative=0.05, absolute=0.0),
+        pairs=pairs,
+        remarks=remarks,
+    )
+
+
+def tell(one: Comparison) -> str:
+    return describe_comparison(one, with_values=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (compare(Reason.BELOW_THRESHOLD, None), "The same in every trial."),
+        (compare(Reason.BELOW_THRESHOLD, (0.0, 0.0, 0.0), MEMORY), "The same in every trial."),
+        (compare(Reason.BELOW_THRESHOLD, (-0.01, 0.01, 0.03)), "Within noise."),
+        (compare(Reason.BELOW_THRESHOLD, (0.01, 0.02, 0.03)), "A change below the limit of 5 %."),
+        (compare(Reason.BELOW_THRESHOLD, (-0.03, -0.02, -0.01)), "A change below the limit of 5 %."),
+        (
+            compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01)),
+            "Not worse, and not surely better by more than the limit of 5 %.",
+        ),
+        # Memory varies by more than its limit from trial to trial of the baseline.
+        (compare(Reason.BELOW_THRESHOLD, (0.06, 0.07, 0.08), MEMORY), "Within noise."),
+        (
+            compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01), pairs=3),
+            (
+                "Not worse by more than the limit of 5 % in 3 pairs side by side with the base"
+                " (the change is of calls side by side, the values are means of each side)."
+            ),
+        ),
+    ],
+)
+def test_what_is_unchanged_says_why(one: Comparison, told: str) -> None:
+    """It was not there, noise is larger, it is small, or it is better and that is not sure."""
+    assert tell(one) == told
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (
+            compare(Reason.BEYOND_BAR, (-0.10, 0.18, 0.46)),
+            "Beyond the limit of 5 %, and too large beside eager in the same processes to be noise.",
+        ),
+        (
+            compare(Reason.BEYOND_BAR, (0.10, 0.18, 0.26)),
+            "Beyond the limit of 5 %, and too large to be noise.",
+        ),
+        (
+            compare(Reason.BEYOND_BAR, (-0.02, 0.02, 0.06), COLD, pairs=6, remarks=(BY_PROCESSOR,)),
+            (
+                "CPU time is beyond the limit of 5 % in 6 pairs side by side with the base, and too much to"
+                " be noise (judged by CPU time, +20.0 %)."
+            ),
+        ),
+        (
+            compare(Reason.SUSPECT, (-0.10, -0.01, 0.08)),
+            "It looks slower beside eager in the same processes, but noise could explain it.",
+        ),
+        (compare(Reason.SUSPECT, (-0.02, 0.08, 0.18)), "It looks changed, but noise could explain it."),
+        (
+            compare(Reason.SUSPECT, (-0.18, -0.08, -0.02), SPEEDUP),
+            "It looks better, but compiled latency could not be told.",
+        ),
+        (
+            compare(Reason.LEADER_STANDS, (-0.02, -0.01, 0.01), SPEEDUP),
+            "Compiled latency itself is within its limit.",
+        ),
+        (
+            compare(Reason.LEADER_STANDS, (-0.18, -0.08, -0.02), SPEEDUP),
+            "Compiled latency itself did not improve by its limit.",
+        ),
+    ],
+)
+def test_a_sentence_says_what_its_interval_leaves_open(one: Comparison, told: str) -> None:
+    """What convicts or doubts a value may be another one than the interval beside it is of."""
+    assert tell(one) == told
+
+
+@pytest.mark.parametrize(("centre", "plain"), [(-0.03, True), (-0.08, False)])
+def test_what_is_better_and_not_surely_so_has_its_sentence_beside_it(centre: float, plain: bool) -> None:
+    """A change beyond its limit that counts as none has to be explained."""
+    row = compare(Reason.BELOW_THRESHOLD, (centre - 0.02, centre, centre + 0.02))
+    assert make_row([row]).is_plain is plain
