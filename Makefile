@@ -1,10 +1,11 @@
-# make gate   measure this machine's smoke selection, judge it, print the report
+# make gate   measure three reference models in two minutes, compare them with recorded baselines, print the report
+# make fault  plant a graph break into a copy of examples/custom-model and see it caught: exit 10 within a minute
 # make test   run the whole test suite
 # Variables: PYTHON=python3.12 DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
 PYTHON ?= python3
 VENV ?= .venv
 DEVICE ?=
-SELECT ?=
+SELECT ?= tag:quick
 OUT ?= out
 ARGS ?=
 BIN = $(VENV)/bin
@@ -13,11 +14,15 @@ workflows = $(wildcard .github/workflows/*.yml examples/workflows/*.yml)
 options = --fail-on regression --out "$(OUT)" \
 	$(if $(DEVICE),--device "$(DEVICE)") $(if $(SELECT),--select "$(SELECT)")
 
-.PHONY: gate test lint lint-types lint-rest install install-test clean
+.PHONY: gate fault test lint lint-types lint-rest install install-test clean
 .DEFAULT_GOAL := gate
 
 gate: install
-	@$(BIN)/python -m gate check $(options) $(ARGS)
+	@code=0; $(BIN)/python -m gate check $(options) $(ARGS) || code=$$?; \
+	printf '\nSee it catch something: make fault\n'; exit $$code
+
+fault: install
+	@$(BIN)/python tools/plant_fault.py
 
 test: install-test
 	@$(BIN)/python tools/run_tests.py $(ARGS)
@@ -35,6 +40,7 @@ lint-rest:
 	$(BIN)/lint-imports
 	$(BIN)/python -m gate.schema --check
 	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/python tools/build_site.py build/site
 	$(BIN)/zizmor --quiet --offline --persona=pedantic --no-progress action.yml $(workflows)
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(workflows)

@@ -1,6 +1,6 @@
 """What each kind of device is: one complete row a kind, known without torch.
 
-A new kind is a row here and a class in :mod:`gate.measure.device`: docs/adding-a-device.md. No property
+A new kind is a row here and a class in :mod:`gate.measure.device`: docs/dev/adding-a-device.md. No property
 has a default, so that none can be forgotten.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gate.installation import find_page
 from gate.records.targets import TARGET_KIND, is_target
 
 
@@ -95,7 +96,7 @@ TARGET = replace(
     forks=False,  # torch must be told of a target before it is imported
     why_not_kept="a target needs none of them",
     toolchain="compiler for the target",
-    toolchain_fix="Try another triton or torch: docs/targets.md tells which were tried.",
+    toolchain_fix=f"Try another triton or torch: {find_page('targets')} lists those that were tried.",
 )
 KINDS: Mapping[str, DeviceKind] = {kind.name: kind for kind in (CPU, CUDA)}
 DEFAULT_DEVICE = CPU.name

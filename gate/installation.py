@@ -6,6 +6,7 @@ pyproject.toml has the same oldest releases, and a test compares: a copy of the 
 from __future__ import annotations
 
 import filecmp
+import functools
 import re
 import shutil
 from importlib import metadata
@@ -16,6 +17,17 @@ PACKAGES_VARIABLE = "COMPILE_GATE_PACKAGES"
 _PACKAGE = Path(__file__).resolve().parent
 
 MODELS = _PACKAGE / "models"  # the reference models, and their registry
+
+
+@functools.cache
+def find_page(page: str) -> str:
+    """Name a page of the documents: its URL where this installation is a release, else its file."""
+    try:
+        urls = metadata.metadata("compile-gate").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        urls = []
+    sites = (url.removeprefix("Documentation, ") for url in urls if url.startswith("Documentation, "))
+    return next((f"{site}{page}/" for site in sites), f"docs/{page}.md of compile-gate")
 
 
 def copy_package(directory: Path) -> Path:

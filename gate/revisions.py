@@ -166,17 +166,23 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
         UsageError: As :func:`resolve_base`; or no such branch can be told, or head has not left it.
         MachineError: git cannot be run.
     """
+    find_top(directory)
+    if head == "HEAD" and not _find_commit(directory, head):
+        raise UsageError("this repository has no commit yet", "Commit what is there: it is the base.")
     tip = resolve_ref(directory, head)
     known = next((name for name in _DEFAULT_BRANCHES if _find_commit(directory, name)), "")
     if not known:
-        raise UsageError("cannot tell which branch is your main branch", "Name BASE: compile-gate ab BASE.")
+        raise UsageError(
+            "cannot find out which branch is your main branch",
+            "Name it: `check --base BRANCH`, or `ab BRANCH`.",
+        )
     # origin/HEAD stands for origin/main
     main = ask_git(directory, "rev-parse", "--abbrev-ref", known).said or known
     base = resolve_base(directory, main, head)
     if base.commit == tip.commit and not changed:
         raise UsageError(
-            f"{head} is already part of {main} and nothing is uncommitted: nothing to compare",
-            "Name BASE: compile-gate ab HEAD~1.",
+            f"{head} is part of {main}, and nothing is uncommitted",
+            "To compare with an earlier commit, name it: compile-gate ab HEAD~1.",
         )
     return base
 

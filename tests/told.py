@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.records import Code, Fact, Verdict, name_words
+from gate.records import Code, Fact, Metric, Verdict, name_words
 from gate.report.words.comparisons import describe_comparison as tell_row
 from gate.report.words.headline import write_headline as tell_headline
 from gate.report.words.measuring import describe_measuring
@@ -12,6 +12,7 @@ from gate.report.words.steps import write_steps
 
 __all__ = [
     "describe_measuring",
+    "make_raised",
     "say",
     "tell_headline",
     "tell_note",
@@ -22,14 +23,31 @@ __all__ = [
 ]
 
 
-def say(*texts: str) -> tuple[Fact, ...]:
-    """Facts that are nothing but these words."""
-    return tuple(Fact(code=Code.TEXT, names=name_words(text=text)) for text in texts)
+def say(code: Code, *texts: str) -> tuple[Fact, ...]:
+    """Facts of one code in which every word is that of whoever measured: these."""
+    names = ("author", "commit", "crowd", "expires", "location", "message", "reason")
+    return tuple(
+        Fact(
+            code=code,
+            numbers=dict.fromkeys(sorted(code.numbers), 1.0),
+            cases=(text,),
+            metrics=(Metric.COMPILED_LATENCY,),
+            names=name_words(**dict.fromkeys(names, text)),
+        )
+        for text in texts
+    )
+
+
+def make_raised(message: str) -> Fact:
+    """How a case failed: by an exception with this message."""
+    return Fact(code=Code.RAISED, names=name_words(message=message))
 
 
 def warn(*texts: str) -> tuple[Fact, ...]:
     """Warnings of a trial that differ in these words."""
-    return tuple(Fact(code=Code.WORK_UNCOUNTED, names=name_words(why=text)) for text in texts)
+    return tuple(
+        Fact(code=Code.UNMEASURED, metrics=(Metric.FLOPS,), names=name_words(why=text)) for text in texts
+    )
 
 
 def tell_steps(verdict: Verdict) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from gate.check import Checked, check_pairs, want_whole
 from gate.check.pair_schedule import is_paired
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
-from gate.cli.origin import note_idle, note_origin, note_reference
+from gate.cli.origin import note_idle, note_origin
 from gate.cli.output import (
     code_verdict,
     list_reports,
@@ -22,7 +22,7 @@ from gate.cli.output import (
     save_reports,
     tell_traces,
 )
-from gate.cli.place import add_base, note_config, note_sources, place_lab
+from gate.cli.place import add_base, begin_sources, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide import Suspect, decide_side_by_side
 from gate.errors import ExitCode, UsageError
@@ -60,8 +60,8 @@ def run_ab(options: Namespace) -> ExitCode:
     codes = []
     anchor = find_anchor(options, request.config)
     if options.history and anchor is None:
-        what = "--history: only what is held against the release anchor is kept, and this is not"
-        raise UsageError(what, "Leave it out, or hold head against the anchor with --anchor.")
+        what = "--history: only comparisons with the release anchor are stored"
+        raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     factors = list_factors(options, request.config, anchor)
     begun = read_previous(options, [factor.out for factor in factors])
     for factor in factors:
@@ -73,7 +73,6 @@ def run_ab(options: Namespace) -> ExitCode:
         verdict = checked.verdict
         verdict = note_anchor(verdict, anchor)
         verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
-        verdict = note_reference(verdict, request.config)
         codes.append(code_verdict(verdict, options))
         save_reports(verdict, factor.out, codes[-1])
         if anchor is not None and factor.name != STACK:
@@ -126,7 +125,7 @@ def compare_arms(
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = stack.enter_context(open_arms(factor.arms))
-        note_sources(sources, observe)
+        begin_sources(sources, request, observe)
         cases = request.cases
         if factor.arms.head:
             directory = Path(sources.head.arm.directory)

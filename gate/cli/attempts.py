@@ -13,7 +13,7 @@ from gate.check import PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
-from gate.decide.judge.rules import find_pair_threshold
+from gate.decide.judge.compare import find_pair_threshold
 from gate.errors import UsageError
 from gate.files.codec import save_run
 from gate.lab.trials.runner import make_run

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from gate.cli.check import measure_request
@@ -19,7 +18,7 @@ from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_k
 from gate.devices import find_kind
 from gate.errors import ExitCode, FileError, MachineError, UsageError
 from gate.files.entry import VERSION
-from gate.files.misfits import find_nearest, suggest_nearest
+from gate.files.misfits import suggest_nearest
 from gate.files.untrusted import is_present
 from gate.git import find_filter
 from gate.lab.host.provenance import format_time, load_provenance
@@ -69,7 +68,7 @@ def run_anchor(options: Namespace) -> ExitCode:
     path = save_anchor(config.baselines, anchor)
     for line in _describe_change(old, anchor, now):
         print(line)
-    print(f"Wrote {path}; commit it. Hold head against it with: compile-gate ab --anchor")
+    print(f"Wrote {path}; commit it. Compare with it: compile-gate ab --anchor")
     return ExitCode.PASS
 
 
@@ -213,7 +212,7 @@ def _tell_anchor(told: str, table_format: str) -> None:
 def run_accept(options: Namespace) -> ExitCode:
     """Write an acceptance."""
     config = load_configured(options)
-    _check_case(options.case, [case.id for case in load_cases(config)])
+    select_cases(load_cases(config), options.case)  # what fits no case would be accepted, and never count
     metric = _parse_metric(options.metric)
     if not can_decide(metric, [limit.metric for limit in config.limits]):
         what = f"METRIC: {metric} never decides, so there is nothing to accept"
@@ -230,22 +229,11 @@ def run_accept(options: Namespace) -> ExitCode:
     is_anew = save_acceptance(path, acceptance)
     print(f"Accepted {metric} of {options.case} up to {options.allow} worse until {options.expires}.")
     if is_anew:
-        told = f"note: {path} was written anew: its entries are kept, and comments in it are gone"
+        told = f"note: {path} was rewritten: its entries are kept, its comments are lost"
         print(told, file=sys.stderr)
     print(f"Wrote {path}; commit it.")
     _warn_filter(config.baselines, Path(ACCEPTED_FILE))
     return ExitCode.PASS
-
-
-def _check_case(glob: str, known: Sequence[str]) -> None:
-    """Refuse what fits no case: it would be accepted, and never count."""
-    if not any(fnmatchcase(case_id, glob) for case_id in known):
-        models = dict.fromkeys(name.partition("/")[0] for name in known)
-        nearest = (
-            f"{glob}/*" if glob in models else find_nearest(glob, [*known, *(f"{one}/*" for one in models)])
-        )
-        fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
-        raise UsageError(f"CASE: {glob!r} is neither a case id nor a glob that fits one", fix)
 
 
 def _parse_metric(name: str) -> Metric:

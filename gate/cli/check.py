@@ -14,16 +14,15 @@ from gate.cli.origin import (
     find_gate,
     note_idle,
     note_origin,
-    note_reference,
     note_rules,
     tell_other_commits,
 )
 from gate.cli.output import code_verdict, make_saver, print_verdict, read_previous, save_reports, tell_traces
-from gate.cli.place import add_base, note_config, note_sources, place_lab
+from gate.cli.place import add_base, begin_sources, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.explain.side_advice import note_shard
-from gate.errors import ExitCode
-from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
+from gate.errors import ExitCode, GateError
+from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import read_changes
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
@@ -59,7 +58,7 @@ def run_check(options: Namespace) -> ExitCode:
     save = make_saver(config.out)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
-        sources = open_base_sources(options, config, stack, observe)
+        sources = open_base_sources(options, request, stack, observe)
         arm, settings = place_lab(config)
         compared = _compare_checkouts(sources, config)
         settings = replace(
@@ -85,7 +84,7 @@ def run_check(options: Namespace) -> ExitCode:
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *verdict.notes))
-    verdict = note_rules(note_reference(verdict, config), config, sources.base.commit if sources else "")
+    verdict = note_rules(verdict, config, sources.base.commit if sources else "")
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
@@ -95,21 +94,28 @@ def run_check(options: Namespace) -> ExitCode:
 
 
 def open_base_sources(
-    options: Namespace, config: Config, stack: ExitStack, observe: Observer
+    options: Namespace, request: Project, stack: ExitStack, observe: Observer
 ) -> ArmSources | None:
-    """Check the base out, before minutes are spent on measuring.
+    """Check the base out, before minutes are spent on measuring; unnamed, where HEAD left the main branch.
 
-    ``None`` where none is asked for, or where the base is the very commit that is measured: pairs would
-    acquit whatever the stored baselines convict it of.
+    ``None`` where nobody wants one or none can be told, or where it is the very commit that is measured:
+    pairs would acquit whatever the stored baselines convict it of.
     """
+    if options.no_base:
+        return None
+    arms = ArmOptions(directory=request.config.directory, base=options.base or "", from_merge_base=True)
     if not options.base:
-        return None
-    arms = ArmOptions(directory=config.directory, base=options.base, from_merge_base=True)
+        try:
+            resolve_arms(arms)
+        except GateError as error:
+            told = name_words(reason=error.what, fix=error.fix)
+            observe(Noted(fact=Fact(code=Code.NO_BASE, names=told)))
+            return None
     sources = stack.enter_context(open_arms(arms))
-    note_sources(sources, observe)
     if sources.are_equal:
-        observe(Noted(fact=Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=options.base))))
+        observe(Noted(fact=Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=sources.base.label))))
         return None
+    begin_sources(sources, request, observe)
     return sources
 
 

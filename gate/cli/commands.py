@@ -24,6 +24,7 @@ from gate.cli.options import (
     DEVICE,
     FAIL,
     GATE,
+    PROJECT,
     REPORT_FORMAT,
     SELECTION,
     VOLUME,
@@ -34,6 +35,7 @@ from gate.cli.options import (
     to_directory,
 )
 from gate.errors import ExitCode
+from gate.installation import find_page
 
 COMPARE = Command(
     name="compare",
@@ -74,7 +76,7 @@ TREND = Command(
     name="trend",
     summary="render a history of runs as pages: values over time, where they changed, since when",
     example="compile-gate trend perf/history --out site",
-    success="the pages were written; damaged lines of the history are told",
+    success="the pages were written; damaged lines of the history are named",
     codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
     run="gate.cli.trend:run_trend",
     arguments=(
@@ -91,9 +93,9 @@ TREND = Command(
 )
 EXPLAIN = Command(
     name="explain",
-    summary="tell the whole story of one case: numbers, causes, changed code, how to see it again",
+    summary="show everything known of one case: numbers, causes, changed code, how to see it again",
     example="compile-gate explain bert out/verdict.json",
-    success="the story was told, whatever the verdict says",
+    success="the case was shown, whatever the verdict says",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.compare:run_explain",
     arguments=(
@@ -172,6 +174,16 @@ _INIT = Command(
         argument(
             "--runner", metavar="LABELS", help="the labels of your runner (default: self-hosted, linux)"
         ),
+        argument(
+            "--comments",
+            action="store_true",
+            help="write a second workflow: the comment, /accept-regression and /refresh-baselines",
+        ),
+        argument(
+            "--long-workflows",
+            action="store_true",
+            help="write the workflows in full, for GitHub Enterprise Server and old runners",
+        ),
     ),
 )
 _SHOW = Command(
@@ -191,17 +203,17 @@ _ACCEPT = Command(
     codes=(ExitCode.MACHINE,),
     run="gate.cli.baseline:run_accept",
     arguments=(
-        argument("case", metavar="CASE", help="case id or glob"),
-        argument("metric", metavar="METRIC", help="a metric that decides, one of docs/metrics.md"),
+        argument("case", metavar="CASE", help="cases, as in --select"),
+        argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
         *(*CONFIG, BASELINES),
         argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
-        argument("--reason", required=True, metavar="R", help="why it is taken, for whoever asks"),
+        argument("--reason", required=True, metavar="R", help="why it is accepted"),
         argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts"),
     ),
 )
 _ANCHOR = Command(
     name="baseline anchor",
-    summary="name the commit that many small changes together are held against",
+    summary="name the release to compare with, so that small slowdowns do not add up",
     example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
     success="the anchor was written",
     codes=(ExitCode.MACHINE,),
@@ -209,7 +221,7 @@ _ANCHOR = Command(
     arguments=(
         argument("ref", nargs="?", metavar="REF", help="the commit, by branch, tag or id (default: HEAD)"),
         *(*CONFIG, BASELINES),
-        argument("--reason", required=True, metavar="R", help="why this commit, for whoever asks"),
+        argument("--reason", required=True, metavar="R", help="why this commit"),
     ),
 )
 _MODELS = Command(
@@ -220,7 +232,7 @@ _MODELS = Command(
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.show:run_models",
     arguments=(
-        *(*CONFIG, SELECTION, listed_as()),
+        *(*PROJECT, SELECTION, listed_as()),
         argument(
             "--try",
             dest="tried",
@@ -236,7 +248,7 @@ _PLAN = Command(
     success="there is at least one case to run",
     run="gate.cli.show:run_plan",
     arguments=(
-        *(*CONFIG, SELECTION),
+        *(*PROJECT, SELECTION),
         argument(
             "--shards",
             type=int,
@@ -247,15 +259,15 @@ _PLAN = Command(
         argument(
             "--after",
             metavar="RUN",
-            help="leave out the cases whose generated code is that of the base, by the run.json of"
-            " `ab BASE --target T` (what that cannot see is in docs/targets.md)",
+            help="leave out cases with the base's generated code, by the run.json of"
+            f" `ab BASE --target T` (its limits: {find_page('targets')})",
         ),
         listed_as("github-matrix"),
     ),
 )
 _DOCTOR = Command(
     name="doctor",
-    summary="say whether this machine is fit to judge",
+    summary="check whether this machine is fit to measure",
     example="compile-gate doctor --device cuda",
     success="it is",
     codes=(ExitCode.MACHINE,),
@@ -278,12 +290,12 @@ _CONFIGURATION = Command(
     run="gate.cli.show:run_config",
     arguments=(
         *(*CONFIG, SELECTION, DEVICE),
-        argument("--dump", action="store_true", help="print it, as the command does without this too"),
+        argument("--dump", action="store_true", help="print it (the default)"),
     ),
 )
 _COMPLETION = Command(
     name="completion",
-    summary="print what makes a shell complete commands, options, cases and metrics",
+    summary="print the shell code that completes commands, options, cases and metrics",
     example="compile-gate completion bash",
     success="it was printed",
     run="gate.cli.completion:run_completion",

@@ -38,10 +38,7 @@ from gate.store.approvals import load_policy
 from gate.store.baselines import check_whole, load_baselines
 from gate.units import count_noun
 
-_UNKNOWN_PLAN = (
-    "Nothing tells what was divided, so that a shard that is not named here leaves no trace: "
-    "measure with --shard K/N, or merge with --select."
-)
+_UNKNOWN_PLAN = "A missing shard would not be noticed: measure with --shard K/N, or merge with --select."
 
 
 def run_compare(options: Namespace) -> ExitCode:
@@ -59,7 +56,7 @@ def run_compare(options: Namespace) -> ExitCode:
     candidate = read_run(options.candidate)
     tell_other_commits(options.approvals, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
-        print(f"note: {options.candidate} is held against itself: nothing can differ", file=sys.stderr)
+        print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
     verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=beside is not None), config, options)
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
     if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for

@@ -33,7 +33,7 @@ def run_first_contact(options: Namespace) -> ExitCode:
     left_out = write_bundle(contact.out, out / _BUNDLE_FILE)
     print(f"\n{count_outcomes(found)}. All that was seen is in {out / _BUNDLE_FILE}.")
     if left_out:
-        print(f"Too large for it, and beside it: {', '.join(left_out)}.")
+        print(f"Too large for it, so next to it: {', '.join(left_out)}.")
     outcomes = {one.outcome for one in found}
     if AssumptionStatus.REFUTED in outcomes:
         return ExitCode.MACHINE

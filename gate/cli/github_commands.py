@@ -37,16 +37,14 @@ _CONCLUSION = argument(
     default="",
     help="how the job that measured ended, while its run goes on",
 )
-_AUTHOR = argument(
-    "--author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
-)
+_AUTHOR = argument("--author", default="", metavar="LOGIN", help="the token's login, for an app's token")
 _FAIL = argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
 
 PUBLISH = Command(
     name="publish",
     summary="in a workflow: post a finished run's verdict on its pull request",
     example="compile-gate publish --run-id 1234567890",
-    success="what there is was told; what could not be told is a warning",
+    success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish",
     arguments=(
         *(*CONFIG, QUIET),
@@ -55,7 +53,7 @@ PUBLISH = Command(
             type=parse_id,
             required=True,
             metavar="N",
-            help="the finished run whose verdict is told",
+            help="the finished run whose verdict is published",
         ),
         argument(
             "--workflow",
@@ -68,7 +66,7 @@ PUBLISH = Command(
             "--comment",
             choices=_COMMENTS,
             default="always",
-            help="when a first comment is written (default: always); one that exists is kept up to date",
+            help="when to write a first comment (default: always); an existing one is updated",
         ),
         argument("--key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"),
         _AUTHOR,
@@ -84,9 +82,9 @@ PUBLISH = Command(
 )
 PUBLISH_UPGRADE = Command(
     name="publish-upgrade",
-    summary="in a workflow: tell in one issue how an upgrade of the stack went",
+    summary="in a workflow: report an upgrade of the stack in one issue",
     example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
-    success="what there is was told; what could not be told is a warning",
+    success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish_upgrade",
     arguments=(
         *(*CONFIG, QUIET),
@@ -97,7 +95,7 @@ PUBLISH_UPGRADE = Command(
             "--issue",
             choices=_COMMENTS,
             default="on-change",
-            help="when there is to be an open issue (default: on-change); one that exists is kept up to date",
+            help="when to open an issue (default: on-change); an existing one is updated",
         ),
         argument(
             "--key", type=parse_key, default="default", metavar="KEY", help="one issue for each environment"
@@ -108,7 +106,7 @@ PUBLISH_UPGRADE = Command(
 )
 AUTHORIZE = Command(
     name="authorize",
-    summary="in a workflow: decide whether what a comment asks for may go on",
+    summary="in a workflow: decide whether a comment's command may run",
     example="compile-gate authorize",
     success="it was decided: the output `authorized` says how",
     run="gate.cli.trusted:run_authorize",
@@ -118,7 +116,7 @@ AUTHORIZE = Command(
             dest="asked",
             choices=_ASKED,
             default=_ASKED[0],
-            help=f"what a comment asks for (default: {_ASKED[0]}); all else is in the event",
+            help=f"the command of a comment (default: {_ASKED[0]}); all else is in the event",
         ),
     ),
     holds_token=True,
@@ -140,7 +138,7 @@ ACCEPT_REGRESSION = Command(
         ),
         _ARTIFACT,
         argument(
-            "--key", type=parse_key, default="default", metavar="KEY", help="the gate's, as its check has it"
+            "--key", type=parse_key, default="default", metavar="KEY", help="the comment key of the check"
         ),
     ),
     holds_token=True,

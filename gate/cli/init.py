@@ -10,10 +10,13 @@ from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
 from gate.errors import ExitCode, UsageError
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
+from gate.installation import find_page
 from gate.schema import render_schema
 from gate.starter.files import (
+    CHECK_WORKFLOWS,
     CONFIG_FILE,
-    StarterFile,
+    LONG_WORKFLOWS,
+    RESPOND_WORKFLOWS,
     load_workflows,
     make_project_files,
     name_factory,
@@ -52,7 +55,10 @@ def run_init(options: Namespace) -> ExitCode:
     refuse_namesake(here, sketch)
     device = options.device or (CUDA if sketch.has_cuda else CPU).name
     files = make_project_files(sketch, device, render_schema("config"))
-    workflows, note = _choose_workflows(here, action, options.runner or _label_runner(device))
+    short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
+    names = LONG_WORKFLOWS if options.long_workflows else short
+    note = _find_obstacle(here, action)
+    workflows = () if note else load_workflows(names, action, options.runner or _label_runner(device))
     written, kept = write_missing(here, (*files, *workflows))
     _tell_files(written, kept)
     factory = f"{name_factory(sketch.target)}.py"
@@ -61,7 +67,7 @@ def run_init(options: Namespace) -> ExitCode:
         print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
     if CONFIG_FILE in kept:
         _tell_entry(sketch)
-    _tell_next(note, has_workflows=bool(workflows))
+    _tell_next(note)
     return ExitCode.PASS
 
 
@@ -84,17 +90,17 @@ def _label_runner(device: str) -> str:
     return "self-hosted, linux, gpu" if find_kind(device).is_gpu else "self-hosted, linux"
 
 
-def _choose_workflows(here: Path, action: str, runner: str) -> tuple[tuple[StarterFile, ...], str]:
-    """Choose the workflows to write; or none, with the reason and what to do about it."""
+def _find_obstacle(here: Path, action: str) -> str:
+    """Say why no workflow can be written, and what to do about it; '' where one can."""
     top = find_checkout(here)
     if top is not None and top != here.resolve():
-        return (), f"No workflow was written: GitHub looks for them in {top}, and this is not there."
+        return f"No workflow was written: GitHub looks for them in {top}, and this is not there."
     if not action:
-        return (), (
-            "No workflow was written: nothing tells which commit of the action this installation is.\n"
+        return (
+            "No workflow was written: the commit of this installation is not known.\n"
             "  Run init again with --action OWNER/compile-gate@COMMIT; it writes only what is missing."
         )
-    return load_workflows(action, runner), ""
+    return ""
 
 
 def _tell_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
@@ -119,10 +125,7 @@ def _tell_entry(sketch: Sketch) -> None:
     print(render_model(sketch, factory))
 
 
-def _tell_next(note: str, *, has_workflows: bool) -> None:
-    print("\nNext:")
-    print("  compile-gate baseline refresh   # records this machine's baselines; takes some minutes")
-    print("  compile-gate check              # measures again and judges; exit 10 on a regression")
-    print(f"\nThen commit these files and baselines/, and leave out/ out of git. {note}".rstrip())
-    if has_workflows:
-        print("The workflows need a runner with your torch: docs/github.md of compile-gate tells the rest.")
+def _tell_next(note: str) -> None:
+    print("\nNext, commit these files, change your model, and see what that costs:")
+    print("  compile-gate check   # compares it with where you left the main branch; exit 10 on a regression")
+    print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")

@@ -16,6 +16,7 @@ from gate.cli.options import (
     LAB,
     LAB_OR_TARGET,
     LOCK,
+    PROJECT,
     QUIET,
     REPORT_FORMAT,
     RESUME,
@@ -25,6 +26,7 @@ from gate.cli.options import (
     Command,
     JoinTerms,
     argument,
+    either,
     lasting,
     parse_count,
     parse_shard,
@@ -48,44 +50,44 @@ SHARD = argument(
     "--shard",
     type=parse_shard,
     metavar="K/N",
-    help="measure the K-th of N parts of the selection; `merge` misses a part that is not there",
+    help="measure part K of N of the selection; `merge` reports a missing part",
 )
 
 CHECK = Command(
     name="check",
-    summary="measure, judge against the stored baselines, report: the main job",
+    summary="measure, compare with where HEAD left the main branch, report: the main command",
     example="compile-gate check --select tag:smoke",
-    success="PASS: every planned case was measured, and nothing that has a baseline regressed",
+    success="PASS: every planned case was measured, and nothing that the base or a baseline has regressed",
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
     arguments=(
-        *(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, BASELINES, SHARD),
-        argument(
-            "--base",
-            metavar="REF",
-            help="re-measure suspected regressions side by side with the merge base of REF and HEAD",
+        *(*PROJECT, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, BASELINES, SHARD),
+        either(
+            argument(
+                "--base",
+                metavar="REF",
+                help="compare side by side with the merge base of REF and HEAD (default: of the main branch)",
+            ),
+            argument("--no-base", action="store_true", help="compare with the stored baselines alone"),
         ),
         argument(
             "--budget",
             type=float,
             metavar="SECONDS",
             dest="budget_s",
-            help="start no extra trial of an undecided case after so long",
+            help="start no further trial of an undecided case after this time",
         ),
         argument(
             "--pair-budget",
             type=float,
             metavar="SECONDS",
             dest="pair_budget_s",
-            help="with --base: spend at most so long on re-measuring side by side",
+            help="spend at most so long on pairs with the base",
         ),
         argument(
             "--thorough",
             action="store_true",
-            help=(
-                "with --base: settle every doubt about a case, though it has regressed for certain"
-                " or imports nothing that changed"
-            ),
+            help=("measure every suspect fully, even if the result is already known"),
         ),
         *(APPROVALS, GATE, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
     ),
@@ -110,11 +112,11 @@ AB = Command(
             metavar="HEAD",
             help="a git ref or a directory (default: the working tree)",
         ),
-        *CONFIG,
+        *PROJECT,
         argument(
             "--anchor",
             action="store_true",
-            help="hold head against the release anchor (see `baseline anchor`); what is named is HEAD then",
+            help="compare HEAD with the release anchor (see `baseline anchor`); BASE is then HEAD",
         ),
         argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch"),
         argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)"),
@@ -138,18 +140,18 @@ BISECT = Command(
             metavar="METRIC",
             help="a metric that decides (default: what is worse at the bad end, a counter first)",
         ),
-        *CONFIG,
+        *PROJECT,
         argument("--good", metavar="REF", help="a commit that is known to be good"),
         argument("--bad", metavar="REF", help="a later one that is known to be bad (default: HEAD)"),
         argument(
             "--pythons",
             nargs="+",
             metavar="FILE",
-            help="search interpreters instead, the working tree's code on each: the first is good, the last"
-            " bad; behind CASE, since it takes all that follows",
+            help="search interpreters instead, with the working tree's code: the first is good, the"
+            " last bad; write it after CASE",
         ),
         *(DEVICE, to_directory("results go to bisect/ in there (default: out)"), LOCK, RESUME),
-        lasting(BISECT_MINUTES, "of the whole search; what it leaves open goes on with --resume"),
+        lasting(BISECT_MINUTES, "of the whole search; continue with --resume"),
         QUIET,
     ),
 )
@@ -160,7 +162,7 @@ MEASURE = Command(
     success="every planned case was measured; nothing was judged",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.check:run_measure",
-    arguments=(*(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET, SHARD),),
+    arguments=(*(*PROJECT, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET, SHARD),),
 )
 REFRESH = Command(
     name="baseline refresh",
@@ -170,20 +172,20 @@ REFRESH = Command(
     codes=(ExitCode.MACHINE,),
     run="gate.cli.baseline:run_refresh",
     arguments=(
-        *(*CONFIG, *LAB_OR_TARGET, TRIALS, RESUME, BASELINES, HISTORY),
-        argument("--reason", default="", metavar="R", help="why a metric got worse; needed where one did"),
+        *(*PROJECT, *LAB_OR_TARGET, TRIALS, RESUME, BASELINES, HISTORY),
+        argument("--reason", default="", metavar="R", help="why a metric got worse; required if one did"),
         *(ANYWAY, QUIET),
     ),
 )
 CALIBRATE = Command(
     name="calibrate",
-    summary="measure unchanged code often: noise, unstable cases, what the gate can see here",
+    summary="measure unchanged code often: noise, unstable cases, the smallest visible change",
     example="compile-gate calibrate --select 'bert/*' --trials 12",
-    success="every planned case was measured, and often enough to say something",
+    success="every planned case was measured, and often enough",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.calibrate:run_calibrate",
     arguments=(
-        *(*CONFIG, *LAB, TRIALS, RESUME),
+        *(*PROJECT, *LAB, TRIALS, RESUME),
         argument(
             "--pairs",
             type=parse_count,
@@ -203,20 +205,20 @@ CALIBRATE = Command(
             action="extend",
             nargs="+",
             metavar="FILE",
-            help="measure nothing: take the trials of these run.json files, all of one unchanged program",
+            help="measure nothing: use the trials of these run.json files, all of one unchanged program",
         ),
         *(ANYWAY, QUIET),
     ),
 )
 SELFTEST = Command(
     name="selftest",
-    summary="plant known faults into your models and count which ones the gate catches",
+    summary="add known faults to your models and count which ones are found",
     example="compile-gate selftest --select 'bert/*' --minutes 30",
-    success="every fault was tried, and all that must be caught were",
+    success="every fault was tried, and all required ones were found",
     codes=(ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCOMPLETE),
     run="gate.cli.selftest:run_selftest",
     arguments=(
-        *(*CONFIG, *LAB, lasting(SELFTEST_MINUTES, "start no new fault after M minutes")),
+        *(*PROJECT, *LAB, lasting(SELFTEST_MINUTES, "start no new fault after M minutes")),
         argument(
             "--repeats",
             type=parse_count,
@@ -237,19 +239,19 @@ SELFTEST = Command(
 )
 FIRST_CONTACT = Command(
     name="first-contact",
-    summary="ask a device whether what the gate assumes of it is so",
+    summary="check that a device behaves as compile-gate expects",
     example="compile-gate first-contact --device cuda",
-    success="all was asked, and nothing that is assumed was refuted",
+    success="everything was checked, and nothing was refuted",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.first_contact:run_first_contact",
     arguments=(
         *(*CONFIG, DEVICE, to_directory("write what was seen there (default: first-contact)")),
-        lasting(CONTACT_MINUTES, "ask nothing more after M minutes"),
+        lasting(CONTACT_MINUTES, "start no check after M minutes"),
         argument(
             "--only",
             action=JoinTerms,
             metavar="NAMES",
-            help="only these assumptions, by the names in the table, joined by commas",
+            help="only these checks, by their names in the table, joined by commas",
         ),
     ),
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gate.devices import DEVICE_FORMS
 from gate.errors import ExitCode
+from gate.installation import find_page
 from gate.records.targets import BOARDS, name_targets, read_architecture
 from gate.report import FORMATS
 
@@ -136,20 +137,27 @@ def listed_as(*more: str) -> Argument:
     return argument("--format", choices=(*LIST_FORMATS, *more), default="text", help="how to print it")
 
 
-CONFIG = (
-    argument(
-        "--config",
-        metavar="FILE",
-        help="configuration file (default: gate.yml, here or in a directory above)",
-    ),
+_CONFIG = argument(
+    "--config",
+    metavar="FILE",
+    help="configuration file (default: gate.yml, here or in a directory above)",
+)
+_REFERENCE = argument(
+    "--reference-models",
+    action="store_true",
+    help="measure compile-gate's own reference models, and read no gate.yml",
+)
+_RULES = (
     # For whoever takes the configuration from another commit, as the action does: not a person's options.
     argument("--directory", help=argparse.SUPPRESS),
     argument("--rules-commit", default="", help=argparse.SUPPRESS),
     argument("--removed", action="append", metavar="CASE", help=argparse.SUPPRESS),
 )
+CONFIG = (_CONFIG, *_RULES)
+PROJECT = (either(_CONFIG, _REFERENCE), *_RULES)  # of a command that needs models to work on
 QUIET = argument("-q", "--quiet", action="store_true", help="no progress")
 ANYWAY = argument(
-    "--anyway", action="store_true", help="take disturbed trials too, where too few of a case are undisturbed"
+    "--anyway", action="store_true", help="use disturbed trials too, if too few of a case are undisturbed"
 )
 VOLUME = either(
     argument("-q", "--quiet", action="store_true", help="no progress; print only the verdict"),
@@ -167,7 +175,7 @@ TARGET = argument(
     type=parse_target,
     metavar="T",
     help="compile for a GPU that need not be here, and run nothing: cuda:sm_80, cuda:sm_90, ...;"
-    " judged is what is exact of the code, and no speed (see docs/targets.md)",
+    f" compares the generated code, not speed (see {find_page('targets')})",
 )
 LOCK = argument(
     "--lock-timeout",
@@ -183,8 +191,7 @@ TRIALS = argument("--trials", type=int, metavar="N", help="trials of each case, 
 TRACE = argument(
     "--trace",
     action="store_true",
-    help="record torch's structured trace too, for tlparse: one more compile a trial, which nothing is"
-    " measured in",
+    help="record torch's structured trace too, for tlparse: one more compile a trial, not measured",
 )
 RESUME = argument("--resume", action="store_true", help="continue the run that is in the out directory")
 BASELINES = argument("--baselines", metavar="DIR", help="directory of baselines (default: baselines)")
@@ -198,15 +205,15 @@ FAIL = argument(
     "--fail-on",
     choices=FAIL_ON,
     default="inconclusive",
-    help="lowest outcome with a non-zero exit (default: inconclusive); `new` fails a PASS too in which"
-    " something has no baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
+    help="lowest outcome with a non-zero exit (default: inconclusive); `new` also fails a PASS with a"
+    " missing baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
 )
 APPROVALS = argument(
     "--approvals",
     action="append",
     default=[],
     metavar="FILE",
-    help="what was accepted for the commit that is judged, as /accept-regression writes it; may be repeated",
+    help="file of regressions accepted for this commit, as /accept-regression writes it; may be repeated",
 )
 # For whoever takes the configuration from another commit: whose approvals count.
 GATE = argument("--gate", default="", help=argparse.SUPPRESS)

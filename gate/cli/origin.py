@@ -7,13 +7,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from gate.git import ask_git, find_checkout
 from gate.project.config import DEFAULT_FILE, Config
 from gate.project.contradictions import can_decide
 from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
+from gate.report.words.steps import REFERENCE_MODELS
 from gate.store.approvals import load_approval, name_gate
 from gate.units import count_noun
 
@@ -43,19 +43,13 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
     return replace(verdict, notes=(*notes, *verdict.notes))
 
 
-def note_reference(verdict: Verdict, config: Config) -> Verdict:
-    """Say first of all where what was measured is nobody's own: there was no gate.yml."""
-    nobodys = Fact(code=Code.NO_CONFIGURATION)
-    return verdict if config.is_found else replace(verdict, headline=(nobodys, *verdict.headline))
-
-
 def note_idle(
     verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
 ) -> Verdict:
     """Name the acceptances and baselines that count for nothing: whoever wrote them thinks that they do."""
     ids = [case.id for case in registry]
     limited = [limit.metric for limit in policy.limits]
-    idle = [one for one in policy.accepted if not any(fnmatchcase(name, one.case) for name in ids)]
+    idle = [one for one in policy.accepted if not any(policy.fits(one.case, name) for name in ids)]
     vain = [one for one in policy.accepted if one not in idle and not can_decide(one.metric, limited)]
     notes = [
         Fact(code=code, metrics=(one.metric,), names=name_words(pattern=one.case))
@@ -68,6 +62,8 @@ def note_idle(
 
 
 def _name_config(options: Namespace) -> str:
+    if getattr(options, "reference_models", False):
+        return REFERENCE_MODELS
     named: str = options.config or ""
     return "" if named and Path(named) == Path(DEFAULT_FILE) else named
 

@@ -7,13 +7,13 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.cli.setup import describe_source, is_surprising
+from gate.cli.setup import Project, describe_source, is_surprising
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree
 from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.lab.trials.side_by_side import SideBySide, describe_base
 from gate.lab.trials.trials import LabSettings
-from gate.project.arm_cases import load_base_cases
+from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
 from gate.records import Arm, Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
@@ -50,10 +50,13 @@ def add_base(side_by_side: SideBySide, run: Run, sources: ArmSources, config: Co
     return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 
-def note_sources(sources: ArmSources, observe: Observer) -> None:
-    """Tell what is held against what, and what a reader must know of either."""
+def begin_sources(sources: ArmSources, request: Project, observe: Observer) -> None:
+    """Tell what is compared with what; what is checked out without a gate.yml gets the working tree's."""
     names = name_words(base=sources.base.label, head=sources.head.label)
     observe(Noted(fact=Fact(code=Code.ARMS, names=names)))
     for source in (sources.base, sources.head):
         for note in source.notes:
             observe(Noted(fact=note))
+        place = Path(source.arm.directory)
+        if source.commit and (lent := lend_files(request.config, request.cases, place)):
+            observe(Noted(fact=Fact(code=Code.LENT, names={"arm": (source.label,), "paths": lent})))

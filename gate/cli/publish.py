@@ -62,6 +62,7 @@ def check_head_sha(text: str) -> None:
 
 
 _DIRECTORY = "workflows"
+_RESPOND = "/.github/workflows/respond.yml"  # of this repository, which a workflow calls
 
 
 def has_mode(directory: Path, mode: str) -> bool:
@@ -83,12 +84,14 @@ def _load(path: Path) -> object:
 
 
 def _list_modes(workflow: object) -> Iterator[object]:
-    """List the input ``mode`` of each step, and of each job that is a workflow of its own."""
+    """List the input ``mode`` of each step, and of each job that calls a workflow; our own call has both."""
     for job in _get_mapping(workflow, "jobs").values():
         steps = job.get("steps") if isinstance(job, Mapping) else None
         for user in (job, *(steps if isinstance(steps, list) else ())):
             if isinstance(user, Mapping) and user.get("uses"):
                 yield _get_mapping(user, "with").get("mode")
+                if _RESPOND in str(user["uses"]):
+                    yield from (ACCEPT_MODE, PROPOSE_MODE)
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:
@@ -189,6 +192,5 @@ def load_base(path: Path | None, workspace: Path = Path(), key: str = DEFAULT_KE
         rules=(*(rule for rule in rules if rule), WORKFLOWS),
         can_accept=has_mode(top / WORKFLOWS, ACCEPT_MODE),
         can_refresh=has_mode(top / WORKFLOWS, PROPOSE_MODE),
-        is_configured=config.is_found,
         gate=name_gate(source, top, key),
     )

@@ -9,9 +9,10 @@ from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gate.errors import UsageError
 from gate.project.arm_cases import mark_removed
 from gate.project.capability import fit_limits
-from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config
+from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config, make_default_config
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
@@ -77,8 +78,15 @@ def load_configured(options: Namespace) -> Config:
     """Read gate.yml and apply the options that stand for its keys.
 
     A configuration that was taken from a commit lies elsewhere: it is told which, and where its code is.
+
+    Raises:
+        UsageError: It cannot be used; or there is none, for a command that wants models of somebody's own.
     """
-    config = load_config(Path(options.config) if options.config else None)
+    asked = getattr(options, "reference_models", None)  # None: of a command that can do without models
+    config = make_default_config() if asked else load_config(Path(options.config) if options.config else None)
+    if asked is False and not config.is_found:
+        fix = "Write one with `compile-gate init package.module:Class`, or add --reference-models."
+        raise UsageError(f"{_describe_lack()}: there is nothing to measure", fix)
     if is_surprising(config, options):
         print(f"note: {describe_source(config)}", file=sys.stderr)
     if directory := getattr(options, "directory", None):
@@ -103,9 +111,15 @@ def describe_source(config: Config) -> str:
     """Say which gate.yml is in force, for a reader who may have meant another."""
     if config.is_found:
         return f"using {config.label if config.commit else Path(config.source).absolute()}"
-    return f"no {DEFAULT_FILE} in {Path.cwd()} or above it: defaults, and compile-gate's own reference models"
+    return f"{_describe_lack()}: defaults, and compile-gate's own reference models"
+
+
+def _describe_lack() -> str:
+    return f"no {DEFAULT_FILE} in {Path.cwd()} or above it"
 
 
 def is_surprising(config: Config, options: Namespace) -> bool:
-    """Whether the gate.yml in force is neither named nor the one of the current directory."""
-    return not options.config and (not config.is_found or config.source != DEFAULT_FILE)
+    """Whether the gate.yml in force is neither asked for nor the one of the current directory."""
+    if options.config or getattr(options, "reference_models", False):
+        return False
+    return not config.is_found or config.source != DEFAULT_FILE

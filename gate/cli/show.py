@@ -81,7 +81,7 @@ def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
     named = [commit[:10] or "no commit" for commit in commits]
     told = f"{named[0]}, and this is {named[1]}" if commits[0] != commits[1] else "other files than these"
     what = f"--after: {path} is of {told}, so it does not say whose code is the same"
-    raise UsageError(what, "Make it anew here: compile-gate ab BASE --target cuda:sm_90.")
+    raise UsageError(what, "Measure it here: compile-gate ab BASE --target cuda:sm_90.")
 
 
 def _explain_unavailable(request: Project) -> str:

@@ -102,7 +102,7 @@ def _warn_of_environment(client: GitHubClient, context: JobContext) -> None:
     try:
         lack = describe_protection(client, context)
     except GitHubError as error:
-        print(f"Whether somebody must approve the refresh could not be asked: {error.what}. {error.fix}")
+        print(f"Could not find out whether somebody must approve the refresh: {error.what}. {error.fix}")
         return
     if lack:
         write_annotations([render_annotation("warning", lack)])

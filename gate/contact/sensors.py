@@ -78,7 +78,7 @@ def memory_in_use_is_ours(place: Place) -> AssumptionResult:
     place.device.synchronize()
     gpu = find_gpu(load_gpus(), place.name, os.environ)
     if gpu is None or not gpu.memory_used_mib:
-        return tell("not told, as of an instance of MIG")
+        return tell("not known, as for a MIG instance")
     reserved_mib = torch.cuda.memory_reserved(place.device.name) / 2**20
     share = (gpu.memory_used_mib - reserved_mib) / gpu.memory_total_mib
     return expect_range(100 * share, 0.0, 100 * FOREIGN_MEMORY_LIMIT, "%")

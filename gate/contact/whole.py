@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gate.contact.assumptions import CUDA, Place, assume
 from gate.contact.findings import AssumptionResult, claim, expect_range, find_memory_speed, tell
-from gate.decide.evidence.phases import part_phases
+from gate.decide.evidence.shown import part_phases
 from gate.files.codec import load_run
 from gate.files.entry import VERSION
 from gate.project.config import DEFAULT_FILE

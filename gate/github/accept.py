@@ -73,7 +73,7 @@ def _list_runs(
         found = list(client.paginate(path, query, key="workflow_runs"))
     except MissingError:
         raise CommandRefusedError(
-            "the repository has no workflow of the name that this one is told",
+            "the repository has no workflow of the name in this one's input",
             "Where your gate lies in another file, name that in the input workflow.",
         ) from None
     runs = [(find_text(one, "status"), parse_workflow_run(one)) for one in found]
@@ -97,7 +97,7 @@ def _check_seen(run: CiRun, asked: str) -> None:
     """
     if not asked or not run.created:
         raise CommandRefusedError(
-            "GitHub does not tell whether the commit was measured after the comment", "Try again later."
+            "GitHub does not say whether the commit was measured after the comment", "Try again later."
         )
     if run.created >= asked:
         raise CommandRefusedError(

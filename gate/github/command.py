@@ -140,7 +140,7 @@ def load_pull(client: GitHubClient, context: JobContext, command: CommentCommand
     here, base = find_value(context.event, "repository.id"), find_value(pull, "base.repo.id")
     sha, ref = find_text(pull, "head.sha"), find_text(pull, "head.ref")
     if not isinstance(here, int) or base != here or not is_sha(sha) or not ref:
-        raise CommandRefusedError("GitHub does not tell the pull request's head", "Try again later.")
+        raise CommandRefusedError("GitHub does not name the pull request's head", "Try again later.")
     found = find_value(pull, "head.repo.id")
     repository = found if isinstance(found, int) else 0
     return PullHead(sha=sha, ref=ref, repository=repository, is_fork=repository != here)
@@ -162,7 +162,7 @@ def check_asked_commit(asked: str, head: PullHead) -> None:
 # Of all waiting for answers, and of one request: the decision must not wait for a smiley.
 ANSWER_WAIT_S = 5.0
 ANSWER_EXCHANGE_S = 10.0
-_NO_ANSWER = ("GitHub could not be asked whether this may go on", "Comment again later.")
+_NO_ANSWER = ("GitHub could not be asked whether this is allowed", "Comment again later.")
 
 
 class Reaction(StrEnum):

@@ -117,7 +117,7 @@ def check_workflow(run: CiRun, repository: str, expected: str) -> None:
     """
     if not is_of_workflow(run, repository, expected):
         raise UsageError(
-            f"run {run.id} is of another workflow file than {expected}: nothing of it is told",
+            f"run {run.id} is of another workflow file than {expected}: it is not published",
             "Where your gate lies in another file, name that in the input workflow.",
         )
 

@@ -93,7 +93,9 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
     try:
         target = _find_target(context, settings)
         if target is None:
-            return Publication(summary="There is nothing to tell: no run of the gate is for another base.\n")
+            return Publication(
+                summary="There is nothing to publish: no run of the gate is for another base.\n"
+            )
         if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
             return _make_silence(target)
         check_workflow(target.run, context.job.repository, settings.workflow)
@@ -156,7 +158,7 @@ def _tell_status(
         lambda: set_status(context.client, context.job.repository, finding.run.head_sha, status),
     )
     if was_set is False:
-        notes.append("Commit status: left alone: it tells of a newer run.")
+        notes.append("Commit status: left alone: it shows a newer run.")
     elif target.sharing:
         notes.append(f"Commit status: an error, since {target.sharing}.")
     return status.state.value if was_set else ""
@@ -192,7 +194,7 @@ def _tell_comment(
     notes.append(f"Comment on pull request {target.pull.number}: {written.action.value}.")
     if written.displaced:
         troubles.lines.append(
-            f"The comment told of the artifact {written.displaced} of the same run, as its commit status"
+            f"The comment showed the artifact {written.displaced} of the same run, as its commit status"
             " may have. Give each gate a `comment-key` and a `status` of its own."
         )
     return written.url
@@ -345,7 +347,9 @@ def _make_status(target: Target, finding: TrustedResult, settings: Settings) -> 
     return CommitStatus(
         context=settings.status,
         state=state if is_known else State.ERROR,
-        description=f"no result is told: {target.sharing}" if target.sharing else describe_outcome(finding),
+        description=f"no result is published: {target.sharing}"
+        if target.sharing
+        else describe_outcome(finding),
         url=finding.run.url,
         run_id=finding.run.id,
         started=finding.run.started,
@@ -368,7 +372,7 @@ def list_published_annotations(finding: TrustedResult, troubles: list[str]) -> l
 
 def _make_silence(target: Target) -> Publication:
     why = target.note if target.is_outrun else f"the run ended with {target.run.conclusion}"
-    text = f"There is nothing to tell: {why}."
+    text = f"There is nothing to publish: {why}."
     return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")
 
 

@@ -32,11 +32,11 @@ class Action(StrEnum):
 
     CREATED = "created"
     UPDATED = "updated"
-    CLOSED = "closed: there is nothing to tell any more"
+    CLOSED = "closed: there is nothing left to report"
     REOPENED = "opened again"
     MUTED = "updated and left closed: somebody closed it as not planned"
     UNCHANGED = "already says this"
-    NEWER = "left alone: it tells of a newer run"
+    NEWER = "left alone: it shows a newer run"
     SUPERSEDED = "left alone: the pull request has moved on"
     NOT_WANTED = "not written, as the settings ask"
 

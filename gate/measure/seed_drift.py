@@ -47,7 +47,7 @@ class CompiledSubject:
 def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     """Measure drift under each seed; the samples are the means. The subject's state must be as built.
 
-    Weights and inputs of further seeds are written into the same tensors, so nothing is compiled anew.
+    Weights and inputs of further seeds are written into the same tensors, so nothing is recompiled.
     Returns whether calls just repeat: they draw no random numbers, and keep no state but what is put back.
     """
     habit = find_habit(pair.subject)
@@ -131,10 +131,9 @@ def _note_no_twin(context: WorkerContext) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a model or the compiler cannot do in float32
         is_of_memory = isinstance(error, RuntimeError) and reference.is_out_of_memory(error)
-        if context.device.kind.is_gpu and is_of_memory:
-            context.logbook.note(Code.TWIN_TOO_LARGE)
-        else:
-            context.logbook.note(Code.TWIN_FAILED, why=describe_error(error))
+        no_room = "the device has no memory for the model in float32 beside its own"
+        why = no_room if context.device.kind.is_gpu and is_of_memory else describe_error(error)
+        context.logbook.note_unmeasured(Metric.DRIFT_FLOAT32, why)
 
 
 def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:

@@ -93,7 +93,7 @@ def parse_usage(told: str) -> Mapping[str, int]:
     """
     match = _USAGE.search(told)
     if match is None:
-        raise ValueError(f"cuobjdump tells no resource usage: {told[:80]!r}")
+        raise ValueError(f"cuobjdump reports no resource usage: {told[:80]!r}")
     registers, stack, local = map(int, match.groups())
     return {"registers": registers, "stack_bytes": stack + local}
 

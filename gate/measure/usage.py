@@ -100,7 +100,7 @@ def _record_work(context: WorkerContext, prepared: Prepared) -> None:
     try:
         work = measure_work(prepared.subject, prepared.eager_step)
     except Exception as error:  # noqa: BLE001 - whatever a model does where its operators are watched
-        context.logbook.note(Code.WORK_UNCOUNTED, why=describe_error(error))
+        context.logbook.note_unmeasured(Metric.FLOPS, describe_error(error))
         return
     context.logbook.add_samples({Metric.FLOPS: (work.flops,)})
     context.logbook.record(limits_s=measure_limits(work, context.device, context.case.dtype))
@@ -120,6 +120,6 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
     context.logbook.add_samples({metric: (value,) for metric, value in told.items() if value is not None})
     context.logbook.record(kernels_s=profile.kernels_s)
     if profile.launches is None:
-        context.logbook.note(Code.LAUNCHES_UNCOUNTED)
+        context.logbook.note_unmeasured(Metric.LAUNCHES, "calls differ, or the profiler tells none")
     if profile.graph_launches == 0 and has_cudagraphs(context.case):
         context.logbook.note(Code.NO_CUDA_GRAPH)

@@ -200,7 +200,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         if not has_steps(prepared.subject):
             return
         if not repeats:
-            context.logbook.note(Code.STEPS_UNMEASURED, why="calls do not repeat")
+            context.logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
             return
         state.restore()
         _measure_steps(context, prepared)
@@ -211,10 +211,10 @@ def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
     try:
         drift = compute_step_drift(prepared.subject, prepared.compiled)
     except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
-        context.logbook.note(Code.STEPS_UNMEASURED, why=describe_error(error))
+        context.logbook.note_unmeasured(Metric.DRIFT_STEPS, describe_error(error))
         return
     if drift.log2_ratio is None:
-        context.logbook.note(Code.STEPS_UNMEASURED, why="no parameter is finite in float64")
+        context.logbook.note_unmeasured(Metric.DRIFT_STEPS, "no parameter is finite in float64")
         return
     record_drift(context.logbook, Metric.DRIFT_STEPS, [drift])
 
@@ -247,7 +247,7 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     graph.start_observation()
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
     if graph.observe_graphs(context.directory).cache.hits:
-        context.logbook.note(Code.CALLS_UNCOUNTED)
+        context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
         return
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
@@ -263,7 +263,7 @@ def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: 
         compiled_bytes = resident_bytes + device.measure_tensor_growth(prepared.compiled_step)
         eager_bytes = eager_resident + device.measure_tensor_growth(prepared.eager_step)
     except OSError as error:
-        context.logbook.note(Code.MEMORY_UNMEASURED, why=str(error))
+        context.logbook.note_unmeasured(Metric.PEAK_MEMORY, str(error))
         return
     context.logbook.add_samples({Metric.PEAK_MEMORY: (peak_bytes,)})
     if eager_bytes:
@@ -276,7 +276,7 @@ def _measure_kept(context: WorkerContext, prepared: Prepared) -> None:
         kept = measure_kept(prepared.compiled_step, context.device)
         eager_bytes = measure_rate(prepared.eager_step, context.device) if kept.bytes else 0.0
     except OSError as error:
-        context.logbook.note(Code.KEPT_UNMEASURED, why=str(error))
+        context.logbook.note_unmeasured(Metric.MEMORY_GROWTH, str(error))
         return
     context.logbook.add_samples({Metric.MEMORY_GROWTH: (kept.bytes,)})
     if kept.bytes:

@@ -77,7 +77,7 @@ def build_decode(*, batch: int, length: int, position: int, vocabulary: int, **s
 
     ``shape`` is ``width``, ``depth``, ``heads`` of queries and ``groups`` of keys and values; the output is
     ``batch`` x
-    ``vocabulary``. The position is a tensor: nothing is to be compiled anew as it grows. The cache is
+    ``vocabulary``. The position is a tensor: nothing is to be recompiled as it grows. The cache is
     full of noise, of which attention sees what is before the position; the new entries are not kept.
     """
     width, cache = shape["width"], (batch, length)

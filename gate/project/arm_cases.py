@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -139,6 +140,38 @@ def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]
         return move_back(cases, load_cases(_load_arm(path))) if path else cases
     except FileError:  # what cannot be used moves nothing
         return cases
+
+
+def lend_files(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[str, ...]:
+    """Lend a checkout that has no configuration head's, and what of the files that build ``cases`` it lacks.
+
+    So the change that brings gate.yml is compared like any other: the base's model, built by head's factory.
+    Returns the names of the files, none where the checkout has a configuration; ``directory`` stands for the
+    directory of ``config``.
+    """
+    if config.commit or _find_config(config, directory):
+        return ()
+    lent = []
+    for name in dict.fromkeys((Path(config.source).name, *_list_building(config, cases))):
+        kept, copy = config.directory / name, directory / name
+        if kept.is_file() and not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(kept, copy)
+            lent.append(name)
+    return tuple(lent)
+
+
+def _list_building(config: Config, cases: tuple[Case, ...]) -> Iterator[str]:
+    """List the files, by their names in the directory of ``config``, that its cases are built of."""
+    for registry in config.registry:
+        if registry.is_relative_to(config.directory):
+            yield registry.relative_to(config.directory).as_posix()
+    for case in cases:
+        if case.node:
+            yield case.node.partition("::")[0]
+        elif not is_reference(case):
+            module = case.factory.partition(":")[0].replace(".", "/")
+            yield from (f"{module}.py", f"{module}/__init__.py")
 
 
 def load_head_cases(

@@ -133,10 +133,15 @@ def load_config(path: Path | None) -> Config:
     """
     source = path or find_config()
     if source is None:
-        return replace(make_config(GateFile(version=VERSION)), is_found=False)
+        return make_default_config()
     file, document = load_yaml(GateFile, source)
     origins = {key: Origin(f"{source}:{line}") for key, line in document.lines.items()}
     return _set_limits(replace(make_config(file, source.parent), source=str(source), origins=origins))
+
+
+def make_default_config() -> Config:
+    """Make the configuration of whoever has no ``gate.yml``: its models are the reference models."""
+    return replace(make_config(GateFile(version=VERSION)), is_found=False)
 
 
 def make_config(file: GateFile, directory: Path = Path()) -> Config:

@@ -36,7 +36,7 @@ class CaseEntry(Entry):
     """One case of a model, or one for each combination where keys hold lists."""
 
     size: Annotated[Identifier | tuple[Identifier, ...], NotEmpty(what="one size or more")] = DEFAULT_SIZE
-    """A name under `sizes`; where the model has no `sizes`, any name. Part of the case's id.
+    """A name under `sizes`; any name if the model has no `sizes`. Part of the case's id.
 
     Example: [smoke, full]
     """
@@ -46,7 +46,7 @@ class CaseEntry(Entry):
     Example: [inference, training]
     """
     dtype: Annotated[DType | tuple[DType, ...], NotEmpty(what="one dtype or more")] = DType.FLOAT32
-    """The floating-point type of parameters and inputs. The gate casts both.
+    """The floating-point type of parameters and inputs. Both are cast.
 
     Example: bfloat16
     """
@@ -56,22 +56,22 @@ class CaseEntry(Entry):
     Example: [default, reduce-overhead]
     """
     fullgraph: bool = False
-    """The `fullgraph` of `torch.compile`: with it a case that breaks the graph fails.
+    """The `fullgraph` of `torch.compile`: a graph break then fails the case.
 
     Example: true
     """
     backend: Annotated[Backend | tuple[Backend, ...], NotEmpty(what="one backend or more")] = DEFAULT_BACKEND
-    """The `backend` of `torch.compile`: `inductor`, `aot_eager`, `eager`, or one that you have installed.
+    """The `backend` of `torch.compile`: `inductor`, `aot_eager`, `eager`, or one that you installed.
 
     Example: aot_eager
     """
     options: Mapping[str, object] = field(default_factory=dict)
-    """The `options` of `torch.compile`. It takes options or a `mode`, not both.
+    """The `options` of `torch.compile`. Not together with a `mode`.
 
     Example: {max_autotune: true}
     """
     kind: Kind = Kind.CALL
-    """What one call of the case is, and what is seen of it: [kinds](registry.md#kinds).
+    """What one call of the case is: [kinds](registry.md#kinds).
 
     Example: shapes
     """
@@ -81,25 +81,23 @@ class CaseEntry(Entry):
     Example: {vary: {sequence: [32, 64, 96]}, dims: marked}
     """
     needs: tuple[Package, ...] = ()
-    """Packages that this case needs besides those of the model. Where one is not installed, `plan` and
-    `doctor` say so beforehand, with what to install.
+    """Packages that this case needs besides the model's. If one is missing, `plan` and `doctor` say so.
 
     Example: [torchao]
     """
     tags: tuple[Tag, ...] = ()
-    """Names to select the case by, as in `--select tag:smoke`. One case may have several.
+    """Names to select the case by, as in `--select tag:smoke`.
 
     Example: [smoke, nightly]
     """
     expected_s: Seconds = 30.0
-    """Seconds that one trial takes, about. Estimates of the time left and the division over machines use it,
-    and the time limits that gate.yml does not set.
+    """Seconds that one trial takes, roughly. Used for time estimates, shards and default time limits.
 
     Example: 25
     """
     gpu_memory_gib: NotNegative = 0.0
-    """GiB of a GPU's memory that a trial needs at least: weights, gradients, the optimizer's state, and what
-    a float32 copy saves for its backward. A GPU with less is not tried: the case is UNAVAILABLE there.
+    """GiB of a GPU's memory that a trial needs: weights, gradients, optimizer state, and a float32 copy for
+    its backward. On a smaller GPU the case is UNAVAILABLE.
 
     Example: 22
     """
@@ -155,13 +153,13 @@ class ModelEntry(Entry):
     """A model: who builds it, with which arguments, and the cases to make of it."""
 
     name: Identifier
-    """The first part of its cases' ids. Baselines are found by it: another name makes another case.
+    """The first part of its cases' ids. Another name makes another case, without baselines.
 
     Example: mixer
     """
     factory: Factory
     """The function that builds model and inputs and returns a `gate.Workload`. Its module is imported from
-    the directory of gate.yml, by the processes that measure and by nobody else.
+    the directory of gate.yml, only by processes that measure.
 
     Example: mixer.bench:build
     """
@@ -171,18 +169,18 @@ class ModelEntry(Entry):
     Example: {width: 256, depth: 2}
     """
     sizes: Mapping[Identifier, Mapping[str, object]] = field(default_factory=dict)
-    """What each size adds to the arguments. A small one for every pull request and a full one for the
-    night can then be told apart by their cases' tags.
+    """What each size adds to the arguments. Use tags to select a small one for pull requests and a full one
+    for the night.
 
     Example: {smoke: {batch: 8}, full: {batch: 1024}}
     """
     needs: tuple[Package, ...] = ()
-    """Packages that every case of the model needs, by the names that pip installs them by.
+    """Packages that every case of the model needs, by their names in pip.
 
     Example: [transformers]
     """
     dynamic: bool | None = None
-    """The `dynamic` of `torch.compile`, for all cases of the model. Left out, torch decides.
+    """The `dynamic` of `torch.compile`, for all cases of the model. By default torch decides.
 
     Example: true
     """
@@ -207,13 +205,13 @@ class TestEntry(Entry):
     Example: smoothing
     """
     node: Node
-    """The test, as pytest names it, from the directory of gate.yml. One test: of a parametrized one with its
-    parameters, `test_x.py::test_y[8]`.
+    """The test's pytest id, from the directory of gate.yml. For a parametrized test with its parameters,
+    `test_x.py::test_y[8]`.
 
     Example: tests/perf/test_smoothing.py::test_smoothing
     """
     args: tuple[Text, ...] = ()
-    """Options of pytest that the test needs: those in `addopts` do not hold, but for plugins and imports.
+    """Options of pytest that the test needs. Of `addopts` only plugins and imports apply.
 
     Example: [--runslow]
     """
@@ -223,7 +221,7 @@ class TestEntry(Entry):
     Example: training
     """
     dtype: DType = DType.FLOAT32
-    """The floating-point type of parameters and inputs. The gate casts both.
+    """The floating-point type of parameters and inputs. Both are cast.
 
     Example: bfloat16
     """
@@ -233,14 +231,13 @@ class TestEntry(Entry):
     Example: [smoke]
     """
     expected_s: Seconds = 30.0
-    """Seconds that one trial takes, about. Estimates of the time left and the division over machines use it,
-    and the time limits that gate.yml does not set.
+    """Seconds that one trial takes, roughly. Used for time estimates, shards and default time limits.
 
     Example: 20
     """
     gpu_memory_gib: NotNegative = 0.0
-    """GiB of a GPU's memory that a trial needs at least: weights, gradients, the optimizer's state, and what
-    a float32 copy saves for its backward. A GPU with less is not tried: the case is UNAVAILABLE there.
+    """GiB of a GPU's memory that a trial needs: weights, gradients, optimizer state, and a float32 copy for
+    its backward. On a smaller GPU the case is UNAVAILABLE.
 
     Example: 22
     """

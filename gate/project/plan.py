@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gate.decide.evidence.same_code import find_same_code
+from gate.decide.evidence.shown import find_same_code
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
@@ -232,7 +232,7 @@ def _check_alike(first: _Named, other: _Named, fix: str) -> None:
     if run.sampling != one.sampling:
         values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
         told = join_some(values, _NAMED) or "not recorded"
-        raise UsageError(f"{name} sampled otherwise than {first_name}: {told}", fix)
+        raise UsageError(f"{name} sampled differently than {first_name}: {told}", fix)
 
 
 def _check_overlap(named: Sequence[_Named]) -> None:
@@ -312,7 +312,7 @@ def list_same_code(run: Run) -> frozenset[str]:
         UsageError: The run is of a device, or holds nothing against a base, or did not end.
     """
     if run.environment.device_kind != TARGET_KIND or run.base is None:
-        told = "the run tells of no target held against a base"
+        told = "the run compares no target with a base"
         raise UsageError(told, "Make one: compile-gate ab BASE --target cuda:sm_90.")
     if not run.finished:
         raise UsageError("the run did not end", "Continue it with --resume.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
-from gate.errors import FileError, join_errors
-from gate.files.misfits import MAX_MISFITS, find_nearest
+from gate.errors import FileError, UsageError, join_errors
+from gate.files.misfits import MAX_MISFITS
 from gate.files.yaml_in import load_yaml
 from gate.installation import MODELS
 from gate.project.cases import make_cases
@@ -46,14 +45,14 @@ def load_cases(config: Config, models: Path = MODELS) -> tuple[Case, ...]:
     worker.
 
     Raises:
-        FileError: Unusable files, duplicate models or cases, a glob of gate.yml that matches no case. All
+        FileError: Unusable files, duplicate models or cases, a pattern of gate.yml that matches no case. All
             mistakes of one kind are told at once.
     """
     entries = [*_load_registries(config, models), *_list_entries(config.models, config.tests, config.locate)]
     _raise_any(_find_duplicates(entries))
     cases: dict[str, Case] = {}
     _raise_any(error for entry in entries for error in _add_cases(entry, models, cases))
-    _raise_any(_find_idle_globs(config, cases))
+    _raise_any(_find_idle_patterns(config, cases))
     return tuple(cases.values())
 
 
@@ -136,14 +135,12 @@ def _add_cases(entry: _Entry, models: Path, cases: dict[str, Case]) -> Iterator[
         yield entry.refuse(".factory", str(error), "Check the module's name.")
 
 
-def _find_idle_globs(config: Config, cases: dict[str, Case]) -> Iterator[FileError]:
-    """Find globs of gate.yml that match no case: else they would do nothing, unnoticed."""
-    globs = {f"overrides[{index}].case": entry.case for index, entry in enumerate(config.overrides)}
-    globs |= {f"limits[{index}].case": entry.case for index, entry in enumerate(config.limits)}
-    globs |= {f"quarantine[{index}].case": entry.case for index, entry in enumerate(config.quarantine)}
-    for key, glob in globs.items():
-        if not any(fnmatchcase(case_id, glob) for case_id in cases):
-            is_model = any(case.model == glob for case in cases.values())
-            nearest = f"{glob}/*" if is_model else find_nearest(glob, cases)
-            fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
-            yield FileError(config.locate(key), key, f"{glob!r} matches no case", fix)
+def _find_idle_patterns(config: Config, cases: dict[str, Case]) -> Iterator[FileError]:
+    """Find patterns of gate.yml of which a part matches no case: else it would do nothing, unnoticed."""
+    for key in ("overrides", "limits", "quarantine"):
+        for index, entry in enumerate(getattr(config, key)):
+            try:
+                select_cases(tuple(cases.values()), entry.case)
+            except UsageError as error:
+                place = f"{key}[{index}].case"
+                yield FileError(config.locate(place), place, error.what, error.fix)

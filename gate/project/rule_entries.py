@@ -27,13 +27,13 @@ class ThresholdEntry(Entry):
     """
 
     relative: Share | None = None
-    """The part in proportion to the baseline. What is smaller is not worth a person's time.
+    """The part relative to the baseline.
 
     Example: 8%
     """
     absolute: MetricUnits | None = None
     """The part in the metric's unit: seconds, bytes, calls, or log2 units for drift. It keeps a large
-    percentage of almost nothing from counting.
+    percentage of a tiny value from counting.
 
     Example: 0.00005
     """
@@ -49,22 +49,22 @@ class OverrideEntry(Entry):
     """
 
     case: Text
-    """The cases: a case id, or a pattern with `*`. It must match at least one.
+    """The cases, named as in `select`. Each part must match at least one.
 
     Example: "bert/*"
     """
     metric: Metric
-    """The one metric whose threshold is another for these cases.
+    """The metric whose threshold differs for these cases.
 
     Example: compiled_latency
     """
     reason: Text
-    """Why these cases need another threshold, for whoever reads this later.
+    """Why these cases need another threshold.
 
     Example: "its loop depends on the data: two speeds"
     """
     relative: Share | None = None
-    """The part of the threshold in proportion to the baseline.
+    """The part of the threshold relative to the baseline.
 
     Example: 12%
     """
@@ -90,17 +90,17 @@ class LimitEntry(Entry):
     Example: cold_compile_time
     """
     case: Text = "*"
-    """The cases: a case id, or a pattern with `*`. It must match at least one.
+    """The cases, named as in `select`. Each part must match at least one.
 
     Example: "llama/*"
     """
     at_most: MetricUnits | None = None
-    """The largest value that is taken, in the metric's unit: seconds, bytes, calls, or log2 units for drift.
+    """The largest allowed value, in the metric's unit: seconds, bytes, calls, or log2 units for drift.
 
     Example: 60
     """
     at_least: MetricUnits | None = None
-    """The smallest value that is taken, where more is better.
+    """The smallest allowed value, for metrics where more is better.
 
     Example: 1.2
     """
@@ -113,28 +113,27 @@ class QuarantineEntry(Entry):
     """An unstable case, or one metric of it: still measured, still shown, not deciding until a date."""
 
     case: Text
-    """The cases: a case id, or a pattern with `*`. It must match at least one.
+    """The cases, named as in `select`. Each part must match at least one.
 
     Example: "bert/*"
     """
     metric: Metric | None = None
-    """The one metric that does not decide, of those that do by their role or by a limit. Left out, the whole
-    case does not, its failures included.
+    """The metric that does not decide. Without it the whole case does not, its failures included.
 
     Example: compiled_latency
     """
     owner: Text
-    """Who looks after it: a quarantine that is nobody's is never lifted.
+    """Who looks after it.
 
     Example: compiler-team
     """
     reason: Text
-    """Why it cannot decide; `compile-gate calibrate` names cases that are unstable on your machine.
+    """Why it cannot decide. `compile-gate calibrate` names cases that are unstable on your machine.
 
     Example: "two speeds, see #12"
     """
     expires: Date
-    """The last day of the quarantine. From the next day on the case decides again.
+    """The last day of the quarantine.
 
     Example: 2027-03-31
     """

@@ -3,73 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from gate.errors import FileError, UsageError
 from gate.files.misfits import find_nearest
 from gate.project.cases import is_reference
 from gate.project.config import Config
 from gate.records import Case
+from gate.records.pattern import TAG, fits_pattern, fits_term, split_pattern
 
-_TAG = "tag:"
 _NAMED = 8  # names in a suggestion: what fits on a line
-_LIST_FIX = "List what there is with `compile-gate models`."
 
 
 def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
-    """Select cases by id, model name, glob over ids and ``tag:NAME``, joined by commas.
-
-    What any ``!term`` matches is removed, wherever it stands; with nothing but such terms, they
-    remove from all cases. The order is that of ``cases``.
+    """Select the cases that a pattern means (``fits_pattern``), in the order of ``cases``.
 
     Raises:
         UsageError: A term matches nothing, or nothing is left.
     """
-    removed, named = _split_terms(selection)
+    removed, named = split_pattern(selection)
     if not removed and not named:
         raise UsageError("the selection is empty", "Name cases, as in --select tag:smoke.")
     for term in (*removed, *named):
-        if not any(_has_match(case, term) for case in cases):
+        if not any(fits_term(term, case.id, case.tags) for case in cases):
             raise _describe_unknown(cases, term)
     selected = find_cases(cases, selection)
     if not selected:
-        raise UsageError(f"the selection {selection!r} leaves no case", _LIST_FIX)
+        raise UsageError(
+            f"the selection {selection!r} leaves no case", "List what there is with `compile-gate models`."
+        )
     return selected
 
 
 def find_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
-    """Find what a selection names, though some of its terms may match none of these cases."""
-    removed, named = _split_terms(selection)
-    return tuple(
-        case
-        for case in cases
-        if (not named or any(_has_match(case, term) for term in named))
-        and not any(_has_match(case, term) for term in removed)
-    )
-
-
-def _split_terms(selection: str) -> tuple[list[str], list[str]]:
-    """Split a selection into what it removes and what it names."""
-    terms = [term.strip() for term in selection.split(",") if term.strip()]
-    removed = [term[1:].strip() for term in terms if term.startswith("!")]
-    return removed, [term for term in terms if not term.startswith("!")]
-
-
-def _has_match(case: Case, term: str) -> bool:
-    if term.startswith(_TAG):
-        return term.removeprefix(_TAG) in case.tags
-    return term in (case.id, case.model) or fnmatchcase(case.id, term)
+    """Find what a selection means, though some of its terms may match none of these cases."""
+    return tuple(case for case in cases if fits_pattern(selection, case.id, case.tags))
 
 
 def _describe_unknown(cases: tuple[Case, ...], term: str) -> UsageError:
-    if not term.removeprefix(_TAG):
+    if not term.removeprefix(TAG):
         return UsageError("a term of the selection is empty", "Name something behind `!` and `tag:`.")
     model = term.partition("/")[0]
     models = sorted({case.model for case in cases})
-    if term.startswith(_TAG):
+    if term.startswith(TAG):
         tags = sorted({tag for case in cases for tag in case.tags})
-        problem = f"no case has the tag {term.removeprefix(_TAG)!r}"
-        return _suggest(problem, term, [_TAG + tag for tag in tags])
+        problem = f"no case has the tag {term.removeprefix(TAG)!r}"
+        return _suggest(problem, term, [TAG + tag for tag in tags])
     if model in models:
         return _suggest(f"no case matches {term!r}", term, [case.id for case in cases if case.model == model])
     return _suggest(f"no model matches {term!r}", model, models)
@@ -127,13 +105,11 @@ def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:
     own = [case for case in cases if not (config.reference_models and is_reference(case))]
     if not own or any(DEFAULT_TAG in case.tags for case in own):
         return Choice(cases=select_cases(cases, _DEFAULT_SELECTION), selection=_DEFAULT_SELECTION)
-    selection = ",".join([*([_DEFAULT_SELECTION] if len(own) < len(cases) else []), *_list_models(own)])
+    selection = ",".join(
+        [*([_DEFAULT_SELECTION] if len(own) < len(cases) else []), *dict.fromkeys(case.model for case in own)]
+    )
     note = (
         f"measuring all of your cases ({len(own)}):"
         f" none has the tag {DEFAULT_TAG!r}, the default of `select` in gate.yml"
     )
     return Choice(cases=select_cases(cases, selection), selection=selection, note=note)
-
-
-def _list_models(cases: list[Case]) -> list[str]:
-    return list(dict.fromkeys(case.model for case in cases))

@@ -24,8 +24,7 @@ from gate.decide.conclude.accept import (
     list_covered,
     note_elsewhere,
 )
-from gate.decide.conclude.coverage import list_uncompared, measure_coverage
-from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.conclude.outcome import decide_outcome, list_uncompared, measure_coverage
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.project.selection import select_cases
@@ -176,7 +175,7 @@ _NOTHING = {
         "Merge a change to the registry first.",
     ),
     Outcome.INCONCLUSIVE: (
-        "nothing surely regressed: the check could not tell",
+        "nothing is shown to be worse: the check could not tell",
         "Run it again, or let it pass with `fail-on: regression`.",
     ),
     Outcome.NOTHING_COMPARED: (
@@ -226,7 +225,7 @@ def describe_approval(policy: Policy, run: CiRun, verdict: Verdict) -> Approved:
     notes = note_elsewhere(policy)
     for author in dict.fromkeys(entry.author for entry in policy.approved):
         own = tuple(one for one in policy.approved if one.author == author and is_in_force(one, policy))
-        covered = list_covered(verdict.comparisons, own)
+        covered = list_covered(verdict.comparisons, own, policy)
         if covered:
             until = min(entry.expires for entry in own)
             names = name_words(author=author, expires=until)

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gate.decide.conclude.quarantine import list_set_apart
+from gate.decide.conclude.accept import list_set_apart
 from gate.decide.explain.advice import suggest_lifting
 from gate.publish.ci_run import CiRun
 from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted_verdict import NEXT_STEPS, Refusal
 from gate.publish.trusted import TrustedResult
-from gate.records import BROKEN, UNJUDGED, Code, Outcome, Reason, Status, Verdict
+from gate.records import BROKEN, UNJUDGED, Outcome, Reason, Status, Verdict
 from gate.report.content import render_counts
 from gate.report.markdown import BAD, GOOD, UNSURE, Layout, ReportFrame, escape_text, render_markdown
 from gate.report.words.notes import write_note
@@ -30,7 +30,7 @@ _REPOSITORY_RUN = re.compile(
     r"(https?://[A-Za-z0-9.:_-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/actions/runs/[0-9]+"
 )
 _ACCEPT_FIRST = (
-    "If it is meant: merge what `compile-gate baseline accept` writes in a pull request of its own,"
+    "If it is intended: merge what `compile-gate baseline accept` writes in a pull request of its own,"
     " then update this branch."
 )
 _REMOVE_FIRST = (
@@ -100,7 +100,7 @@ def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
         return [f"{named} They cannot be accepted before the default branch has them."]
     if not finding.can_accept:
         return [_PUSH, _ACCEPT_FIRST]
-    return [_PUSH, f"If it is meant: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."]
+    return [_PUSH, f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."]
 
 
 def _step_inconclusive(finding: TrustedResult) -> list[str]:
@@ -125,7 +125,8 @@ def _step_baselines(finding: TrustedResult, why: str = "To have baselines for la
         return f"{why}: {_WRITER} {by_hand}, and commits them."
     if run.is_of_pull_request and run.head_repository == run.repository:
         return f"{why}: {_WRITER} comments `{REFRESH}` and merges what it proposes."
-    return f"{why}: {_WRITER} merges this, then starts the workflow `gate-refresh` on the default branch."
+    start = "starts `compile-gate-respond` or `gate-refresh` on the default branch"
+    return f"{why}: {_WRITER} merges this, then {start}."
 
 
 # GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
@@ -209,14 +210,7 @@ def describe_outcome(finding: TrustedResult) -> str:
     if finding.verdict is None:
         return f"no result: {finding.refusal.value if finding.refusal else 'unknown'}"
     ended = f"; but the run ended with {finding.run.conclusion}" if finding.has_other_trouble else ""
-    lack = "; no gate.yml was found: only compile-gate's own models" if _is_nobodys(finding) else ""
-    return f"{finding.outcome.value}: {render_counts(finding.counts)}{lack}{ended}"
-
-
-def _is_nobodys(finding: TrustedResult) -> bool:
-    """Whether it is about the reference models alone, since there was no configuration."""
-    headline = finding.verdict.headline if finding.verdict else ()
-    return any(fact.code is Code.NO_CONFIGURATION for fact in headline)
+    return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
 
 
 # Of a comment that is too long the tail goes first, and the rows last.
@@ -277,7 +271,7 @@ def _name(finding: TrustedResult, sign: str) -> str:
 def _choose_sign(finding: TrustedResult) -> str:
     if finding.is_failing or finding.has_other_trouble:
         return BAD
-    return GOOD if finding.outcome is Outcome.PASS and not _is_nobodys(finding) else UNSURE
+    return GOOD if finding.outcome is Outcome.PASS else UNSURE
 
 
 def _render_counts(finding: TrustedResult) -> str:

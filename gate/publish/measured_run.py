@@ -63,7 +63,7 @@ def parse_run(content: bytes, name: str = RUN_MEMBER) -> Run:
         return decode_file(RUN, content, RUN_MEMBER)
     except NewerFileError:
         what = f"{name} was written by a newer compile-gate than this job's"
-        raise RunRefusedError(what, "Use one version in all jobs of gate-refresh.yml.") from None
+        raise RunRefusedError(what, "Use one version in all jobs that refresh.") from None
     except FileError:
         raise RunRefusedError(f"{name} is no run that this compile-gate reads", _FIX) from None
 
@@ -91,7 +91,7 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
         raise RunRefusedError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
     other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
     if other:
-        problem = f"the run defines cases otherwise than the registry of {head_sha[:12]}"
+        problem = f"the run defines cases differently than the registry of {head_sha[:12]}"
         raise RunRefusedError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
     _check_complete(run)
 

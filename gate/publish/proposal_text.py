@@ -182,12 +182,12 @@ def render_message(text: ProposalText) -> str:
 
 
 _NEW_ENVIRONMENT = (
-    "The branch has no baselines of this environment, so there is nothing to hold these against. Look whether"
-    " it is the machine and the stack that you expect: the files name them."
+    "The branch has no baselines of this environment, so these cannot be compared. Check that the files name"
+    " the machine and the stack that you expect."
 )
 _ENDING = (
-    "Merging this makes the new values what later changes are judged by. It was made on the tip of the"
-    " branch, and touches only baselines."
+    "After merging, later changes are compared with these values. It was made on the tip of the branch,"
+    " and touches only baselines."
 )
 
 
@@ -232,8 +232,8 @@ def _render_setbacks(text: ProposalText) -> str:
         rows = [f"- {_name_code(setback)}" for setback in shown] + [line.replace("[ ] ", "") for line in more]
         return "\n".join([title, "", f"The reason given: {escape_text(text.reason)}", "", *rows])
     ask = (
-        "A baseline that is recorded over a regression hides it. **Write down why each of these is right**"
-        " before merging, or close this and look for the cause:"
+        "A baseline recorded over a regression hides it. **Write down why each of these is right**"
+        " before merging, or close this and find the cause:"
     )
     return "\n".join([title, "", ask, "", *(f"- [ ] {_name_code(item)}: *why?*" for item in shown), *more])
 
@@ -254,8 +254,8 @@ def _render_growths(growths: Sequence[Move]) -> str:
     verb = "scatters" if len(rows) == 1 else "scatter"
     title = f"### {count_noun(len(rows), 'metric')} {verb} more than before"
     why = (
-        "Noise that is recorded hides what is smaller: later changes of these metrics pass unseen. Where"
-        " nothing about the model explains it, measure again on a quieter machine."
+        "Recorded noise hides smaller changes of these metrics. If the model does not explain it,"
+        " measure again on a quieter machine."
     )
     head = ["| case | metric | stored noise | new noise |", "| --- | --- | ---: | ---: |"]
     return "\n".join([title, "", why, "", *head, *_cut(rows, "| and {} more, in the files | | | |")])
@@ -273,11 +273,8 @@ def _render_redefined(pairs: Sequence[Replacement]) -> str:
     names = _cut([escape_code(pair.new.case_id) for pair in pairs], "and {} more")
     moves = list_moves(pairs)
     verb = "is" if len(pairs) == 1 else "are"
-    title = f"### {count_noun(len(pairs), 'case')} {verb} defined anew on this branch"
-    why = (
-        "The stored values meant something else, so nothing is asked about them. Look whether the change of"
-        f" definition explains what moved: {', '.join(names)}."
-    )
+    title = f"### {count_noun(len(pairs), 'case')} {verb} redefined on this branch"
+    why = f"The stored values had another definition. Check that it explains what moved: {', '.join(names)}."
     rows = _render_moves(moves) if moves else ["No median moved."]
     return "\n".join([title, "", why, "", *rows])
 

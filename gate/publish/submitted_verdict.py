@@ -124,15 +124,16 @@ NEXT_STEPS: Mapping[Refusal, str] = {
     ),
     Refusal.TOO_LARGE: (
         "The check itself counts; its report is in its summary. To see its verdict here, let a pull request"
-        " measure fewer cases: up to some 900 are told (`select` in gate.yml). If it measures fewer, look at"
+        " measure fewer cases: up to some 900 are published (`select` in gate.yml). If it measures"
+        " fewer, look at"
         " what this change does to the workflow that uploads the artifact."
     ),
     Refusal.NOT_FETCHED: (
-        "The check itself counts. To see its verdict here, run the workflow `gate-publish` of this run again."
+        "The check itself counts. To see its verdict here, run the workflow that comments on this run again."
     ),
     Refusal.NEWER: (
         "The check itself counts. To see verdicts here again, merge the new version of compile-gate into"
-        " `gate-publish.yml` on the default branch first."
+        " the workflow that comments, on the default branch, first."
     ),
 }
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from gate.decide.conclude.coverage import measure_coverage
-from gate.decide.conclude.outcome import FailOn
+from gate.decide.conclude.outcome import FailOn, measure_coverage
 from gate.decide.explain.side_advice import list_pair_notes
 from gate.fingerprint import compute_environment_id
 from gate.publish.body import render_trusted_report
@@ -138,10 +137,10 @@ def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[s
         return (f"{read} {_AGAIN}.", _suggest_pairs("Or compare them alone", missing), _CLOSING)
     if undecided:
         alone = _suggest_pairs("Or compare these cases alone", undecided)
-        return (f"{_AGAIN}: more pairs may tell.", alone, _CLOSING)
+        return (f"{_AGAIN}: more pairs may settle it.", alone, _CLOSING)
     if verdict.outcome is not Outcome.PASS:
         return ()  # nothing was judged: what every check says of that holds
-    record = "start the workflow `gate-refresh` on that branch"
+    record = "start `compile-gate-respond` or `gate-refresh` on that branch"
     by_hand = "record its baselines there, on that machine, by `compile-gate baseline refresh`"
     return (f"Take the new stack: pin it on a branch, and {record if can_refresh else by_hand}.",)
 

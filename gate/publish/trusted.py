@@ -12,10 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import keep_own
-from gate.decide.conclude.coverage import Coverage, is_judged
-from gate.decide.conclude.outcome import FailOn, compute_exit_code, decide_outcome
+from gate.decide.conclude.outcome import (
+    Coverage,
+    FailOn,
+    compute_exit_code,
+    decide_outcome,
+    is_judged,
+    note_tally,
+)
 from gate.decide.conclude.summary import summarize_suite
-from gate.decide.conclude.tally import note_tally
 from gate.decide.explain.advice import list_notes, note_machine, note_target
 from gate.decide.explain.headline import make_headline
 from gate.errors import ExitCode
@@ -70,8 +75,7 @@ class Base:
 
     ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
     ``can_accept`` is whether one of its workflows accepts regressions, ``can_refresh`` whether one records
-    baselines. ``is_configured`` is whether it has a configuration: without one its cases are the reference
-    models. ``gate`` is what its approvals call it.
+    baselines. ``gate`` is what its approvals call it.
     """
 
     cases: tuple[Case, ...]
@@ -80,7 +84,6 @@ class Base:
     rules: tuple[str, ...] = ()
     can_accept: bool = True
     can_refresh: bool = True
-    is_configured: bool = True
     gate: str = ""
 
 
@@ -116,7 +119,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
     against = _name_base(verdict.base, known) if verdict.base else None
     return replace(
         verdict,
-        headline=(*_note_reference(verdict, base), *_make_headline(verdict, comparisons, cases)),
+        headline=_make_headline(verdict, comparisons, cases),
         cases=cases,
         comparisons=comparisons,
         failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in ours),
@@ -149,8 +152,7 @@ def _name_base(base: PairBase, known: Known) -> PairBase:
 
 
 def _strip_comparison(comparison: Comparison) -> Comparison:
-    remarks = tuple(_strip(one) for one in comparison.remarks if one.code is not Code.TEXT)
-    return replace(comparison, remarks=remarks)
+    return replace(comparison, remarks=tuple(map(_strip, comparison.remarks)))
 
 
 def _strip(fact: Fact) -> Fact:
@@ -173,21 +175,10 @@ def _strip_causes(verdict: Verdict, ours: Mapping[str, Case]) -> tuple[Cause, ..
     """Each piece of evidence of a case that is known, once; without its words some are the same."""
     stripped: list[Cause] = []
     for one in verdict.causes:
-        if one.case_id in ours and one.fact.code not in {Code.TEXT, Code.MORE}:
+        if one.case_id in ours and one.fact.code is not Code.MORE:
             left = replace(one, fact=_strip(one.fact))
             stripped += [left] if left not in stripped[-_MAX_ALIKE:] else []
     return tuple(stripped)
-
-
-def _note_reference(verdict: Verdict, base: Base) -> tuple[Fact, ...]:
-    """Say first of all where what was measured is nobody's own, also where whoever measured is silent on it.
-
-    A change that brings the first configuration has cases of its own, which the base does not know.
-    """
-    ours = {case.id for case in base.cases}
-    is_told = any(fact.code is Code.NO_CONFIGURATION for fact in verdict.headline)
-    is_foreign = not base.is_configured and all(case.id in ours for case in verdict.cases)
-    return (Fact(code=Code.NO_CONFIGURATION),) if is_told or is_foreign else ()
 
 
 def _make_headline(

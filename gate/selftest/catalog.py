@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from statistics import median
 
 from gate.devices import find_kind
 from gate.errors import UsageError
 from gate.metrics import find_planted
 from gate.records import DEFAULT_BACKEND, Case, FailureKind, Metric, Mode, Task, Threshold
+from gate.records.pattern import fits_pattern, fits_term, split_pattern
 from gate.records.selftest import Demand, Fault, FaultKind, Method
 
 EXACTLY = Demand(catch=1.0, miss=0.0)
@@ -41,23 +41,19 @@ def list_faults(device_kind: str, *, quick: bool = False) -> tuple[Fault, ...]:
 
 
 def choose_faults(faults: Sequence[Fault], patterns: str) -> tuple[Fault, ...]:
-    """Choose by name: patterns as of a shell, joined by commas. Nothing at all is always tried, as a measure.
+    """Choose by name, as ``fits_pattern`` does. Nothing at all is always tried, as a measure.
 
     Raises:
-        UsageError: A pattern fits no fault.
+        UsageError: A part of the pattern fits no fault.
     """
-    wanted = [pattern.strip() for pattern in patterns.split(",")]
-    for pattern in wanted:
-        if not any(fnmatchcase(fault.name, pattern) for fault in faults):
+    removed, named = split_pattern(patterns)
+    for term in [*removed, *named] or [""]:
+        if not any(fits_term(term, fault.name) for fault in faults):
             names = ", ".join(fault.name for fault in faults)
             raise UsageError(
-                f"--faults: no fault that fits the cases is called {pattern!r}", f"Choose among {names}."
+                f"--faults: no fault that fits the cases is called {term!r}", f"Choose among {names}."
             )
-    return tuple(
-        fault
-        for fault in faults
-        if fault == NOTHING or any(fnmatchcase(fault.name, pattern) for pattern in wanted)
-    )
+    return tuple(one for one in faults if one == NOTHING or fits_pattern(patterns, one.name))
 
 
 def _list_exact() -> tuple[Fault, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.decide.stats.rate import compute_rate
+from gate.decide.stats.samples import compute_rate
 from gate.records import RED, CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
 from gate.records.selftest import Attempt, Complaint, Fault, FaultScore, Result
 
@@ -30,7 +30,7 @@ def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Seque
     if fault.failure is not None:
         return _judge_failure(fault, rows, failures)
     if failures:
-        return Opinion(result=Result.BROKEN, told=quote_failure(Code.ARM_FAILED, failures[0]))
+        return Opinion(result=Result.BROKEN, told=quote_failure(Code.FAILURE, failures[0]))
     return _judge_harmless(rows) if fault.is_harmless else _judge_metric(fault, rows)
 
 
@@ -50,7 +50,7 @@ def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[
     if told is None or not any(row.status is Status.FAILED for row in rows):
         names = name_words(kind=fault.failure or "")
         return Opinion(result=Result.MISSED, told=Fact(code=Code.FAILURE_UNTOLD, names=names))
-    return Opinion(result=Result.CAUGHT, told=quote_failure(Code.FAILURE_TOLD, told))
+    return Opinion(result=Result.CAUGHT, told=quote_failure(Code.FAILURE, told))
 
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:

@@ -38,39 +38,38 @@ class AcceptanceEntry(Entry):
     """A known change that somebody took responsibility for, until a date."""
 
     case: Text
-    """The cases whose change is accepted: a case id, or a pattern with `*`.
+    """The cases whose change is accepted, named as in `select`.
 
     Example: "bert/*"
     """
     metric: Metric
-    """The one metric that may be worse. All others of these cases are judged as ever.
+    """The one metric that may be worse.
 
     Example: cold_compile_time
     """
     allowance: Allowance
-    """How much worse than the baseline the metric may be, in all; a larger change fails as before. Percent
-    for times, memory and ratios; a plain number, in the metric's unit, for counters and drift.
+    """How much worse than the baseline the metric may be, in total. Percent for times, memory and ratios; a
+    number in the metric's unit for counters and drift.
 
     Example: 8%
     """
     reason: Text
-    """Why this is right: reports show it beside the change, for whoever wonders later.
+    """Why this is right. Reports show it beside the change.
 
     Example: "the new fusion pass compiles longer and runs faster, see #12"
     """
     author: str = ""
-    """Who takes responsibility. `compile-gate baseline accept` writes git's user name.
+    """Who is responsible. `compile-gate baseline accept` writes git's user name.
 
     Example: Ada
     """
     expires: Date
-    """The last day on which this counts. Record new baselines before, or decide again then.
+    """The last day on which this counts.
 
     Example: 2027-03-31
     """
     environment: EnvironmentIds = "*"
-    """The environments it is for, by the name of their directory of baselines or a pattern with `*`: what one
-    kind of machine may is not what another may. Without it, all that this gate runs on.
+    """The environments it is for: names of their baseline directories, or a pattern with `*`. Default: all.
 
     Example: "cuda-h100-*"
     """
@@ -132,7 +131,7 @@ class ApprovalFile:
 
 
 _HEADER = f"""\
-# Changes that somebody took responsibility for; past its expiry one no longer counts.
+# Accepted changes. After its expiry date an entry no longer counts.
 version: {VERSION}
 accepted:
 """

@@ -22,7 +22,7 @@ _EXAMPLE = '`--reason "the release of March"`'
 _SHORT_CHARS = 7  # of a commit, as git shows it
 _DAY_CHARS = 10  # of a moment in ISO 8601
 _HEADER = """\
-# The commit that `compile-gate ab --anchor` holds head against: what many changes made worse together shows.
+# The commit that `compile-gate ab --anchor` compares with, so that small slowdowns do not add up.
 """
 
 
@@ -36,17 +36,17 @@ class AnchorFile(Entry):
     Example: 1
     """
     commit: Sha
-    """The commit: all 40 digits, since a branch or tag can be moved.
+    """The commit, with all 40 digits.
 
     Example: 0123456789abcdef0123456789abcdef01234567
     """
     name: Line = ""
-    """What people call the commit, for reports. `compile-gate baseline anchor` writes its tag.
+    """A name for reports. `compile-gate baseline anchor` writes the commit's tag.
 
     Example: v1.2
     """
     created: Time
-    """When the anchor was set: a moment, or a day.
+    """When the anchor was set.
 
     Example: 2027-03-31T12:00:00Z
     """
@@ -56,7 +56,7 @@ class AnchorFile(Entry):
     Example: Ada
     """
     reason: Text
-    """Why this commit: what is worse than it is to be noticed, however slowly it came.
+    """Why this commit.
 
     Example: "the release of March"
     """

@@ -17,7 +17,9 @@ from gate.files.entry import VERSION
 from gate.files.untrusted import check_size, load_bytes
 from gate.files.yaml_in import decode_yaml, write_scalar
 from gate.project.config import Config, make_policy
-from gate.records import Approval, Policy, Waiver
+from gate.project.registry import load_cases
+from gate.records import Acceptance, Approval, Limit, Override, Policy, Quarantine, Waiver
+from gate.records.pattern import TAG
 from gate.store.acceptances import ApprovalFile, load_acceptances, make_acceptance, render_entry
 from gate.store.anchor import load_anchor
 
@@ -123,4 +125,8 @@ def load_policy(
     acceptances, anchor = load_acceptances(directory / ACCEPTED_FILE), load_anchor(directory)
     policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
     approved = tuple(load_approval(Path(path)) for path in approvals)
-    return replace(policy, has_anchor=anchor is not None, approvals=approved, gate=gate)
+    entries: tuple[Override | Limit | Quarantine | Acceptance, ...]
+    entries = (*policy.overrides, *policy.limits, *policy.quarantine, *acceptances)
+    cases = load_cases(config) if any(TAG in entry.case for entry in entries) else ()
+    tags = {case.id: case.tags for case in cases}
+    return replace(policy, has_anchor=anchor is not None, approvals=approved, gate=gate, tags=tags)

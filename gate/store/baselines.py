@@ -17,9 +17,9 @@ from enum import StrEnum
 from pathlib import Path
 from statistics import median
 
-from gate.decide.constants import MIN_BASELINE_TRIALS, MIN_TARGET_TRIALS
+from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.stored import list_short
-from gate.decide.judge.rules import find_threshold
+from gate.decide.judge.compare import find_threshold
 from gate.errors import FileError, UsageError
 from gate.files.codec import BASELINE, decode_file, encode, write_atomic
 from gate.files.untrusted import is_present, load_bytes
@@ -28,6 +28,9 @@ from gate.metrics import SPECS, Role, Source
 from gate.records import Baseline, Extent, Metric, Policy, Run
 from gate.records.targets import TARGET_KIND
 from gate.units import join_some
+
+# Nothing of a target is timed: a second trial tells which counts vary.
+MIN_TARGET_TRIALS = 2
 
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
 Key = tuple[str, str]  # environment and case

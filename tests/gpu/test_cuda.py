@@ -177,7 +177,7 @@ def test_canaries_have_a_launch(device: CudaDevice) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [Mode.DEFAULT, Mode.REDUCE_OVERHEAD])
 def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
-    """Eager and compiled alternate; CUDA graphs are used, not skipped, and nothing is compiled anew."""
+    """Eager and compiled alternate; CUDA graphs are used, not skipped, and nothing is recompiled."""
     subject, sampling = make_layers(device, mode), Sampling(super_blocks=3, warmup_s=0.05)
     timer = SynchronizedTimer()
     timer.synchronize = device.synchronize

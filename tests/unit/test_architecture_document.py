@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the floors that pyproject.toml demands."""
+"""docs/dev/architecture.md shows the floors that pyproject.toml demands."""
 
 import re
 import tomllib
@@ -15,7 +15,9 @@ def test_the_table_of_floors_is_the_contract() -> None:
     (contract,) = (one for one in CONTRACTS if one.get("containers") == ["gate"])
     floors = [set(floor.split(" | ")) for floor in reversed(contract["layers"])]
     rows = re.findall(
-        r"^\| (\d+) \| ([^|]+) \|", (ROOT / "docs/architecture.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| (\d+) \| ([^|]+) \|",
+        (ROOT / "docs/dev/architecture.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
     told: dict[int, set[str]] = {}
     for floor, rooms in rows:

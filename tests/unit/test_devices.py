@@ -28,13 +28,13 @@ from gate.devices import (
 from gate.project.entries import GateFile
 
 PACKAGE = Path(gate.__file__).parent
-GUIDE = (PACKAGE.parent / "docs" / "adding-a-device.md").read_text(encoding="utf-8")
+GUIDE = (PACKAGE.parent / "docs" / "dev" / "adding-a-device.md").read_text(encoding="utf-8")
 # Of the package, what compares a name of a kind: rows have flags for that.
 _COMPARED = re.compile(r"""[=!]= ?["'](?:cpu|cuda)["']""")
 
 QUESTIONS = """
 from gate.action.inputs import INPUTS
-from gate.check.content import plan_content
+from gate.check.schedule import plan_content
 from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.project.config import apply_options, make_config
 from gate.project.entries import GateFile

@@ -42,11 +42,11 @@ from gate.report.words.templates import name_direction
 from gate.units import render_value
 
 PACKAGE = Path(gate.__file__).parent
-GUIDE = (PACKAGE.parent / "docs" / "adding-a-metric.md").read_text(encoding="utf-8")
+GUIDE = (PACKAGE.parent / "docs" / "dev" / "adding-a-metric.md").read_text(encoding="utf-8")
 
 # What a copy of the package with the guide's metric must say of it, in the groupings that it belongs to.
 QUESTIONS = """
-from gate.check.content import plan_content
+from gate.check.schedule import plan_content
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 
 from gate.metrics import INTERLEAVED, LATENCIES, LEADING, NOISY_DECIDING, OF_WARM, SPECS, explained_by

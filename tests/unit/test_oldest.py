@@ -62,7 +62,7 @@ def test_nothing_asks_a_package_index_for_this_project() -> None:
     }
     # Once a release is there, whether it can be had is looked at; the placeholder is a commit's.
     assert found == {
-        ("docs/release.md", ""),
+        ("docs/dev/release.md", ""),
         ("examples/workflows/target.yml", 'git+$GITHUB_SERVER_URL/$COMPILE_GATE"'),
     }
 

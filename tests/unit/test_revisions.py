@@ -156,15 +156,15 @@ def test_default_base_is_what_the_remote_calls_its_branch(repository: Path, git:
 def test_default_base_that_cannot_be_told(repository: Path, git: Git) -> None:
     """Where no branch has a usual name the argument is asked for."""
     git(repository, "branch", "--quiet", "--move", "main", "trunk")
-    with pytest.raises(UsageError, match="cannot tell which branch") as caught:
+    with pytest.raises(UsageError, match="cannot find out which branch") as caught:
         resolve_default_base(repository)
-    assert caught.value.fix == "Name BASE: compile-gate ab BASE."
+    assert caught.value.fix == "Name it: `check --base BRANCH`, or `ab BRANCH`."
 
 
 def test_default_base_on_the_default_branch(repository: Path, git: Git) -> None:
     """On the branch itself there is nothing to hold against it, which is said before minutes pass."""
     git(repository, "checkout", "--quiet", "main")
-    with pytest.raises(UsageError, match="HEAD is already part of main"):
+    with pytest.raises(UsageError, match="HEAD is part of main, and nothing is uncommitted"):
         resolve_default_base(repository)
 
 

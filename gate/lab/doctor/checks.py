@@ -74,11 +74,9 @@ def _look_at_throttling(gpu: GpuState) -> Check:
 
 def _look_at_processes(gpu: GpuState) -> Check:
     used = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
-    if gpu.processes:
-        numbers = {"processes": gpu.processes, "used_mib": gpu.memory_used_mib}
-        return fail_check("sharing", Fact(code=Code.GPU_SHARED, numbers=numbers))
-    told = Fact(code=Code.GPU_IN_USE, numbers={"used_mib": gpu.memory_used_mib})
-    return grade_check("sharing", told, warns=used > FOREIGN_MEMORY_LIMIT)
+    numbers = {"processes": gpu.processes, "used_mib": gpu.memory_used_mib}
+    told = Fact(code=Code.GPU_SHARED, numbers=numbers)
+    return grade_check("sharing", told, fails=gpu.processes > 0, warns=used > FOREIGN_MEMORY_LIMIT)
 
 
 def _look_at_sharing(gpu: GpuState) -> Check:
@@ -225,8 +223,8 @@ def _look_at_git(state: MachineState) -> Check:
         return warn_check("git", _tell(Code.UNUSABLE, what=problem.what, fix=problem.fix))
     if not state.git or not state.commit:
         return warn_check("git", _tell(Code.NO_COMMIT if state.git else Code.GIT_LACKING))
-    code = Code.COMMIT_EDITED if state.dirty else Code.COMMIT_FOUND
-    return pass_check("git", _tell(code, git=state.git, commit=state.commit))
+    numbers, names = {"edited": int(state.dirty)}, name_words(git=state.git, commit=state.commit)
+    return pass_check("git", Fact(code=Code.COMMIT_FOUND, numbers=numbers, names=names))
 
 
 def _look_at_lock(state: MachineState) -> Check:
@@ -250,8 +248,6 @@ def _look_at_toolchain(state: MachineState) -> Check:
         told = _tell(Code.TOOLCHAIN_UNKEPT, reason=place.reason, variable=CACHE_VARIABLE)
         return grade_check("toolchain", told, warns=place.trouble)
     names = name_words(place=str(place.directory))
-    if not kept.entries:
-        return pass_check("toolchain", Fact(code=Code.TOOLCHAIN_EMPTY, names=names))
     numbers = {"entries": kept.entries, "mib": kept.size_bytes / _MIB}
     return pass_check("toolchain", Fact(code=Code.TOOLCHAIN_KEPT, numbers=numbers, names=names))
 

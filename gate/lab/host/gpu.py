@@ -66,7 +66,7 @@ class GpuState:
     persistent: bool = False
     mig: bool = False  # switched on; the device itself is one of its instances where the UUID says so
     exclusive: bool = False  # one process at a time may use it
-    blind: tuple[str, ...] = ()  # what the driver does not tell
+    blind: tuple[str, ...] = ()  # what the driver does not report
     capability: str = ""  # "9.0"
     memory_used_mib: float = 0.0
     memory_total_mib: float = 0.0
@@ -145,7 +145,7 @@ def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:
 def read_memory_share(gpu: GpuState | None) -> float:
     """Read what share of a GPU's memory is in use now, by whomever.
 
-    0 where that is not told, as of an instance of MIG and of a card that shares the host's memory.
+    0 where that is not known, as for a MIG instance and of a card that shares the host's memory.
     """
     if gpu is None or gpu.uuid.startswith(_MIG) or not gpu.memory_total_mib:
         return 0.0

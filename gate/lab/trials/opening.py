@@ -22,7 +22,7 @@ from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.trials import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
 from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_directory, name_log
+from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_results_directory, name_log
 from gate.programs import answer_signals
 from gate.project.capability import Card, list_needs, list_unavailable
 from gate.records import (
@@ -76,7 +76,7 @@ def prime_bench(bench: Bench) -> Primed:
         raise MachineError(describe_unprimed(result, bench.settings.device), fix)
     if result.environment is None:
         fix = advise_unprimed(FailureKind.ERROR, None, python=bench.arm.python, log=str(job.log))
-        raise MachineError("the primer did not tell the environment", fix)
+        raise MachineError("the primer did not report the environment", fix)
     return Primed(environment=result.environment, toolchain_s=time.monotonic() - begun)
 
 
@@ -283,7 +283,7 @@ def _note_place(place: Path, observe: Observer) -> None:
 def _note_company(bench: Bench, observe: Observer) -> None:
     """Note who is on the GPU, or that nobody can see it."""
     if bench.gpu is None and find_kind(bench.settings.device).is_gpu:
-        names = name_words(unseen="memory that others hold", why="nvidia-smi does not tell of it")
+        names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
         observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
     if told := describe_company(bench.gpu):
         observe(Noted(fact=make_text(told)))
@@ -292,7 +292,7 @@ def _note_company(bench: Bench, observe: Observer) -> None:
 @contextmanager
 def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     refuse_service(settings.device, os.environ)
-    make_directory(settings.out)
+    make_results_directory(settings.out)
     with open_scratch() as scratch, closing(ServerPool()) as pool:
         (scratch / "tmp").mkdir()
         gpu = look_up_gpu(settings.device, os.environ)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.check.content import plan_content
+from gate.check.schedule import plan_content
 from gate.devices import find_kind
 from gate.lab.trials.merging import TrialCircumstances, merge_results
 from gate.lab.trials.opening import prime_bench
@@ -120,7 +120,7 @@ def find_side_cache(bench: Bench, case: Case) -> Path:
 def plan_pair(
     metrics: Collection[Metric], index: int, device: str, pairing: Pairing, kept: Path | None = None
 ) -> PairPlan:
-    """Plan the processes of a pair by :func:`gate.check.content.plan_content`."""
+    """Plan the processes of a pair by :func:`gate.check.schedule.plan_content`."""
     content = plan_content(metrics, index, device)
     if is_target(device):  # nothing is timed: there are no blocks to alternate
         pairing = Pairing.TURNS

@@ -16,17 +16,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Generic
 
-from gate.check.content import EVERY_METRIC, has_other_code, want_whole
 from gate.check.schedule import (
+    EVERY_METRIC,
     AnySlot,
     Slot,
     compute_trial_s,
     drop_cases,
     estimate_left_s,
+    has_other_code,
     list_ended,
     make_trial_schedule,
     plan_slot,
     predict_trial_s,
+    want_whole,
 )
 from gate.decide.evidence.disturbed import sum_up_disturbances
 from gate.errors import InterruptedRunError

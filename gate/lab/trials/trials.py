@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.check.content import WHOLE, Content
+from gate.check.schedule import WHOLE, Content
 from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
 from gate.lab.host.counters import find_crowd, read_host

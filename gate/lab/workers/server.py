@@ -132,7 +132,7 @@ class WorkerServer:
             send(self._line, order, descriptors)
         except OSError as error:
             self.is_gone = True
-            raise ServerError(f"it cannot be told anything ({error.strerror or error})", _GONE) from error
+            raise ServerError(f"it cannot be reached ({error.strerror or error})", _GONE) from error
 
     def _hear(self, limit_s: float) -> ServerAnswer:
         try:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from gate.check.pair_rounds import MOST_ROUNDS, has_enough_rounds
+from gate.check.pair_schedule import MOST_ROUNDS, has_enough_rounds
 from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, run_worker
 from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
 from gate.records.turns import (

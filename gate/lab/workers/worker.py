@@ -85,6 +85,17 @@ def make_directory(path: Path) -> None:
         raise describe_write_error(path, error) from error
 
 
+def make_results_directory(path: Path) -> None:
+    """Make a directory for results that git leaves out; one that is there stays as it is.
+
+    Raises as :func:`gate.files.disk.write_atomic`.
+    """
+    is_new = not path.exists()
+    make_directory(path)
+    if is_new:
+        codec.write_atomic(path / ".gitignore", "*\n")
+
+
 def load_result(path: Path) -> LeftResult:
     """Read what a worker left; a crash may have left nothing, or something that cannot be read."""
     try:

@@ -240,7 +240,7 @@ def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse
     """How each cache was used, of those that were asked; nothing where torch does not count.
 
     A graph may be found without its kernels: Triton's binaries are kept in a bundle beside each, and one that
-    was lost is compiled anew while the graph counts as found.
+    was lost is recompiled while the graph counts as found.
     """
     if counters is None:
         return {}

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from gate.errors import MachineError
+from gate.installation import find_page
 from gate.programs import ask_program
 
 # Releases of torch whose compiler the pretended device was tested with: it stands in for names that are no
@@ -82,7 +83,7 @@ def _build_hooks(torch: Path) -> Path:
     if done.status:
         errors = [line for line in done.err.splitlines() if "error" in line]
         told = (errors or [done.err.strip()])[0][:_MAX_TOLD]
-        fix = "This torch is not one that targets were tried with: see docs/targets.md."
+        fix = f"Targets were not tried with this torch: see {find_page('targets')}."
         raise MachineError(f"the C++ compiler cannot compile for this torch: {told}", fix)
     partial.rename(library)
     return library

@@ -124,7 +124,7 @@ class NvmlDevice:
             clock_mhz=float(self._ask_board("nvmlDeviceGetClockInfo", 0, "NVML_CLOCK_SM")),
             temperature_c=float(self._ask_board("nvmlDeviceGetTemperature", 0, "NVML_TEMPERATURE_GPU")),
             unseen=unseen,
-            why="the driver does not tell" if unseen else "",
+            why="the driver does not report it" if unseen else "",
         )
 
     def _read_reasons(self) -> int | None:

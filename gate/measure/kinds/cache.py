@@ -42,7 +42,7 @@ class Cache(Protocol):
         torch.compiler.load_cache_artifacts(saved.read_bytes())
 
     def count_misses(self, report: GraphReport) -> int:
-        """Count what was compiled anew; where nothing at all was found, that is one at least."""
+        """Count what was recompiled; where nothing at all was found, that is one at least."""
         return report.cache.misses if report.cache.hits else max(1, report.cache.misses)
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:

@@ -1,4 +1,4 @@
-"""A pass over a fixed list of shapes: what is compiled anew as sizes vary, and what each shape takes."""
+"""A pass over a fixed list of shapes: what is recompiled as sizes vary, and what each shape takes."""
 
 from __future__ import annotations
 

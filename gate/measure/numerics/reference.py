@@ -317,7 +317,7 @@ def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
 
 
 def write_state(subject: Subject, values: list[torch.Tensor]) -> None:
-    """Write parameters, buffers and inputs in place: nothing is compiled anew for it."""
+    """Write parameters, buffers and inputs in place: nothing is recompiled for it."""
     with torch.no_grad():
         for tensor, value in zip(subject.list_state(), values, strict=True):
             write_tensor(tensor, value)

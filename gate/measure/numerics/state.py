@@ -49,7 +49,7 @@ class State:
     has_generator: bool  # of random numbers, besides the global ones
 
     def restore(self) -> None:
-        """Put everything back in place: nothing is compiled anew for it."""
+        """Put everything back in place: nothing is recompiled for it."""
         for put_back in self.holders:
             put_back()
         with torch.no_grad():

@@ -233,7 +233,7 @@ def _check_submodules(absent: Sequence[tuple[str, Path, Path]], origin: Path, ch
         if link not in same:
             raise UsageError(
                 f"{name} is imported from {place}, and the arm's checkout has another submodule {link}",
-                "Clone the base with its submodules (git clone --recurse-submodules), and hold head against"
+                "Clone the base with its submodules (git clone --recurse-submodules), and compare with"
                 " that directory: compile-gate ab DIR",
             )
 

@@ -155,6 +155,10 @@ class Logbook:
         """Add what a reader should know, with its numbers and names; the same is told once."""
         self.add_warnings(Fact(code=code, numbers=number or {}, names=name_words(**words)))
 
+    def note_unmeasured(self, metric: Metric, why: str) -> None:
+        """Add that a metric is not measured, and why."""
+        self.add_warnings(Fact(code=Code.UNMEASURED, metrics=(metric,), names=name_words(why=why)))
+
     def add_warnings(self, *facts: Fact) -> None:
         """Add what a reader should know; the same is told once."""
         self.result = replace(self.result, warnings=list_distinct((*self.result.warnings, *facts)))

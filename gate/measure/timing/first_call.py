@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from gate.errors import UsageError
+from gate.installation import find_page
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.device.device import Device
 from gate.records import CacheUse, Metric
@@ -78,7 +79,7 @@ def check_compiled(report: GraphReport) -> None:
     left = (" at ".join(filter(None, map(one.name, ("reason", "location")))) for one in report.skipped)
     frames = "; ".join(islice(left, _NAMED_FRAMES))
     why = frames or "it makes no tensors, or Dynamo is disabled or skips it"
-    fix = "Compile something, or leave the case out; docs/adding-a-model.md tells what Dynamo skips."
+    fix = f"Compile something, or leave the case out; what Dynamo skips: {find_page('adding-a-model')}."
     raise UsageError(f"nothing was compiled, 0 graphs: {why}", fix)
 
 

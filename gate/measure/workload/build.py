@@ -14,6 +14,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from gate.errors import UsageError
+from gate.installation import find_page
 from gate.measure.device.device import Device
 from gate.measure.workload.holding import hold
 from gate.measure.workload.tensors import (
@@ -167,7 +168,7 @@ def check_workload(workload: object, case: Case) -> Workload:
         UsageError: It cannot be measured as ``case``.
     """
     source = _name_source(case)
-    fix = "Return gate.Workload(forward=..., inputs=(...,)) from it; see docs/adding-a-model.md."
+    fix = f"Return gate.Workload(forward=..., inputs=(...,)) from it: see {find_page('adding-a-model')}."
     if not isinstance(workload, Workload):
         raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
     if case.task == Task.TRAINING and workload.loss is None:

@@ -43,7 +43,7 @@ def test_a_tag_becomes_its_commit_and_keeps_its_name(
     assert (anchor.commit, anchor.name) == (read_commit(released, "tags/v1.2"), "v1.2")
     told = capsys.readouterr().out
     assert told.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
-    assert "commit it. Hold head against it with: compile-gate ab --anchor" in told
+    assert "commit it. Compare with it: compile-gate ab --anchor" in told
 
 
 def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Place) -> None:
@@ -101,8 +101,8 @@ def test_head_is_held_against_the_anchor_and_the_report_says_so(
     short = load(released).commit[:7]
     assert f"against the anchor v1.2 ({short})." in told
     report = (released.top / "out" / "report.md").read_text(encoding="utf-8")
-    assert f"Held against the anchor v1.2 ({short}), recorded " in report
-    assert "the release of March. A change is what all commits since then add up to." in report
+    assert f"Compared with the anchor v1.2 ({short}), recorded " in report
+    assert "the release of March. A change is the sum of all commits since then." in report
 
 
 def test_a_named_head_is_held_against_the_anchor(released: Place, capsys: pytest.CaptureFixture[str]) -> None:

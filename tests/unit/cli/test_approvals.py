@@ -27,11 +27,10 @@ from gate.records import (
     Status,
     Trial,
     Waiver,
-    make_text,
 )
 from gate.store.approvals import render_approval
 from tests.hosts import CPU_HOST
-from tests.told import tell_notes, tell_row
+from tests.told import make_raised, tell_notes, tell_row
 
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
@@ -122,7 +121,7 @@ def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval,
 def test_an_approval_hides_no_failure(place: Path) -> None:
     """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
     crash = CaseFailure(
-        case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_text("SIGSEGV")
+        case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
     )
     approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=(WAIVER,))
     assert compare(place, make_run(2.0, (crash,)), approval) == 12
@@ -163,7 +162,7 @@ def test_what_was_accepted_of_another_machine_passes_nothing(
     assert compare(place, make_run(2.0), regressed) == 10
     assert compare(place, make_run(2.0), lacking, left="baselines") == 3
     told = " ".join(capsys.readouterr().out.split())
-    assert told.count(f"What ada accepted for gate.yml on {THERE} does not count") == 2
+    assert told.count(f"Accepted by ada for gate.yml on {THERE}, so it does not count") == 2
 
 
 @pytest.mark.parametrize(

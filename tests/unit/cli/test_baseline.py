@@ -76,7 +76,7 @@ def test_an_acceptance_that_costs_comments_says_so(place: Place, capsys: pytest.
     with (place.top / "baselines" / "accepted.yml").open("a", encoding="utf-8") as file:
         file.write("# until the release\n")
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
-    assert "was written anew: its entries are kept, and comments in it are gone" in capsys.readouterr().err
+    assert "was rewritten: its entries are kept, its comments are lost" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

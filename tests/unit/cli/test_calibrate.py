@@ -24,11 +24,10 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
 from gate.records.calibration import Calibration
 from tests.hosts import CPU_HOST
-from tests.told import tell_note
+from tests.told import make_raised, tell_note
 
 CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
@@ -118,7 +117,7 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
 def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """A case that crashed in one trial leaves the calibration incomplete and is in it."""
     failure = CaseFailure(
-        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV")
+        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
     )
     code, calibration = calibrate(tmp_path, (failure,))
     assert code == ExitCode.INCOMPLETE
@@ -130,7 +129,7 @@ def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     """A case without a second value is one of which nothing is known: exit 12, a note, and no figure."""
     code, calibration = calibrate(tmp_path, count=count)
     assert code == ExitCode.INCOMPLETE
-    assert "Nothing is known of m/x: that takes 2 trials of a case." in tuple(
+    assert "Not enough trials of m/x: it takes 2 trials of a case." in tuple(
         map(tell_note, calibration.notes)
     )
     assert [noise.detectable for noise in calibration.noise] == [None] * count

@@ -1,25 +1,31 @@
-"""``check --base``: when pairs may decide."""
+"""What ``check`` compares with, and when pairs may decide."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gate.cli import main
 from gate.cli.check import open_base_sources
 from gate.cli.origin import note_rules
+from gate.cli.setup import Project
 from gate.decide import decide_verdict
+from gate.errors import ExitCode
 from gate.files.codec import load_verdict
 from gate.project.config import load_config
 from gate.records import Approval, Code, Policy
 from gate.records.events import Event, Noted
 from gate.store.approvals import render_approval
 from tests.told import describe_measuring, tell_notes
-from tests.unit.cli.conftest import Place, make_run
+from tests.unit.cli.conftest import CONFIG, Place, make_run
 
 
 @pytest.fixture
@@ -40,17 +46,17 @@ def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alo
     (project / "gate.yml").write_text(text, encoding="utf-8")
     events: list[Event] = []
     with ExitStack() as stack:
-        config = load_config(project / "gate.yml")
-        sources = open_base_sources(Namespace(base="HEAD"), config, stack, events.append)
+        request = Project(config=load_config(project / "gate.yml"), registry=(), cases=())
+        sources = open_base_sources(Namespace(base="HEAD", no_base=False), request, stack, events.append)
         assert (sources is None) is decides_alone
     told = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
-    assert ("nothing differs from HEAD: the stored baselines decide alone" in told) is decides_alone
+    assert any(one.startswith("nothing differs from merge-base with HEAD") for one in told) is decides_alone
 
 
 @pytest.mark.parametrize(
     ("commit", "told"),
     [
-        ("", ["This change touches what changes are judged by: gate.yml (1 file), baselines (2 files)."]),
+        ("", ["This change touches the rules that judge changes: gate.yml (1 file), baselines (2 files)."]),
         ("0123456789", []),
     ],
 )
@@ -67,7 +73,7 @@ def test_a_change_that_moves_its_own_bar_says_so(
     config = replace(load_config(None), commit=commit)
     verdict = decide_verdict(make_run(), (), Policy(thresholds={}))
     noted = note_rules(verdict, config, "HEAD")
-    assert [f"{text} Look at that first." for text in told] == [
+    assert [f"{text} Review that first." for text in told] == [
         text for text in tell_notes(noted) if text not in tell_notes(verdict)
     ]
     assert note_rules(verdict, config, "") == verdict
@@ -99,3 +105,155 @@ def test_shards_that_were_checked_are_merged_and_judged_again(
     assert place.run("merge", "s1/run.json", "s2/run.json", "--out", "joined") == 0
     assert place.run("compare", "baselines", "joined/run.json") == 0
     assert "2 cases" in capsys.readouterr().out
+
+
+def begin_repository(place: Place, *files: str) -> None:
+    """Commit the project, or these files of it, to ``main``."""
+    place.git("init", "--quiet", "--initial-branch=main")
+    place.git("add", *(files or ("gate.yml", "baselines")))
+    place.git("commit", "--quiet", "--allow-empty", "--message", "Begin")
+
+
+def begin_trunk(place: Place) -> None:
+    """The same, to a branch whose name says nothing."""
+    begin_repository(place)
+    place.git("branch", "--move", "trunk")
+
+
+def commit_fault(place: Place) -> None:
+    """Commit a graph break to a branch that leaves ``main`` here."""
+    place.git("checkout", "--quiet", "-b", "feature")
+    place.plant("graph_break")
+    place.git("add", "fault.json")
+    place.git("commit", "--quiet", "--message", "Print")
+
+
+def load_base(place: Place) -> tuple[str, int]:
+    """What the last verdict was reached against, without the commit, and its number of pairs."""
+    verdict = load_verdict(place.top / "out" / "verdict.json")
+    return (verdict.base.label.partition(" (")[0] if verdict.base else ""), verdict.tally.pairs
+
+
+def test_a_branch_is_compared_with_where_it_left_main(place: Place) -> None:
+    """Nobody names it, and nothing needs to be stored."""
+    begin_repository(place, "gate.yml")
+    shutil.rmtree("baselines")
+    commit_fault(place)
+    assert place.run("check", "--quiet") == ExitCode.REGRESSION
+    assert load_base(place)[0] == "merge-base with main"
+    assert place.run("check", "--quiet", "--no-base") == ExitCode.NOTHING_COMPARED
+    assert load_base(place) == ("", 0)
+
+
+def test_uncommitted_changes_of_main_are_compared_with_its_commit(place: Place) -> None:
+    """What is committed there is the base; the baselines say what is worth a pair."""
+    begin_repository(place, "gate.yml", "baselines")
+    (place.top / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")
+    place.plant("graph_break")
+    assert place.run("check", "--quiet") == ExitCode.REGRESSION
+    assert load_base(place)[0] == "merge-base with main"
+
+
+def clone_shallowly(place: Place) -> None:
+    """Work in a clone that has the branch's last commit, and not where it left ``main``."""
+    begin_repository(place)
+    commit_fault(place)
+    place.git("checkout", "--quiet", "main")  # so that the clone knows it as the main branch
+    source = place.top.rename(place.top.with_name("source"))
+    command = ("clone", "--quiet", "--depth=1", "--no-single-branch", "--branch=feature", f"file://{source}")
+    subprocess.run(("git", *command, str(place.top)), cwd=source.parent, check=True)
+    os.chdir(place.top)
+
+
+@pytest.mark.parametrize(
+    ("begin", "code", "told"),
+    [
+        (lambda _place: None, ExitCode.PASS, "is not in a git repository. Run in a checkout"),
+        (
+            begin_repository,
+            ExitCode.PASS,
+            "HEAD is part of main, and nothing is uncommitted. To compare with an earlier commit, name it: ",
+        ),
+        (
+            begin_trunk,
+            ExitCode.PASS,
+            "cannot find out which branch is your main branch. Name it: `check --base BRANCH`",
+        ),
+        (
+            lambda place: place.git("init", "--quiet"),
+            ExitCode.PASS,
+            "this repository has no commit yet. Commit what is there",
+        ),
+        (clone_shallowly, ExitCode.REGRESSION, "this shallow clone lacks the commit where HEAD left origin/"),
+    ],
+)
+def test_without_a_base_the_stored_baselines_judge(
+    place: Place,
+    capsys: pytest.CaptureFixture[str],
+    begin: Callable[[Place], object],
+    code: ExitCode,
+    told: str,
+) -> None:
+    """One note says why, and what to do about it."""
+    begin(place)
+    assert place.run("check") == code
+    notes = [line for line in capsys.readouterr().err.splitlines() if "the stored baselines alone" in line]
+    assert [line for line in notes if line.startswith("note: compared with the stored baselines alone: ")]
+    assert told in notes[0]
+    assert load_base(place) == ("", 0)
+
+
+def test_the_change_that_brings_gate_yml_is_compared(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The base's code is measured by the gate.yml and the factory that it lacks, and loses them again."""
+    (place.top / "actor.py").write_text("", encoding="utf-8")
+    begin_repository(place, "old.json")
+    place.git("checkout", "--quiet", "-b", "feature")
+    place.git("add", "gate.yml")
+    place.git("commit", "--quiet", "--message", "Measure it")
+    shutil.rmtree("baselines")
+    place.plant("graph_break")
+    assert place.run("check") == ExitCode.REGRESSION
+    told = "has no gate.yml and is measured by yours: gate.yml, actor.py"
+    assert told in capsys.readouterr().err
+    assert place.run("ab", "main", "feature", "--quiet") == ExitCode.PASS
+    assert load_base(place) == ("main", 3)
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "ab", "measure", "baseline refresh", "selftest", "plan", "models"]
+)
+def test_without_a_gate_yml_nothing_is_measured(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """One directory too high is the commonest mistake there is: it costs no minutes."""
+    (project / "gate.yml").unlink()
+    monkeypatch.chdir(project)
+    assert main(command.split()) == ExitCode.USAGE
+    assert capsys.readouterr().err == (
+        f"compile-gate: no gate.yml in {project} or above it: there is nothing to measure\n"
+        "Write one with `compile-gate init package.module:Class`, or add --reference-models.\n"
+    )
+    assert not (project / "out").exists()
+
+
+def test_the_reference_models_are_asked_for(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever gate.yml says, and without a note."""
+    monkeypatch.chdir(project)
+    (project / "gate.yml").write_text("version: 9\n", encoding="utf-8")
+    assert main(["plan", "--reference-models", "--format", "json"]) == ExitCode.PASS
+    told = capsys.readouterr()
+    assert ("bert/inference-float32-smoke-default" in told.out, told.err) == (True, "")
+
+
+def test_results_ignore_themselves(place: Place) -> None:
+    """After `git add --all` no result is a change; a directory that was there is the user's to ignore."""
+    begin_repository(place, "gate.yml", "baselines", "old.json", "slow.json")
+    (place.top / "kept").mkdir()
+    assert [place.run("measure", "--quiet", "--out", out) for out in ("new/one", "kept")] == [0, 0]
+    status = ("git", "status", "--porcelain", "--untracked-files=normal")
+    changed = subprocess.run(status, cwd=place.top, check=True, capture_output=True, text=True).stdout
+    assert changed == "?? kept/\n"

@@ -1,4 +1,4 @@
-"""docs/exit-codes.md, row by row: what is true of a 0, and what is never one."""
+"""exit_codes.md beside this file, row by row: what is true of a 0, and what is never one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.cli.conftest import Place, RunGate
 from tests.unit.cli.ways import WAYS, Scene
 
 ROOT = Path(__file__).parents[3]
-DOCUMENT = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parent / "exit_codes.md").read_text(encoding="utf-8")
 DOCTOR = "doctor"  # on the machine that runs this test: whether it is fit is not ours to say
 # The ways whose good side needs a command that a person calls; those of workflows have their own tests.
 WORKFLOWS = {"publish", "publish-upgrade", "authorize", "accept-regression", "propose"}

@@ -93,7 +93,7 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
     assert tell(capsys, "merge", "one.json", "one.json", "--out", "out").startswith(
         "compile-gate: one.json is named twice\n"
     )
-    assert tell(capsys, "calibrate", "--run", "one.json", "two.json").startswith(
+    assert tell(capsys, "calibrate", "--reference-models", "--run", "one.json", "two.json").startswith(
         "compile-gate: two.json has another environment than one.json: threads"
     )
 

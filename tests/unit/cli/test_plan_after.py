@@ -71,4 +71,4 @@ def test_what_was_shown_of_other_code_is_refused(
     told = capsys.readouterr().err
     assert "so it does not say whose code is the same" in told
     assert ("other files than these" in told) is not is_committed
-    assert "Make it anew here: compile-gate ab BASE --target cuda:sm_90." in told
+    assert "Measure it here: compile-gate ab BASE --target cuda:sm_90." in told

@@ -49,7 +49,7 @@ def test_creep_is_told_by_a_run_against_the_anchor(place: Place) -> None:
 def test_other_pairs_are_not_kept_in_silence(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """`ab` of two commits is no point of a line: asked to keep it, it refuses."""
     assert place.run("ab", "HEAD", "--history", "history.jsonl") == 2
-    assert "--history: only what is held against the release anchor is kept" in capsys.readouterr().err
+    assert "--history: only comparisons with the release anchor are stored" in capsys.readouterr().err
 
 
 def test_without_ruptures_the_fix_is_told(

@@ -29,8 +29,9 @@ def find_mode(directory: Path, *texts: str) -> bool:
         STEP + '        with:\n          mode: "accept-regression"  # of a comment\n',
         STEP + "        with: {token: x, 'mode':   'accept-regression'}\n",
         "jobs:\n  accept:\n    uses: a/b/.github/workflows/c.yml@abc\n    with: {mode: accept-regression}\n",
+        (ROOT / "examples/workflows/compile-gate-respond.yml").read_text(encoding="utf-8"),
     ],
-    ids=["plain", "quoted", "flow", "a workflow that is called"],
+    ids=["plain", "quoted", "flow", "a workflow that is called", "ours that is called"],
 )
 def test_a_step_with_the_mode_counts_however_it_is_written(tmp_path: Path, text: str) -> None:
     """YAML has many ways to write one value."""
@@ -73,6 +74,11 @@ def test_what_is_no_workflow_stops_nothing(tmp_path: Path, text: str) -> None:
 def test_without_workflows_there_is_no_mode(tmp_path: Path) -> None:
     """A repository may have none."""
     assert not has_mode(tmp_path, MODE)
+
+
+def test_the_check_alone_accepts_nothing(tmp_path: Path) -> None:
+    """A project without the second file is told of no command in a comment."""
+    assert not find_mode(tmp_path, (ROOT / "examples/workflows/compile-gate.yml").read_text(encoding="utf-8"))
 
 
 def test_this_repository_accepts() -> None:

@@ -1,4 +1,4 @@
-"""Both sides of every row of docs/exit-codes.md: the way that ends with 0, and the nearest that must not.
+"""Both sides of every row of exit_codes.md: the way that ends with 0, and the nearest that must not.
 
 A side is a function that does what the row says in a project with actors and gives the exit code.
 """
@@ -15,8 +15,9 @@ from pathlib import Path
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import save_run
 from gate.fingerprint import compute_environment_id
-from gate.records import CaseFailure, FailureKind, Metric, Policy, Run, make_text
+from gate.records import CaseFailure, FailureKind, Metric, Policy, Run
 from gate.store.baselines import propose_baselines, save_baselines
+from tests.told import make_raised
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
 
 Side = Callable[["Scene"], int]
@@ -99,7 +100,9 @@ def change(run: Run, metric: Metric, *values: float) -> Run:
     return replace(run, trials=tuple(trials))
 
 
-CRASH = CaseFailure(case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", told=make_text("SIGSEGV"))
+CRASH = CaseFailure(
+    case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
+)
 SAME = make_run()
 SLOW = make_run(latency_s=0.013)
 BROKEN = make_run(breaks=1.0)
@@ -218,10 +221,24 @@ def begin_repository(place: Place) -> None:
     place.git("commit", "--quiet", "--message", "Begin")
 
 
-def rename_config(scene: Scene) -> int:
-    """Spell gate.yml as GitHub spells its workflows."""
-    scene.place.top.joinpath("gate.yml").rename(scene.place.top / "gate.yaml")
-    return scene.place.run("plan")
+def check_branch(fault: str) -> Side:
+    """Check a branch that is one commit ahead of main, and name no base."""
+
+    def play(scene: Scene) -> int:
+        begin_repository(scene.place)
+        scene.place.git("checkout", "--quiet", "-b", "feature")
+        scene.place.plant(fault, SLOWER_S)
+        scene.place.git("add", "fault.json")
+        scene.place.git("commit", "--quiet", "--message", "Change it")
+        return scene.place.run("check", "--quiet")
+
+    return play
+
+
+def remove_config(scene: Scene) -> int:
+    """Check where there is no gate.yml: one directory too high, as a rule."""
+    scene.place.top.joinpath("gate.yml").unlink()
+    return scene.place.run("check", "--quiet")
 
 
 def resume(scene: Scene) -> int:
@@ -371,7 +388,8 @@ WAYS = {
     "closed-pipe": Way(good=print_to("", SAME), bad=print_to("", SLOW)),
     "full-disk": Way(good=judge(SAME), bad=print_to("/dev/full", SAME)),
     "named-base": Way(good=check_with_base("main"), bad=check_with_base("")),
-    "own-configuration": Way(good=call("plan"), bad=rename_config, says=CASE_ID),
+    "found-base": Way(good=check_branch("nothing"), bad=check_branch("slowdown"), says="PASS"),
+    "own-configuration": Way(good=call("plan"), bad=remove_config, says=CASE_ID),
     "check": Way(good=call("check"), bad=plant("slowdown", SLOWER_S, "check", "--quiet"), says="PASS"),
     "check-crash": Way(good=call("check", "--quiet"), bad=plant("crash", 0.0, "check", "--quiet")),
     "resume": Way(good=resume, bad=call("check", "--quiet", "--resume")),
@@ -433,7 +451,7 @@ WAYS = {
     "init": Way(
         good=call("init", "beginner:build", beginner_py=FACTORY),
         bad=call("init", "beginner:build", beginner_py="import no_such_package\n"),
-        says="compile-gate baseline refresh",
+        says="compile-gate check",
     ),
     "completion": Way(good=call("completion", "bash"), bad=call("completion", "bsh"), says="compile-gate"),
     "schema": Way(good=call("schema", "run"), bad=call("schema", "rnu")),

@@ -398,7 +398,7 @@ def test_a_card_that_nobody_sees_is_told(
     with blind.open():
         pass
     notes = [describe_measuring(event.fact) for event in blind.events if isinstance(event, Noted)]
-    said = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not tell of it"
+    said = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not list it"
     assert (said in notes) is told
 
 

@@ -15,9 +15,10 @@ from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
-from gate.records import Arm, Case, CaseFailure, FailureKind, Metric, Pairing, Trial, make_text
+from gate.records import Arm, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.report.words.measuring import describe_measuring
+from tests.told import make_raised
 
 MakeCase = Callable[..., Case]
 TRIAL = Trial(case_id="actor/inference-float32-smoke-default", index=2)
@@ -41,7 +42,7 @@ def write_nothing(job: WorkerJob) -> JobOutcome:
 def write_half(job: WorkerJob) -> JobOutcome:
     write_trace(job)
     return CaseFailure(
-        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", told=make_text("timed out after 30 s")
+        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", told=make_raised("timed out after 30 s")
     )
 
 
@@ -63,7 +64,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -
     ("run_job", "kept", "told"),
     [
         (write_nothing, False, "this torch leaves no structured trace"),
-        (write_half, True, "its trace is not whole: timed out after 30 s"),
+        (write_half, True, "its trace is incomplete: timed out after 30 s"),
     ],
     ids=["none", "half"],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.check.content import Content
+from gate.check.schedule import Content
 from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import trials as trials_module

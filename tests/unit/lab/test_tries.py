@@ -8,8 +8,9 @@ from dataclasses import replace
 from gate.lab.trials.opening import find_unimportable, try_in_worker
 from gate.lab.trials.trials import Bench
 from gate.lab.workers.worker import WorkerJob
-from gate.records import Case, FailureKind, make_text
+from gate.records import Case, FailureKind
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from tests.told import make_raised
 
 MakeCase = Callable[..., Case]
 
@@ -37,7 +38,7 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(bench: Bench, make_c
 
     def run(job: WorkerJob) -> WorkerResult:
         asked.append(job.request.factories)
-        told = WorkerFailure(kind=FailureKind.ERROR, told=make_text("No module named 'helpers'"))
+        told = WorkerFailure(kind=FailureKind.ERROR, told=make_raised("No module named 'helpers'"))
         failed = [
             one for one in job.request.factories if one == "gone:build" or len(job.request.factories) > 1
         ]

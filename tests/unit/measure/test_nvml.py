@@ -138,7 +138,7 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
 def test_what_a_driver_hides_is_told(look: Look) -> None:
     """A list of processes without this one shows no other either; reasons may need a right."""
     (told,) = note_unwatched(look("HIDDEN")["states"][0])
-    assert describe_measuring(told).endswith("throttling and other processes: the driver does not tell")
+    assert describe_measuring(told).endswith("throttling and other processes: the driver does not report it")
 
 
 def test_an_unknown_device_is_told(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:

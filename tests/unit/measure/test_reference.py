@@ -76,7 +76,7 @@ def test_training_returns_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_state_is_restored_in_place(subject: Subject) -> None:
-    """The same tensors hold the old values again, so nothing is compiled anew."""
+    """The same tensors hold the old values again, so nothing is recompiled."""
     state = copy_state(subject)
     before = [tensor.data_ptr() for tensor in subject.list_state()]
     with torch.no_grad():

@@ -24,7 +24,7 @@ from gate.measure.usage import (
     measure_work,
     record_usage,
 )
-from gate.records import Case, Code, DType, Metric, Task
+from gate.records import Case, DType, Metric, Task
 from gate.records.protocol import Sampling, Stage, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring
@@ -180,6 +180,6 @@ def test_a_model_that_cannot_be_watched_says_so(monkeypatch: pytest.MonkeyPatch)
     context, prepared = make(CpuDevice())
     record_usage(context, prepared, 1e-5)
     # What other tests have compiled in this process is told as well.
-    (fact,) = (one for one in context.logbook.result.warnings if one.code is Code.WORK_UNCOUNTED)
-    told = "floating-point operations are not counted: RuntimeError: no dispatch here"
+    (fact,) = (one for one in context.logbook.result.warnings if one.metrics == (Metric.FLOPS,))
+    told = "flops not measured: RuntimeError: no dispatch here"
     assert describe_measuring(fact) == told

@@ -27,8 +27,9 @@ FIELD = {
 # What a processor cannot run at all.
 GPU_ONLY = {"user_kernel"}
 REGISTRY = Path(gate.__file__).parent / "models" / "registry.yml"
-# What `make gate` may take on two cores, less the priming of the toolchain and room for a suspect.
+# What a pull request's check may take on two cores, less the priming of the toolchain and room for a suspect.
 SMOKE_LIMIT_S = 270.0
+QUICK_LIMIT_S = 95.0  # of the two minutes of `make gate`, less the priming
 
 
 @pytest.fixture(name="registry", scope="module")
@@ -83,7 +84,7 @@ def test_every_model_trains_and_infers_at_both_sizes(cases: tuple[Case, ...]) ->
 
 
 def test_smoke_selection_has_each_family_once(cases: tuple[Case, ...]) -> None:
-    """`make gate` measures every family, each with one case of smoke size."""
+    """A pull request measures every family, each with one case of smoke size."""
     smoke = select_cases(cases, "tag:smoke")
     assert Counter(case.model for case in smoke) == dict.fromkeys(FAMILIES, 1)
     assert {case.size for case in smoke} == {"smoke"}
@@ -97,8 +98,16 @@ def test_smoke_selection_covers_both_tasks_and_dtypes(cases: tuple[Case, ...]) -
 
 
 def test_smoke_selection_fits_its_time(cases: tuple[Case, ...]) -> None:
-    """One trial of each smoke case is expected within the time that `make gate` has."""
+    """One trial of each smoke case is expected within the time that a pull request has."""
     assert sum(case.expected_s for case in select_cases(cases, "tag:smoke")) <= SMOKE_LIMIT_S
+
+
+def test_the_first_look_is_part_of_smoke_and_takes_two_minutes(cases: tuple[Case, ...]) -> None:
+    """`make gate` is what somebody tries first; what it measures has recorded baselines."""
+    quick, smoke = select_cases(cases, "tag:quick"), select_cases(cases, "tag:smoke")
+    assert {case.id for case in quick} < {case.id for case in smoke}
+    assert {case.dtype for case in quick} == {DType.FLOAT32, DType.BFLOAT16}
+    assert sum(case.expected_s for case in quick) <= QUICK_LIMIT_S
 
 
 def test_cpu_selection_is_all_smoke_sizes(cases: tuple[Case, ...]) -> None:

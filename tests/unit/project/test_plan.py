@@ -29,9 +29,9 @@ from gate.records import (
     Run,
     Shard,
     Trial,
-    make_text,
 )
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
 
@@ -142,7 +142,7 @@ def test_the_matrix_selects_each_shard() -> None:
 def test_merged_shards_are_one_run() -> None:
     """All cases and trials; seconds of all machines; provenance of the first."""
     failure = CaseFailure(
-        case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", told=make_text("m")
+        case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", told=make_raised("m")
     )
     second = replace(make_run("c", measured=""), failures=(failure,))
     merged = merge_runs([make_run("a", "b"), second])
@@ -290,7 +290,9 @@ def test_another_card_of_the_same_model_may_join() -> None:
 
 
 NAMES = ["one.json", "two.json"]
-FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", told=make_text("m"))
+FAILED_IN_A = CaseFailure(
+    case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", told=make_raised("m")
+)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +318,7 @@ FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="
         ),
         (
             [make_run("a"), replace(make_run("b"), sampling={"super_blocks": 5.0, "block_s": 0.01})],
-            "two.json sampled otherwise than one.json: block_s 0.01, super_blocks 5",
+            "two.json sampled differently than one.json: block_s 0.01, super_blocks 5",
         ),
         (
             [
@@ -377,7 +379,7 @@ def test_other_commits_are_pooled() -> None:
         ),
         (
             [record("a", 1, 0), record("a", 1, 0, sampling={"super_blocks": 3.0})],
-            "two.json sampled otherwise than one.json: super_blocks 3",
+            "two.json sampled differently than one.json: super_blocks 3",
         ),
         (
             [record("a", 1, 0), record("a", 1, 0, cases=(replace(make_case("a"), definition="other"),))],

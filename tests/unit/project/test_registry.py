@@ -256,11 +256,11 @@ def test_a_name_that_is_taken_twice_is_told_with_what_can_be_done(
         ),
         (
             MLP + "overrides:\n  - {case: 'mpl/*', metric: drift, absolute: 1, reason: r}\n",
-            "gate.yml:12: overrides[0].case: 'mpl/*' matches no case",
+            "gate.yml:12: overrides[0].case: no model matches 'mpl/*'",
         ),
         (
             MLP + "quarantine:\n  - {case: 'mpl/*', owner: o, reason: r, expires: 2026-01-01}\n",
-            "gate.yml:12: quarantine[0].case: 'mpl/*' matches no case",
+            "gate.yml:12: quarantine[0].case: no model matches 'mpl/*'",
         ),
     ],
 )

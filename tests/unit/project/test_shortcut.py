@@ -18,9 +18,9 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
-    make_text,
 )
 from tests.hosts import CPU_HOST
+from tests.told import make_raised
 
 TARGET = replace(CPU_HOST, device_kind="target", device_model="cuda:sm_90")
 CASES = tuple(Case(id=name, model=name, definition=f"of {name}") for name in ("same", "changed", "other"))
@@ -74,7 +74,7 @@ def test_a_case_that_failed_is_measured() -> None:
         arm="head",
         kind=FailureKind.ERROR,
         stage="compile",
-        told=make_text(""),
+        told=make_raised(""),
         log="",
     )
     assert list_same_code(replace(RUN, failures=(failure,))) == frozenset()
@@ -90,7 +90,7 @@ def test_a_case_that_is_defined_otherwise_is_measured() -> None:
     ("run", "told"),
     [
         (replace(RUN, environment=CPU_HOST), "no target"),
-        (replace(RUN, base=None), "no target held against a base"),
+        (replace(RUN, base=None), "no target with a base"),
         (replace(RUN, finished=False), "did not end"),
     ],
 )

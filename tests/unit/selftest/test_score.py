@@ -16,13 +16,13 @@ from gate.records import (
     Metric,
     Reason,
     Status,
-    make_text,
     name_words,
 )
 from gate.records.selftest import Attempt, Fault, FaultKind, Result
 from gate.report.words.studies import describe_complaint
 from gate.selftest.catalog import list_faults
 from gate.selftest.score import judge_fault, score_faults
+from tests.told import make_raised
 
 CASE = "bert/inference-float32-smoke-default"
 
@@ -39,7 +39,7 @@ def make_row(metric: Metric, status: Status, *, decides: bool = True, change: fl
         case_id=CASE,
         metric=metric,
         status=status,
-        reason=Reason.CONFIRMED,
+        reason=Reason.BEYOND_BAR,
         decides=decides,
         change=Change(centre=change, low=change, high=change, detectable=0.03),
     )
@@ -47,7 +47,7 @@ def make_row(metric: Metric, status: Status, *, decides: bool = True, change: fl
 
 def make_failure(kind: FailureKind) -> CaseFailure:
     """Make a failure of the head."""
-    return CaseFailure(case_id=CASE, trial=1, kind=kind, stage="eager", told=make_text("it broke"))
+    return CaseFailure(case_id=CASE, trial=1, kind=kind, stage="eager", told=make_raised("it broke"))
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_failure_must_be_told_as_what_it_is() -> None:
 def test_trial_that_fails_otherwise_tells_nothing() -> None:
     """A slowdown whose worker crashed was neither caught nor missed."""
     opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [make_failure(FailureKind.CRASH)])
-    told = name_words(arm="head", stage="eager", kind="crash", why="text", text="it broke")
+    told = name_words(arm="head", stage="eager", kind="crash", why="raised", message="it broke")
     assert opinion.result is Result.BROKEN
-    assert opinion.told == Fact(code=Code.ARM_FAILED, numbers={"trial": 1}, names=told)
+    assert opinion.told == Fact(code=Code.FAILURE, numbers={"trial": 1}, names=told)
 
 
 def make_attempts(fault: Fault, results: list[Result], *, is_asked: bool = True) -> list[Attempt]:

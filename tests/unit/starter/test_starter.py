@@ -14,7 +14,8 @@ from gate.cli import main
 from gate.errors import FileError, UsageError
 from gate.starter import probe
 from gate.starter.files import (
-    STARTER_WORKFLOWS,
+    LONG_WORKFLOWS,
+    RESPOND_WORKFLOWS,
     StarterFile,
     find_workflows,
     load_workflows,
@@ -115,9 +116,10 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
     assert main(arguments) == 0
     assert "wrote  gate.yml" in capsys.readouterr().out
     written = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    workflow = (project / ".github/workflows/gate.yml").read_text(encoding="utf-8")
-    assert f"uses: acme/compile-gate@{COMMIT} # v" in workflow
-    assert "runs-on: [self-hosted, linux]\n" in workflow
+    workflow = (project / ".github/workflows/compile-gate.yml").read_text(encoding="utf-8")
+    assert f"uses: acme/compile-gate/.github/workflows/check.yml@{COMMIT} # v" in workflow
+    assert """runner: '["self-hosted", "linux"]'\n""" in workflow
+    assert len(list((project / ".github/workflows").iterdir())) == 1
     assert (
         (project / "gate.yml")
         .read_text(encoding="utf-8")
@@ -176,6 +178,15 @@ def test_without_a_pin_no_workflow_is_written(
     assert not (project / ".github").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "names"), [("--comments", RESPOND_WORKFLOWS), ("--long-workflows", LONG_WORKFLOWS)]
+)
+def test_more_workflows_are_an_option(project: Path, option: str, names: tuple[str, ...]) -> None:
+    """A second file that answers comments; or all in full, where nothing elsewhere can be called."""
+    assert main(["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}", option]) == 0
+    assert {path.name for path in (project / ".github/workflows").iterdir()} == set(names)
+
+
 def test_a_branch_or_tag_pins_nothing() -> None:
     """Either can be moved to other code later."""
     with pytest.raises(UsageError, match="pins no commit"):
@@ -224,11 +235,16 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
 
 
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:
-    """Each of the five: the action pinned, the runner's labels, nothing left to replace."""
-    files = load_workflows(f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
-    assert [Path(file.path).name for file in files] == list(STARTER_WORKFLOWS)
-    assert not any("OWNER" in file.text or "0" * 40 in file.text for file in files)
-    assert "runs-on: [self-hosted, mine]" in files[0].text
+    """Each, short and long: the action pinned, the runner's labels, nothing left to replace."""
+    names = (*RESPOND_WORKFLOWS, *LONG_WORKFLOWS)
+    files = {
+        Path(file.path).name: file.text
+        for file in load_workflows(names, f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
+    }
+    assert tuple(files) == names
+    assert not any("OWNER" in text or "0" * 40 in text or '"gpu"' in text for text in files.values())
+    assert "runs-on: [self-hosted, mine]" in files["gate.yml"]
+    assert """runner: '["self-hosted", "mine"]'""" in files["compile-gate.yml"]
     assert find_workflows().is_dir()
 
 

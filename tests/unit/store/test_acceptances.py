@@ -65,7 +65,7 @@ def test_the_file_is_for_people_to_read(tmp_path: Path) -> None:
     assert (
         (tmp_path / "accepted.yml").read_text(encoding="utf-8")
         == """\
-# Changes that somebody took responsibility for; past its expiry one no longer counts.
+# Accepted changes. After its expiry date an entry no longer counts.
 version: 1
 accepted:
   - case: "bert/*"

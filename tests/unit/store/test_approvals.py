@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import FileError
+from gate.project.config import load_config
 from gate.records import Acceptance, Approval, Metric, Waiver
 from gate.store.approvals import (
     MAX_ACCEPTED,
@@ -17,6 +18,7 @@ from gate.store.approvals import (
     compute_expiry,
     decode_approval,
     load_approval,
+    load_policy,
     merge_approvals,
     name_approval,
     name_gate,
@@ -206,3 +208,19 @@ def test_a_gate_is_named_by_its_configuration_and_key(
 def test_an_approval_lasts_two_weeks() -> None:
     """14 days, over the end of a month."""
     assert compute_expiry("2026-02-20") == "2026-03-06"
+
+
+@pytest.mark.parametrize("case", ["tag:night", "m/*"])
+def test_a_policy_knows_the_tags_that_it_names(tmp_path: Path, case: str) -> None:
+    """The tags of the configuration that judges; where nothing names one, no registry is read for them."""
+    (tmp_path / "gate.yml").write_text(
+        "version: 1\nreference_models: false\nbaselines: b\n"
+        "models:\n  - {name: m, factory: 'a.b:c', cases: [{tags: [night]}, {mode: max-autotune}]}\n"
+    )
+    (tmp_path / "b").mkdir()
+    entry = "{metric: drift, allowance: 1, reason: r, author: a, expires: 2027-01-01, case: "
+    (tmp_path / "b/accepted.yml").write_text(f"version: 1\naccepted:\n  - {entry}'{case}'}}\n")
+    policy = load_policy(load_config(tmp_path / "gate.yml"))
+    fitting = [name for name in policy.tags if policy.fits(case, name)]
+    assert fitting == (["m/inference-float32-smoke-default"] if case == "tag:night" else [])
+    assert len(policy.tags) == (2 if case == "tag:night" else 0)

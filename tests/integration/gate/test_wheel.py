@@ -1,0 +1,77 @@
+"""The wheel, installed alone into an empty environment beside the packages that it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from gate.installation import find_page
+from gate.version import __version__
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command that takes nothing of this clone; return what it printed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COMPILE_"))}
+    settings = {"COMPILE_GATE_REPOSITORY": "octo/compile-gate"}
+    done = subprocess.run(
+        command, cwd=cwd, env=kept | settings, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel, which finds all other packages where this one has them."""
+    place = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place, cwd=ROOT)
+    venv.create(place / "venv", with_pip=False, symlinks=True)
+    interpreter = place / "venv" / "bin" / "python"
+    options = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
+    pip = (sys.executable, "-m", "pip", "--python", interpreter, "install", *options)
+    run(*pip, *place.glob("*.whl"), cwd=place)
+    own = run(interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place)
+    (Path(own.strip()) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return interpreter
+
+
+def test_its_command_works(python: Path, tmp_path: Path) -> None:
+    """Schemas, reference models and templates of pages come with it."""
+    command = python.with_name("compile-gate")
+    assert run(command, "--version", cwd=tmp_path).strip() == f"compile-gate {__version__}"
+    assert '"reference_models"' in run(command, "schema", "config", cwd=tmp_path)
+    (tmp_path / "gate.yml").write_text("version: 1\n")
+    assert "bert/inference-float32-smoke-default" in run(command, "models", cwd=tmp_path)
+    code = "import gate, pathlib; print(sorted(p.name for p in pathlib.Path(gate.__path__[0]).rglob('*')))"
+    files = run(python, "-c", code, cwd=tmp_path)
+    assert [
+        name for name in ("gate.yml", "style.css", "py.typed", "requirements.txt") if name not in files
+    ] == []
+    assert str(python.parents[1]) in run(python, "-c", "import gate; print(gate.__file__)", cwd=tmp_path)
+
+
+def test_its_messages_lead_to_the_site(python: Path, tmp_path: Path) -> None:
+    """A release knows its repository, and so where its documents are; a clone names the file."""
+    code = "from gate.installation import find_page; print(find_page('targets'))"
+    assert run(python, "-c", code, cwd=tmp_path).strip() == "https://octo.github.io/compile-gate/targets/"
+    assert find_page("targets") == "docs/targets.md of compile-gate"
+
+
+def test_every_page_that_a_message_names_exists() -> None:
+    """It is in docs/, by its name there."""
+    named = {
+        page
+        for path in (ROOT / "gate").rglob("*.py")
+        for page in re.findall(r"find_page\(['\"]([\w-]+)", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 3
+    assert [page for page in named if not (ROOT / "docs" / f"{page}.md").is_file()] == []

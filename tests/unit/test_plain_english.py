@@ -1,0 +1,57 @@
+"""Pages are short sentences: at most 3 in 100 of a page have more than 30 words."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_WORDS = 30
+MOST_LONG = 0.03
+# What the gate writes, raw results, and a table that a test plays.
+OTHERS = (
+    *("tests/golden/*", "benchmarks/*", "tests/unit/cli/exit_codes.md"),
+    "docs/decision.md",  # to be rewritten
+)
+PAGES = subprocess.run(
+    ["git", "ls-files", "*.md", *(f":!{one}" for one in OTHERS)],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+).stdout.split()
+_LEFT_OUT = re.compile(r"^( *)```.*?^\1```|<!--.*?-->|^#.*?$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"`[^`]*`")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_BREAK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n?\||<br>")
+_END = re.compile(r"(?<=[.!?])[)*\"]*\s+(?=[A-Z0-9*(\"])")
+
+
+def list_sentences(text: str) -> Iterator[str]:
+    """List the sentences of a page's paragraphs, items and cells; code is one word, a link its text."""
+    text = _LINK.sub(r"\1", _CODE.sub("CODE", _LEFT_OUT.sub("", text)))
+    for block in _BREAK.split(text):
+        yield from (one for one in _END.split(" ".join(block.split())) if len(one.split()) > 2)
+
+
+def count_words(sentence: str) -> int:
+    return len(re.findall(r"\S*\w\S*", sentence))
+
+
+def test_sentences_are_found_and_counted() -> None:
+    """Code blocks, headings and links' targets are no words."""
+    page = "# A b c\n\nOne two `x y`. `x` is a [link](x y)!\n\n```sh\na b c d\n```\n- Eight nine ten\n"
+    found = [(one, count_words(one)) for one in list_sentences(page)]
+    assert found == [("One two CODE.", 3), ("CODE is a link!", 4), ("- Eight nine ten", 3)]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_few_sentences_are_long(name: str) -> None:
+    """A reader need not hold the beginning in mind."""
+    sentences = list(list_sentences((ROOT / name).read_text(encoding="utf-8")))
+    long = [one for one in sentences if count_words(one) > MOST_WORDS]
+    assert len(long) <= MOST_LONG * len(sentences), "\n".join(long)
