@@ -50,6 +50,7 @@ BAD_SITTINGS, STRAY_PAIRS = 0.02, 0.02
 AUTOCORRELATION = 0.95  # of a machine's speed, from block to block
 SUPER_BLOCKS = 10
 SEEN_CROWDING = 0.10  # a trial that lost more than this to a neighbour says so
+HIT_BLOCK = 0.9  # what is lost in a block that is hit (log): the mean of 1.2 to 4 times
 QUIET_CALLS = 0.6  # of the blocks that a neighbour hits, the share with an undisturbed call
 HOST = Environment(
     device_kind="cpu",
@@ -142,6 +143,8 @@ class Drawer:
                 for metric in TYPICAL_S:
                     uneven = self._make_rng("uneven", case.id, metric).gauss(0, world.uneven)
                     moves.times[metric] += world.shift * uneven
+            if is_head and case is self.cases[0]:
+                moves.times[COMPILED] += self.fault.own_threads * HIT_BLOCK
             slow = bad + (world.trend * step / steps if is_head else 0.0)
             conditions = self._disturb(rng, moves, (sittings[case.id], sds[case.id]), slow, is_head=is_head)
             arm = CANDIDATE_ARM if is_head else BASE_ARM

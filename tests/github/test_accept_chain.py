@@ -174,7 +174,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
     ):
         beside = stage.check(head, 2.0, **given)
         assert (beside.steps[0].code, beside.outputs["verdict"]) == (10, "REGRESSION"), beside.log
-        assert "What ada accepted for gate.yml on" in beside.summary.replace("\\", "")
+        assert "Accepted by ada for gate.yml on" in beside.summary.replace("\\", "")
 
     worse = stage.check(head, 3.0)
     assert (worse.steps[0].code, worse.outputs["verdict"]) == (10, "REGRESSION")

@@ -55,8 +55,12 @@ class Machine:
 
     @property
     def sitting(self) -> Variance:
-        """What two sittings of this machine differ by, as the variance of a logarithm."""
-        return Variance(value=max(SESSION_SD, self.wander) ** 2, df=math.inf)
+        """What two sittings of this machine differ by, as the variance of a logarithm.
+
+        What a far machine's shift leaves of each program is as uncertain as the shift is large.
+        """
+        uneven = abs(self.shift) if self.is_far else 0.0
+        return Variance(value=max(SESSION_SD, self.wander, uneven) ** 2, df=math.inf)
 
 
 def compare_machine(evidence: Sequence[Evidence], questions: Sequence[Mapping[Metric, Question]]) -> Machine:

@@ -188,10 +188,10 @@ def test_merge_says_where_it_writes(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "fix"), [("actor", "actor/*"), ("actr/*", "actor/*"), ("tag:smoke", "compile-gate models")]
+    ("case", "fix"), [("actr/*", "Did you mean 'actor'?"), ("tag:smok", "has the tag 'smok'")]
 )
 def test_an_acceptance_fits_a_case(case: str, fix: str, capsys: Capture) -> None:
-    """A model's name or a tag, as --select takes them, would be written and never count."""
+    """A pattern that no case fits would be written and never count."""
     options = ["--allow", "1", "--reason", "r", "--expires", "2030-01-01"]
     assert main(["baseline", "accept", case, "graph_breaks", *options]) == ExitCode.USAGE
     assert fix in capsys.readouterr().err

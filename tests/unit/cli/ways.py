@@ -422,7 +422,7 @@ WAYS = {
             *("--allow", "1", "--reason", "a print", "--expires", TOMORROW),
         ),
         bad=call(
-            *("baseline", "accept", "actor", "graph_breaks"),
+            *("baseline", "accept", "aktor", "graph_breaks"),
             *("--allow", "1", "--reason", "a print", "--expires", TOMORROW),
         ),
     ),

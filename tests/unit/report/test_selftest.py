@@ -125,5 +125,5 @@ def test_attempt_in_a_line() -> None:
     assert told == describe_attempt(caught)
     missed = replace(caught, result=Result.MISSED, told=write_told("it is\nunchanged\x1b[31m"))
     assert describe_attempt(missed).endswith(
-        "not caught, compiled_latency +1.1 % (no failure of kind it is unchanged was told of)"
+        "not caught, compiled_latency +1.1 % (no failure of kind it is unchanged was reported)"
     )
