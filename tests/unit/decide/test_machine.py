@@ -182,7 +182,7 @@ def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Sta
 
 
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
-    """20 % more than stored is a logarithm of 0.182, which is the sitting's SD where canaries agree to 1 %."""
+    """20 % more is a logarithm of 0.182: the sitting's SD, though canaries agree to 1 %."""
     far, near = (Machine(canary=math.log(ratio), is_sure=True, wander=0.01) for ratio in (1.2, 1.1))
     assert math.sqrt(far.sitting.value) == pytest.approx(0.182, abs=0.001)
     assert math.sqrt(near.sitting.value) == pytest.approx(0.01)
