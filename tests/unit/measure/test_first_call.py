@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from gate.errors import UsageError
 from gate.measure.compiler.graph import GraphReport
-from gate.measure.timing.first_call import CacheStateError, check_cold, check_compiled, compute_compile_time
+from gate.measure.device.device import CpuDevice
+from gate.measure.timing.first_call import (
+    CacheStateError,
+    check_cold,
+    check_compiled,
+    compute_compile_time,
+    time_first_call,
+)
 from gate.records import CacheUse, Code, Fact, Metric, name_words
 
 
@@ -16,6 +25,16 @@ from gate.records import CacheUse, Code, Fact, Metric, name_words
 def test_compile_time_is_less_a_steady_call(first_s: float, steady_s: float, expected: float) -> None:
     """The first call also runs the model once."""
     assert expected == compute_compile_time(first_s, steady_s)
+
+
+def test_a_full_collection_is_not_due_because_of_earlier_objects() -> None:
+    """Whichever young generations were collected before, the first call begins with none."""
+    held: list[list[int]] = []
+    while gc.get_count()[1] < 2:
+        held.append([])
+    counts: list[tuple[int, int, int]] = []
+    time_first_call(lambda: counts.append(gc.get_count()), CpuDevice())
+    assert [count[1:] for count in counts] == [(0, 0)]
 
 
 def test_full_cache_is_no_cold_compile() -> None:
