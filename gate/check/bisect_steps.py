@@ -20,7 +20,7 @@ from gate.decide.judge.levels import (
 from gate.decide.judge.sides import gather_case_pairs
 from gate.decide.suspects import is_shown_again
 from gate.metrics import INTERLEAVED, SPECS, Family
-from gate.records import BROKEN, UNJUDGED, Comparison, Metric, Pairing, Policy, Reason, Run, Status
+from gate.records import BROKEN, UNJUDGED, Comparison, Metric, Pairing, Policy, Run, Status
 from gate.records.bisection import Mark
 
 # By the rule of every other comparison what was found takes twice the pairs of a step, and no fewer than for
@@ -163,7 +163,7 @@ def _is_open(run: Run, asked: _Asked) -> bool:
     if row is None or SPECS[row.metric].family is not Family.NOISY:
         return False
     levels = _measure_levels(run, asked.policy, row) if asked.is_level else None
-    return row.reason is Reason.UNSETTLED or (levels is not None and not levels.is_known)
+    return row.waits_for_pairs or (levels is not None and not levels.is_known)
 
 
 def _predict_s(ends: Run, oracle: Oracle, pairs: int) -> float:

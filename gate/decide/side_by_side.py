@@ -32,7 +32,7 @@ from gate.records import (
 )
 
 # Why something exact is neither worse nor as it was.
-_NOT_IN_ALL = frozenset({Reason.SUSPECT, Reason.COUNTER_UNSTABLE})
+_NOT_IN_ALL = frozenset({Reason.UNSETTLED, Reason.COUNTER_UNSTABLE})
 # What nothing stored settles where a base was asked for and there was no time for a pair.
 _UNSETTLED_ALONE = UNJUDGED | MOVED | {Status.UNCHANGED}
 # What is told of a suspect for which no pair came back.
@@ -167,7 +167,7 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
 
 def _is_better_again(row: Comparison, paired: Comparison) -> bool:
     """Whether something exact got better than what is stored, and than the base in the pairs so far."""
-    change = paired.change if paired.reason is Reason.UNSETTLED else None
+    change = paired.change if paired.waits_for_pairs else None
     is_exact = SPECS[row.metric].family is not Family.NOISY
     return row.status is Status.IMPROVED and is_exact and change is not None and change.centre < 0
 

@@ -153,7 +153,7 @@ def is_shown_again(paired: Comparison) -> bool:
     """Whether pairs are too few for what is exact, and show it worse: it stands where it was seen before."""
     return (
         SPECS[paired.metric].family is not Family.NOISY
-        and paired.reason is Reason.UNSETTLED
+        and paired.waits_for_pairs
         and paired.change is not None
         and paired.change.centre > 0
     )
@@ -237,7 +237,7 @@ def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Comparison, 
     return tuple(
         row
         for row in rows
-        if row.reason is Reason.UNSETTLED
+        if row.waits_for_pairs
         and row.pairs < LOOKS[-1]
         and row.decides
         and not (row.metric in asked.seen and is_shown_again(row))

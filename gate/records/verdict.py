@@ -88,52 +88,33 @@ QUIET = UNJUDGED | {Status.UNCHANGED}  # a reader need not see such comparisons 
 class Reason(StrEnum):
     """Stable codes that say why a comparison has its status."""
 
-    EXACT_EQUAL = "exact_equal"  # UNCHANGED: a counter has the same value
     COUNTER_UNSTABLE = "counter_unstable"  # INCONCLUSIVE: a counter differs between trials of one arm
-    BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change that matters is excluded
+    BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change that matters is excluded, or a limit is kept
     BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: too large to be noise, and beyond its threshold
-    LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit that needs no baseline
-    OWN_LIMIT_EXCEEDED = "own_limit_exceeded"  # REGRESSED: beyond an absolute limit of gate.yml
-    NEAR_OWN_LIMIT = "near_own_limit"  # INCONCLUSIVE: too close to such a limit to tell
-    WITHIN_OWN_LIMIT = "within_own_limit"  # UNCHANGED: within such a limit, and nothing else judged it
-    SUSPECT = "suspect"  # INCONCLUSIVE: looks changed, not settled within the budget
-    NOISE_TOO_HIGH = "noise_too_high"  # INCONCLUSIVE: even a large change could not have been seen
+    LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit: of drift, or of gate.yml
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: slower, and so is eager: the machine, or what both share
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
-    SAME_WORK = "same_work"  # UNCHANGED: a compile time that only the clock doubts
-    KEPT_PACE = "kept_pace"  # UNCHANGED: calls of the baseline's code, which kept pace with eager's
+    SAME_WORK = "same_work"  # UNCHANGED: the same compile, or the same code that kept pace with eager
     SAME_PROGRAM = "same_program"  # UNCHANGED: a time of a program in which nothing differs from the base
-    CACHES_DIFFER = (
-        "caches_differ"  # UNCHANGED: one side compiles before its calls are counted, and so counts fewer
-    )
-    LEADER_STANDS = "leader_stands"  # UNCHANGED: a ratio moved, and what it follows did not: eager did
+    LEADER_STANDS = "leader_stands"  # UNCHANGED: it moved, and what it follows did not, or explains it
     DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
-    OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
-    OTHER_SPEED = (
-        "other_speed"  # NOT_COMPARABLE: host metric, and fixed programs run far from what was recorded
-    )
-    OTHER_STACK = "other_stack"  # NOT_COMPARABLE: recorded with other software, or on another kind of GPU
+    OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: of another host, speed or stack
     STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
-    NOT_RECORDED = "not_recorded"  # NOT_COMPARABLE: the baseline lacks this metric
-    NOT_MEASURED = "not_measured"  # MISSING: the candidate lacks a metric that the baseline has
-    NOT_RUN = "not_run"  # MISSING: planned, no trial came back
-    TRIALS_MISSING = "trials_missing"  # MISSING: fewer trials than planned came back, and none failed
+    NOT_MEASURED = "not_measured"  # MISSING: head lacks the metric; NOT_COMPARABLE: the baseline does
+    NOT_RUN = "not_run"  # MISSING: planned, and no trial came back, or fewer
     REMOVED = "removed"  # MISSING or ACCEPTED: it failed, and the change's own gate.yml no longer has it
     CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
     ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
-    UNSETTLED = "unsettled"  # INCONCLUSIVE: side by side, the pairs of the budget did not settle it
-    UNPAIRED = (
-        "unpaired"  # INCONCLUSIVE: what is stored, if anything, leaves doubts, and no pair with the base came
-    )
-    BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
+    UNSETTLED = "unsettled"  # INCONCLUSIVE: noise could hide a change that matters, or explain this one
+    UNPAIRED = "unpaired"  # INCONCLUSIVE: no pair with the base came; NOT_COMPARABLE: the base failed
 
 
 # Where nothing is tolerated, one unit is as grave as a change of so many limits.
 _UNIT_SEVERITY = 10.0
 # A comparison with one of these is about the whole case, whatever metric it stands under.
-OF_WHOLE_CASE = frozenset({Reason.REMOVED, Reason.CASE_FAILED, Reason.NOT_RUN, Reason.TRIALS_MISSING})
+OF_WHOLE_CASE = frozenset({Reason.REMOVED, Reason.CASE_FAILED, Reason.NOT_RUN})
 
 
 class Outcome(StrEnum):
@@ -185,6 +166,11 @@ class Finding:
     pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
     more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
     remarks: tuple[Fact, ...] = ()
+
+    @property
+    def waits_for_pairs(self) -> bool:
+        """Whether pairs have not settled it, and further ones may."""
+        return self.status is Status.INCONCLUSIVE and self.more_pairs is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -36,12 +36,8 @@ RANK: Mapping[Status, int] = {status: rank for rank, status in enumerate(STATUS_
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
 # Of what is unchanged, reasons that its numbers show: any other is told beside them.
-_PLAIN = frozenset(
-    {
-        *(Reason.EXACT_EQUAL, Reason.BELOW_THRESHOLD, Reason.WITHIN_OWN_LIMIT),
-        Reason.BEYOND_BAR,  # of a counter that only explains
-    }
-)
+# BEYOND_BAR: of a counter that only explains.
+_PLAIN = frozenset({Reason.BELOW_THRESHOLD, Reason.BEYOND_BAR})
 _COULD_NOT_TELL = "could not tell"
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
 

@@ -100,7 +100,7 @@ def _make_counted(case: Case, metric: Metric, status: Status, values: tuple[floa
         case_id=case.id,
         metric=metric,
         status=status,
-        reason=Reason.BEYOND_BAR if moved else Reason.EXACT_EQUAL,
+        reason=Reason.BEYOND_BAR if moved else Reason.BELOW_THRESHOLD,
         remarks=say(Code.FAILURE, "Text of whoever measured."),
         decides=True,
         baseline=before,

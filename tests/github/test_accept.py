@@ -337,7 +337,7 @@ def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
         (make_verdict(CRASHED), 'reason="x"', "not all cases could be measured"),
         (make_verdict(*make_unchanged(CASES[0])), 'reason="x"', "nothing regressed"),
         (
-            make_verdict(make_comparison(CASES[0], LATENCY, Status.INCONCLUSIVE, Reason.SUSPECT)),
+            make_verdict(make_comparison(CASES[0], LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED)),
             'reason="x"',
             "nothing is shown to be worse",
         ),

@@ -105,7 +105,7 @@ def make_verdicts() -> dict[str, Verdict]:
     one = {
         "accepted": (Status.ACCEPTED, Reason.ACCEPTED, (0.01, 0.0108)),
         "improved": (Status.IMPROVED, Reason.BEYOND_BAR, (0.01, 0.008)),
-        "inconclusive": (Status.INCONCLUSIVE, Reason.SUSPECT, (0.01, 0.0106)),
+        "inconclusive": (Status.INCONCLUSIVE, Reason.UNSETTLED, (0.01, 0.0106)),
     }
     other = replace(CUDA_HOST, torch="2.14.1", device_uuid="GPU-2")
     return {
@@ -125,7 +125,7 @@ def make_verdicts() -> dict[str, Verdict]:
         ),
         "upgrade": make_verdict(
             *(
-                replace(row, status=Status.NOT_COMPARABLE, reason=Reason.OTHER_STACK, change=None)
+                replace(row, status=Status.NOT_COMPARABLE, reason=Reason.OTHER_ENVIRONMENT, change=None)
                 for case in CASES
                 for row in make_unchanged(case)
             ),

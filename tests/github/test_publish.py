@@ -171,7 +171,7 @@ def set_conclusion(github: FakeGitHub, conclusion: str) -> None:
 
 
 INCONCLUSIVE = make_verdict(
-    make_comparison(CASES[0], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, Reason.SUSPECT)
+    make_comparison(CASES[0], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED)
 )
 WANTED = [
     (CommentWhen.ALWAYS, make_passing(), True),

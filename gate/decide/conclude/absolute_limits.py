@@ -135,11 +135,11 @@ def _judge_alone(one: Evidence, limit: Limit, alpha: float) -> Comparison:
         return _make_row(one, limit, Status.MISSING, Reason.NOT_MEASURED)
     excess = _measure_excess(limit, values, alpha)
     if excess.low > 0:
-        status, reason = Status.REGRESSED, Reason.OWN_LIMIT_EXCEEDED
+        status, reason = Status.REGRESSED, Reason.LIMIT_EXCEEDED
     elif excess.high <= 0:
-        status, reason = Status.UNCHANGED, Reason.WITHIN_OWN_LIMIT
+        status, reason = Status.UNCHANGED, Reason.BELOW_THRESHOLD
     else:
-        status, reason = Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT
+        status, reason = Status.INCONCLUSIVE, Reason.UNSETTLED
     row = _make_row(one, limit, status, reason)
     return replace(row, candidate=estimate_metric(limit.metric, values), change=_make_change(limit, excess))
 

@@ -34,8 +34,6 @@ _STEPS = {Family.EXACT: 1, Family.LOG2: 100}
 _PERCENT = 100
 # What regressed has an interval above no change, so its upper end is at most about twice the estimate.
 _MAX_INTERVAL = 2.0
-# What may be worse, and is taken with what it may be.
-_OPEN_QUESTIONS = frozenset({Reason.SUSPECT, Reason.UNSETTLED})
 
 
 def keep_own(policy: Policy, environment: Environment) -> Policy:
@@ -79,7 +77,7 @@ def note_elsewhere(policy: Policy) -> list[Fact]:
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
-    That is a REGRESSED comparison, or one of the _OPEN_QUESTIONS, whose change is at most the allowance (a
+    That is a REGRESSED comparison, or one that may be worse, whose change is at most the allowance (a
     fraction; units for counters and drift). Drift without a baseline is held against its limit instead.
     A standing acceptance is of the baseline: else each change could be so much worse again than the last.
     Where pairs judged what is exact, what is stored must be within it too. A case that the change removes is
@@ -207,15 +205,20 @@ def can_be_accepted(comparison: Comparison) -> bool:
     return comparison.decides and (is_worse or _is_removed(comparison))
 
 
+def _is_or_may_be_worse(comparison: Comparison) -> bool:
+    if comparison.change is None:
+        return False
+    looks_worse = comparison.change.centre > 0 or comparison.waits_for_pairs
+    return comparison.status is Status.REGRESSED or (comparison.reason is Reason.UNSETTLED and looks_worse)
+
+
 def _is_removed(comparison: Comparison) -> bool:
     return comparison.status is Status.MISSING and comparison.reason is Reason.REMOVED
 
 
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
-    open_question = comparison.reason in _OPEN_QUESTIONS
-    worse = comparison.status is Status.REGRESSED or open_question
     is_removed = _is_removed(comparison)
-    if not is_removed and (not worse or comparison.change is None):
+    if not is_removed and not _is_or_may_be_worse(comparison):
         return comparison
     since_stored = measure_since_stored(comparison)
     standing = [one for one in policy.acceptances if since_stored <= one.allowance and not is_removed]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from gate.decide.evidence.disturbed import count_disturbed, note_count
 from gate.decide.evidence.pairs import list_pairs
 from gate.errors import ExitCode
-from gate.metrics import SPECS
+from gate.metrics import SPECS, Scope
 from gate.records import (
     BROKEN,
     JUDGED,
@@ -72,6 +72,20 @@ def is_judged(comparison: Comparison) -> bool:
     is_waived = comparison.status is Status.ACCEPTED or comparison.reason is Reason.UNPAIRED
     is_bare = is_waived and comparison.baseline is None
     return comparison.decides and comparison.status in JUDGED and not is_bare
+
+
+def find_unjudged_code(comparison: Comparison) -> Code | None:
+    """Find which baselines there are instead of this environment's; ``None`` where that is not the reason."""
+    if comparison.reason is not Reason.OTHER_ENVIRONMENT:
+        return None
+    if any(fact.code is Code.MACHINE_SPEED for fact in comparison.remarks):
+        return Code.OTHER_SPEED
+    return Code.OTHER_MACHINES if SPECS[comparison.metric].scope is Scope.HOST else Code.OTHER_STACK
+
+
+def has_fewer_trials(comparison: Comparison) -> bool:
+    """Whether some trials of the case came back, and fewer than planned."""
+    return any(fact.code is Code.TRIALS_CAME for fact in comparison.remarks)
 
 
 _MAX_WARNINGS = 5  # more are in run.json
@@ -168,7 +182,7 @@ def find_regressed(comparisons: Iterable[Comparison]) -> frozenset[str]:
 
 
 def _asks(comparison: Comparison) -> bool:
-    return comparison.decides and comparison.reason is Reason.UNSETTLED and bool(comparison.more_pairs)
+    return comparison.decides and comparison.waits_for_pairs and bool(comparison.more_pairs)
 
 
 class FailOn(StrEnum):
@@ -184,8 +198,8 @@ class FailOn(StrEnum):
 # peak that differs between trials, whose range only grows.
 _SETTLED_BY_TRIALS = frozenset(
     {
-        *(Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIFT),
-        *(Reason.UNCORROBORATED, Reason.DISTURBED, Reason.NEAR_OWN_LIMIT),
+        *(Reason.UNSETTLED, Reason.SHARED_SHIFT),
+        *(Reason.UNCORROBORATED, Reason.DISTURBED),
     }
 )
 

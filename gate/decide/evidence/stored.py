@@ -157,15 +157,14 @@ def match_metric(spec: MetricSpec, stored: Sequence[Stored]) -> Match:
         return Match(reason=Reason.NO_BASELINE)
     fitting = [one for one in stored if _is_in_scope(spec, one)]
     if not fitting:
-        other = Reason.OTHER_ENVIRONMENT if spec.scope is Scope.HOST else Reason.OTHER_STACK
-        return Match(reason=other)
+        return Match(reason=Reason.OTHER_ENVIRONMENT)
     current = [one for one in fitting if one.same_definition]
     if not current:
         return Match(reason=Reason.STALE_DEFINITION)
     for one in current:
         if one.baseline.trials.get(spec.metric):
             return Match(baseline=one.baseline)
-    return Match(reason=Reason.NOT_RECORDED)
+    return Match(reason=Reason.NOT_MEASURED)
 
 
 def is_unknown_here(metric: Metric, stored: Sequence[Stored]) -> bool:

@@ -17,7 +17,7 @@ from gate.decide.conclude.accept import (
     name_terms,
     note_elsewhere,
 )
-from gate.decide.conclude.outcome import find_regressed, note_stop
+from gate.decide.conclude.outcome import find_regressed, find_unjudged_code, has_fewer_trials, note_stop
 from gate.decide.constants import LOOKS
 from gate.decide.explain.accepting import list_acceptances, parse_day
 from gate.decide.judge.counted import get_limit
@@ -62,7 +62,7 @@ def list_next_steps(
     """
     deciding = [one for one in comparisons if one.decides]
     apart = list_set_apart(comparisons)
-    short = [one.case_id for one in deciding if one.reason is Reason.TRIALS_MISSING or has_not_begun(one)]
+    short = [one.case_id for one in deciding if has_not_begun(one) or has_fewer_trials(one)]
     removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
     lost = [one.case_id for one in deciding if one.status in BROKEN and one.reason is not Reason.REMOVED]
     undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
@@ -117,7 +117,7 @@ def _suggest_baselines(
         steps.append(Fact(code=Code.RECORD_MORE))
     elif _is_unjudged(deciding) or (nothing and not apart):
         steps.append(Fact(code=Code.RECORD))
-        elsewhere = (one.case_id for one in deciding if one.reason is Reason.OTHER_SPEED)
+        elsewhere = (one.case_id for one in deciding if find_unjudged_code(one) is Code.OTHER_SPEED)
         steps.extend(suggest(Code.COMPARE_WITH_BASE, elsewhere))
     elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
         steps.append(Fact(code=Code.RECORD_BETTER))
@@ -239,8 +239,8 @@ def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code
     """Deciding metrics that were only measured, by reason."""
     unjudged = [one for one in comparisons if one.decides and one.status in UNJUDGED]
     notes = []
-    for reason, code in codes.items():
-        rows = [one for one in unjudged if one.reason is reason]
+    for code in (*codes.values(), *_OTHER_BASELINES):
+        rows = [one for one in unjudged if (find_unjudged_code(one) or codes.get(one.reason)) is code]
         found = {one.metric for one in rows}
         metrics = tuple(metric for metric in SPECS if metric in found)
         if rows:
@@ -249,13 +249,11 @@ def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code
     return notes
 
 
+_OTHER_BASELINES = (Code.OTHER_MACHINES, Code.OTHER_SPEED, Code.OTHER_STACK)
 _UNJUDGED = {
     Reason.NO_BASELINE: Code.NO_BASELINE,
-    Reason.OTHER_ENVIRONMENT: Code.OTHER_MACHINES,
-    Reason.OTHER_SPEED: Code.OTHER_SPEED,
-    Reason.OTHER_STACK: Code.OTHER_STACK,
     Reason.STALE_DEFINITION: Code.REDEFINED,
-    Reason.NOT_RECORDED: Code.NOT_RECORDED,
+    Reason.NOT_MEASURED: Code.NOT_RECORDED,
 }
 
 

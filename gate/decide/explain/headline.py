@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gate.decide.conclude.accept import list_set_apart
-from gate.decide.conclude.outcome import measure_coverage
+from gate.decide.conclude.outcome import find_unjudged_code, has_fewer_trials, measure_coverage
 from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
 
 
@@ -39,7 +39,7 @@ def make_unjudged(
 
 def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
     lost = [one for one in deciding if one.status in BROKEN]
-    fewer = {one.case_id for one in lost if one.reason is Reason.TRIALS_MISSING}
+    fewer = {one.case_id for one in lost if has_fewer_trials(one)}
     removed = {one.case_id for one in lost if one.reason is Reason.REMOVED}
     broken = {one.case_id for one in lost} - fewer - removed
     parts = (
@@ -59,7 +59,7 @@ def _count_passed(deciding: Sequence[Comparison]) -> Fact:
 
 def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
     """How many timings another machine's baselines, or this one's at another speed, leave unjudged."""
-    rows = [one for one in deciding if one.reason in {Reason.OTHER_ENVIRONMENT, Reason.OTHER_SPEED}]
+    rows = [one for one in deciding if find_unjudged_code(one) in {Code.OTHER_MACHINES, Code.OTHER_SPEED}]
     moved = next((fact for one in rows for fact in one.remarks if fact.code is Code.MACHINE_SPEED), None)
     numbers = {"comparisons": len(rows), **({"shift": moved.numbers["shift"]} if moved else {})}
     return (Fact(code=Code.TIMES_UNJUDGED, numbers=numbers),) if rows else ()

@@ -26,6 +26,7 @@ from gate.records import (
     Code,
     Comparison,
     Fact,
+    Metric,
     Outcome,
     Policy,
     Reason,
@@ -50,7 +51,7 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
     """What to do next, the most pressing first."""
     deciding = [one for one in verdict.comparisons if one.decides]
     lost = {one.case_id for one in verdict.failures if one.arm == BASE_ARM}  # more time gives it no pair
-    no_base = bool(lost) or any(one.reason is Reason.BASE_FAILED for one in deciding)
+    no_base = bool(lost) or any(one.reason is Reason.UNPAIRED for one in deciding)
     short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
     begun = [one for one in deciding if not has_not_begun(one)]
     return (
@@ -117,7 +118,8 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 def note_kept_pace(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
     """Whose latency the ratio cleared, and by how much eager and compiled could be slower together."""
-    rows = [one for one in comparisons if one.reason is Reason.KEPT_PACE]
+    latencies = (one for one in comparisons if one.metric is Metric.COMPILED_LATENCY)
+    rows = [one for one in latencies if one.reason is Reason.SAME_WORK]
     if not rows:
         return ()
     hidden = max(max(one.change.detectable, one.change.high) for one in rows if one.change)
@@ -158,7 +160,7 @@ def _note_base_failures(run: Run) -> list[Fact]:
 
 _UNJUDGED = {
     Reason.NO_BASELINE: Code.BASE_LACKS_CASES,
-    Reason.BASE_FAILED: Code.BASE_NOT_MEASURED,
+    Reason.UNPAIRED: Code.BASE_NOT_MEASURED,
     Reason.STALE_DEFINITION: Code.BASE_DEFINES_CASES_OTHERWISE,
-    Reason.NOT_RECORDED: Code.BASE_LACKS_METRICS,
+    Reason.NOT_MEASURED: Code.BASE_LACKS_METRICS,
 }

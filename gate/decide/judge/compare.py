@@ -214,7 +214,7 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
         return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN),)
     if came < planned:
         few = Fact(code=Code.TRIALS_CAME, numbers={"came": came, "planned": planned})
-        return (_name_whole(evidence, Status.MISSING, Reason.TRIALS_MISSING, few),)
+        return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN, few),)
     return ()
 
 
@@ -249,7 +249,7 @@ def _judge_questions(
             findings[metric] = find_unreadable(question)
         elif rules.is_far and question.spec.scope is Scope.HOST:
             speed = _name_speed(rules.machine.shift)
-            findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_SPEED, remarks=speed)
+            findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
         else:
             found, speed = judge_time(metric, times), _name_speed(rules.find_shift(metric))
             found = replace(found, remarks=(*found.remarks, *speed))
@@ -287,7 +287,7 @@ def judge_steady(question: Question) -> Finding:
 def find_unreadable(question: Question) -> Finding:
     """A ratio scale with a value of zero or less: no ratio can be formed."""
     nothing = (Fact(code=Code.NO_RATIO),)
-    return question.find(Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH, remarks=nothing)
+    return question.find(Status.INCONCLUSIVE, Reason.UNSETTLED, remarks=nothing)
 
 
 def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:

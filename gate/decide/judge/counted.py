@@ -71,7 +71,7 @@ def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
     if (is_worse and peak.status in NOT_WORSE) or not (is_worse or peak.status is Status.IMPROVED):
         return acquit_ratio(ratio, _compute_eager_change(ratio, peak))
     if is_worse and peak.status is Status.INCONCLUSIVE:
-        return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
+        return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
     return ratio
 
 
@@ -83,14 +83,14 @@ def follow_misses(calls: Finding, misses: Finding | None) -> Finding:
     """
     more = misses.change.centre if misses is not None and misses.change is not None else 0.0
     if (more > 0 and calls.status is Status.IMPROVED) or (more < 0 and calls.status in MAYBE_WORSE):
-        return replace(calls, status=Status.UNCHANGED, reason=Reason.CACHES_DIFFER)
+        return replace(calls, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS)
     return calls
 
 
 def acquit_ratio(ratio: Finding, eager: float | None) -> Finding:
     """Call a ratio unchanged whose compiled part did not move as it did; ``eager`` is what its other did."""
     told = () if eager is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),)
-    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=told)
+    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=told, more_pairs=None)
 
 
 def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
@@ -102,8 +102,6 @@ def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
 
 def _decide_counter(question: Question) -> tuple[Status, Reason]:
     before, after, tolerance = set(question.before), set(question.after), question.threshold.absolute
-    if before == after and len(before) == 1:
-        return Status.UNCHANGED, Reason.EXACT_EQUAL
     if max(*before, *after) - min(*before, *after) <= tolerance:
         return Status.UNCHANGED, Reason.BELOW_THRESHOLD
     if min(after) - max(before) > tolerance:
@@ -133,19 +131,16 @@ def _decide_excess(excess: list[float], tolerance: float) -> tuple[Status, Reaso
     if min(excess) > tolerance:
         return Status.REGRESSED, Reason.BEYOND_BAR
     if max(excess) > tolerance:
-        return Status.INCONCLUSIVE, Reason.SUSPECT
+        return Status.INCONCLUSIVE, Reason.UNSETTLED
     if max(excess) < -tolerance:
         return Status.IMPROVED, Reason.BEYOND_BAR
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD
 
 
 def _decide_unchanged(question: Question) -> tuple[Status, Reason]:
-    before, after = set(question.before), set(question.after)
-    if before == after and len(before) == 1:
-        return Status.UNCHANGED, Reason.EXACT_EQUAL
-    spread = max(before) - min(before)
+    spread = max(question.before) - min(question.before)
     if spread / _scale(question) > compute_edge(question.threshold, _scale(question)):
-        return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
+        return Status.INCONCLUSIVE, Reason.UNSETTLED
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD
 
 
@@ -251,14 +246,14 @@ def _decide_drift(question: Question, change: float, noise: float) -> tuple[Stat
     threshold = question.threshold.absolute
     crossed = fmean(question.before) <= limit < fmean(question.after)
     if change > threshold:
-        return (Status.REGRESSED, Reason.BEYOND_BAR) if change > noise else _SUSPECT
+        return (Status.REGRESSED, Reason.BEYOND_BAR) if change > noise else _OPEN
     if crossed and change > max(DRIFT_NOTABLE, noise):
         return Status.REGRESSED, Reason.LIMIT_EXCEEDED
     if change < -threshold and -change > noise:
         return Status.IMPROVED, Reason.BEYOND_BAR
     if noise > threshold:
-        return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
+        return _OPEN
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD
 
 
-_SUSPECT = (Status.INCONCLUSIVE, Reason.SUSPECT)
+_OPEN = (Status.INCONCLUSIVE, Reason.UNSETTLED)

@@ -97,9 +97,6 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
             found = _judge_reading(side, readings, metric, rules, work)
             findings[metric] = show_measured(found, question, readings[metric])
     findings = follow_leaders(findings, readings.get(Metric.EAGER_LATENCY))
-    speedup = findings.get(Metric.WARM_SPEEDUP)
-    if speedup and speedup.reason is Reason.SUSPECT:  # as its latency, in the words of pairs
-        findings[Metric.WARM_SPEEDUP] = replace(speedup, reason=Reason.UNSETTLED)
     return list_comparisons(side.evidence, side.questions, findings)
 
 

@@ -92,7 +92,7 @@ def _explain_absence(case: Case, material: _Material) -> Reason:
     """Why the base measured nothing of a case, where it did not."""
     if case.id not in material.bases:
         return Reason.NO_BASELINE
-    return Reason.STALE_DEFINITION if case.id in material.redefined else Reason.BASE_FAILED
+    return Reason.STALE_DEFINITION if case.id in material.redefined else Reason.UNPAIRED
 
 
 def _list_stored(case: Case, material: _Material, trials: Sequence[Trial]) -> tuple[Stored, ...]:

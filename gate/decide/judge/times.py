@@ -31,8 +31,7 @@ from gate.metrics import COMPILE_TIMES
 from gate.records import MAYBE_WORSE, Change, Fact, Finding, Metric, Reason, Status
 
 Ruling = tuple[Status, Reason]
-_SUSPECT: Ruling = (Status.INCONCLUSIVE, Reason.SUSPECT)
-_NOISY: Ruling = (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+_OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 _WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
 
 
@@ -89,7 +88,8 @@ def follow_latency(speedup: Finding, latency: Finding | None, eager: Reading | N
     if carried is speedup.status or (carried is Status.REGRESSED and speedup.status in MAYBE_WORSE):
         return speedup
     if carried is Status.INCONCLUSIVE:
-        return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
+        more = latency.more_pairs if latency else None
+        return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, more_pairs=more)
     return acquit_ratio(speedup, math.expm1(eager.change) if eager else None)
 
 
@@ -140,7 +140,7 @@ def _find_clear(metric: Metric, times: Times) -> Ruling | None:
             return None
         if not is_clear:
             is_alike = times.stored_code and not _is_slower(times)
-            return (Status.UNCHANGED, Reason.KEPT_PACE) if is_alike else None
+            return (Status.UNCHANGED, Reason.SAME_WORK) if is_alike else None
     if not is_clear:
         return None
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD
@@ -169,10 +169,8 @@ def _is_eager_faster(times: Times) -> bool:
 
 
 def _explain_open(metric: Metric, times: Times) -> Ruling:
-    """Whether it looks worse, or noise hides what matters."""
-    followed = (metric, Metric.WARM_SPEEDUP) if metric is Metric.COMPILED_LATENCY else (metric,)
-    known = [one for one in followed if one in times.readings]
-    if metric is Metric.COMPILED_LATENCY and len(known) > 1 and _keeps_pace(times) and _is_slower(times):
+    """Whether eager got slower as well, or noise hides what matters."""
+    has_ratio = metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings
+    if has_ratio and _keeps_pace(times) and _is_slower(times):
         return Status.INCONCLUSIVE, Reason.SHARED_SHIFT
-    is_worse = any(is_estimated_beyond(times.readings[one], times.bars[one]) for one in known)
-    return _SUSPECT if is_worse else _NOISY
+    return _OPEN

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
-from gate.metrics import SPECS, Family
+from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
@@ -14,41 +14,43 @@ from gate.report.words.templates import describe_change, describe_speed, fill, n
 from gate.units import count_noun, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {
-    Reason.EXACT_EQUAL: "the same in every trial",
     Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
     Reason.BELOW_THRESHOLD: "a change below{limit}",
     Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than allowed",
-    Reason.OWN_LIMIT_EXCEEDED: "beyond the absolute limit under `limits` in gate.yml",
-    Reason.NEAR_OWN_LIMIT: "too close to the absolute limit under `limits` in gate.yml",
-    Reason.WITHIN_OWN_LIMIT: "within the absolute limit under `limits` in gate.yml",
-    Reason.SUSPECT: "it looks changed, but noise could explain it",
-    Reason.NOISE_TOO_HIGH: "the trials vary so much that a change beyond{limit} could hide",
+    Reason.UNSETTLED: "the trials vary so much that a change beyond{limit} could hide",
     Reason.SHARED_SHIFT: "eager got slower as well, in the same processes",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
-    Reason.KEPT_PACE: "the same generated code, and as fast relative to eager as before",
     Reason.SAME_PROGRAM: "no file that the case imports differs from the base",
-    Reason.CACHES_DIFFER: "a process that misses the caches counts fewer calls",
     Reason.LEADER_STANDS: "the metric that it is a ratio of did not move by its limit",
     Reason.DISTURBED: "the machine was disturbed during the measurement",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
     Reason.NO_BASELINE: "no baseline is stored for this case",
     Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
-    Reason.OTHER_SPEED: "this machine is {speed} than the one that recorded",
-    Reason.OTHER_STACK: "the baselines were recorded with other software or on another kind of GPU{codegen}",
     Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
-    Reason.NOT_RECORDED: "the baseline does not have this metric",
     Reason.NOT_MEASURED: "this run did not measure this metric",
     Reason.NOT_RUN: "it was planned, and no trial came back",
-    Reason.TRIALS_MISSING: "fewer trials than planned came back",
     Reason.REMOVED: "the change removed or redefined this case, and its code is gone",
     Reason.CASE_FAILED: "the case could not be measured",
     Reason.ACCEPTED: "within what was accepted",
     Reason.BEYOND_BAR: "beyond{limit}{beside}, and too large to be noise",
     Reason.UNPAIRED: "not measured in pairs with the base, and the stored baseline does not settle it",
-    Reason.UNSETTLED: "could not tell{beside}",
-    Reason.BASE_FAILED: "the base could not be measured",
 }
+_STATUS_SENTENCES: Mapping[tuple[Reason, Status], str] = {
+    (Reason.NOT_MEASURED, Status.NOT_COMPARABLE): "the baseline does not have this metric",
+    (Reason.UNPAIRED, Status.NOT_COMPARABLE): "the base could not be measured",
+}
+_LIMIT_SENTENCES: Mapping[Reason, str] = {
+    Reason.LIMIT_EXCEEDED: "beyond the absolute limit under `limits` in gate.yml",
+    Reason.UNSETTLED: "too close to the absolute limit under `limits` in gate.yml",
+    Reason.BELOW_THRESHOLD: "within the absolute limit under `limits` in gate.yml",
+}
+_EQUAL = "the same in every trial"
+_SUSPECT = "it looks changed, but noise could explain it"
+_SAME_CODE = "the same generated code, and as fast relative to eager as before"
+_OTHER_SPEED = "this machine is {speed} than the one that recorded"
+_OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU{codegen}"
+_CACHES_DIFFER = "a process that misses the caches counts fewer calls"
 _TOO_MANY = "beyond noise for one comparison, but not for as many as were made"
 _OPENINGS: Mapping[Status, str] = {
     Status.INCONCLUSIVE: "could not tell: ",
@@ -71,7 +73,7 @@ _CLAUSES: Mapping[Code, str] = {
     Code.NO_RATIO: "a value is zero or less, so there is no ratio",
     Code.REGRESSED_ANYWAY: "the case has already regressed",
 }
-_IN_REASON = {(Reason.OTHER_SPEED, Code.MACHINE_SPEED), (Reason.NOISE_TOO_HIGH, Code.NO_RATIO)}
+_IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
 _SENTENCES: Mapping[Code, str] = {
     Code.BASE_LACKS_CASE: "Not measured again side by side: the base does not have this case.",
     Code.BASE_DEFINES_OTHERWISE: "Not measured again side by side: the base defines this case differently.",
@@ -158,9 +160,11 @@ def _capitalize(text: str) -> str:
 
 
 def _find_opening(one: Comparison) -> str:
+    if one.more_pairs is not None:  # the reason says it
+        return ""
     if one.found is not None:  # it was REGRESSED, or at least suspect
-        return _OPENINGS[Status.INCONCLUSIVE] if one.found is Reason.SUSPECT else ""
-    return "" if one.reason is Reason.UNSETTLED else _OPENINGS.get(one.status, "")
+        return _OPENINGS[Status.INCONCLUSIVE] if one.found is Reason.UNSETTLED else ""
+    return _OPENINGS.get(one.status, "")
 
 
 def _describe_reason(one: Comparison) -> str:
@@ -186,46 +190,63 @@ _OTHER_CODEGEN = ", another instruction set or another number of threads"
 
 def _choose_sentence(one: Comparison, reason: Reason, codes: Container[Code]) -> str:
     """The reason's sentence, or the one that agrees with this change and its interval."""
-    if reason is Reason.BELOW_THRESHOLD:
-        return _choose_small(one)
+    if Code.OWN_LIMIT in codes and one.threshold is None and reason in _LIMIT_SENTENCES:
+        return _LIMIT_SENTENCES[reason]
     if told := [sentence for code, sentence in _BY_FACT.get(reason, {}).items() if code in codes]:
         return told[0]
-    if reason is Reason.SUSPECT:
-        return _choose_suspect(one)
-    change, leader = one.change, SPECS[one.metric].follows
-    if reason is Reason.UNSETTLED and leader and change and change.low < change.high < 0:
-        return f"could not tell{{beside}}, since {name_metric(leader)} is not settled"
-    is_latency = one.metric is Metric.COMPILED_LATENCY
-    if is_latency and reason is Reason.BEYOND_BAR and change and change.low <= 0.0 <= change.high:
+    if choose := _CHOICES.get(reason):
+        return choose(one)
+    return _STATUS_SENTENCES.get((reason, one.status), REASONS[reason])
+
+
+def _choose_large(one: Comparison) -> str:
+    change, is_latency = one.change, one.metric is Metric.COMPILED_LATENCY
+    if is_latency and change and change.low <= 0.0 <= change.high:
         return "beyond{limit}, and too large beside eager in the same processes to be noise"
-    return REASONS[reason]
+    return REASONS[Reason.BEYOND_BAR]
+
+
+def _choose_same(one: Comparison) -> str:
+    return REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE
+
+
+def _choose_environment(one: Comparison) -> str:
+    is_host = SPECS[one.metric].scope is Scope.HOST
+    return REASONS[Reason.OTHER_ENVIRONMENT] if is_host else _OTHER_STACK
 
 
 _BY_FACT: Mapping[Reason, Mapping[Code, str]] = {
     Reason.BEYOND_BAR: {Code.PROCESSOR_TIME: "CPU time is beyond{limit}{beside}, and too much to be noise"},
     Reason.UNCORROBORATED: {Code.PROCESSOR_TIME: "compiling took longer, but hardly more CPU time"},
-    Reason.NOISE_TOO_HIGH: {Code.NO_RATIO: _CLAUSES[Code.NO_RATIO]},
+    Reason.UNSETTLED: {Code.NO_RATIO: _CLAUSES[Code.NO_RATIO]},
+    Reason.OTHER_ENVIRONMENT: {Code.MACHINE_SPEED: _OTHER_SPEED},
 }
 
 
-def _choose_suspect(one: Comparison) -> str:
-    """What it is that looks worse: the value, or for a latency its ratio to eager's."""
+def _choose_open(one: Comparison) -> str:
+    """What pairs could not settle, or stored values: a change that may be there, or noise that hides one."""
     change, leader = one.change, SPECS[one.metric].follows
+    is_better = leader and change and change.low < change.high < 0
+    if one.more_pairs is not None:
+        return f"could not tell{{beside}}{_name_open_leader(one) if is_better else ''}"
+    if is_better and leader:
+        return f"it looks better, but {name_metric(leader)} could not be told"
     if change and change.low > 0:
         return f"it looks changed, {_TOO_MANY}"
-    if leader and change and change.high < 0:
-        return f"it looks better, but {name_metric(leader)} could not be told"
     is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_limit(one))
-    if one.metric is Metric.COMPILED_LATENCY and not is_worse:
-        return "it looks slower beside eager in the same processes, but noise could explain it"
-    return REASONS[Reason.SUSPECT]
+    return _SUSPECT if is_worse else REASONS[Reason.UNSETTLED]
+
+
+def _name_open_leader(one: Comparison) -> str:
+    leader = SPECS[one.metric].follows
+    return f", since {name_metric(leader)} is not settled" if leader else ""
 
 
 def _choose_small(one: Comparison) -> str:
     """Why nothing that matters is there: it was not, or noise is larger, or the change is small."""
     change = one.change
     if change is None or change.low == change.high == 0.0:
-        return REASONS[Reason.EXACT_EQUAL]
+        return _EQUAL
     if one.pairs and SPECS[one.metric].family is Family.NOISY:
         return "not worse by more than{limit}{beside}"
     if change.low <= 0.0 <= change.high or (change.centre > 0 and exceeds_limit(one)):
@@ -234,6 +255,13 @@ def _choose_small(one: Comparison) -> str:
 
 
 _NOT_SURELY_BETTER = "not worse, and not surely better by more than{limit}"
+_CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
+    Reason.BELOW_THRESHOLD: _choose_small,
+    Reason.BEYOND_BAR: _choose_large,
+    Reason.OTHER_ENVIRONMENT: _choose_environment,
+    Reason.SAME_WORK: _choose_same,
+    Reason.UNSETTLED: _choose_open,
+}
 
 
 def exceeds_limit(one: Comparison) -> bool:
@@ -248,8 +276,10 @@ def exceeds_limit(one: Comparison) -> bool:
 
 
 def _describe_leader(one: Comparison) -> str:
-    """What a ratio follows, which did not move: then eager did."""
-    leader = SPECS[one.metric].follows or one.metric
+    """What a ratio follows, which did not move: then eager did. Compile calls follow cache misses."""
+    leader = SPECS[one.metric].follows
+    if leader is None:
+        return _CACHES_DIFFER
     if one.change and one.change.centre < 0 and exceeds_limit(one):
         return f"{name_metric(leader)} itself did not improve by its limit"
     return f"{name_metric(leader)} itself is within its limit"
@@ -290,7 +320,7 @@ def _is_stored_told(one: Comparison) -> bool:
 
 def _describe_need(one: Comparison) -> str:
     """How many pairs would settle what pairs have not."""
-    if (one.found or one.reason) is not Reason.UNSETTLED or one.more_pairs is None:
+    if one.more_pairs is None:
         return ""
     if not one.more_pairs:
         return "too close to its limit for more pairs to help"
@@ -308,6 +338,6 @@ def _describe_values(one: Comparison) -> str:
     before = render_value(one.metric, one.baseline.centre) if one.baseline else ""
     if not (before and after):
         return f"{after or before}, " if after or before else ""
-    if one.change is None or (one.found or one.reason) is Reason.EXACT_EQUAL:
+    if one.change is None or one.change.low == one.change.high == 0.0:
         return f"{before} -> {after}: "
     return f"{before} -> {after}, {describe_change(one.metric, one.change.centre)}: "

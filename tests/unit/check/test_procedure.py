@@ -262,8 +262,8 @@ def test_times_of_a_machine_of_another_speed_are_not_judged() -> None:
     """Canaries take 0.68 s, so it is 47 % faster: twice the latency says nothing, nor would more trials."""
     given, verdict = check_elsewhere({LATENCY: 0.020}, canary_s=0.68)
     assert (verdict.outcome, given.asked) == (Outcome.PASS, [])
-    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_SPEED)]
-    assert find(verdict, BREAKS, Status.UNCHANGED) == [("a/x", Reason.EXACT_EQUAL)]
+    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
+    assert find(verdict, BREAKS, Status.UNCHANGED) == [("a/x", Reason.BELOW_THRESHOLD)]
     passed, unjudged = verdict.headline
     assert (passed.numbers["judged"], passed.numbers["comparisons"]) == (1, 4)  # of them three are times
     assert unjudged.code is Code.TIMES_UNJUDGED
@@ -276,7 +276,7 @@ def test_what_is_exact_is_judged_on_a_machine_of_another_speed() -> None:
     """A graph break more is red there, and seen twice as everywhere."""
     given, verdict = check_elsewhere({BREAKS: 1.0}, canary_s=0.68)
     assert (verdict.outcome, given.asked) == (Outcome.REGRESSION, [("a/x", 2)])
-    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_SPEED)]
+    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]
 
 
 def test_a_machine_that_is_a_little_slower_is_taken_out_of_what_changed() -> None:
@@ -296,7 +296,7 @@ def test_pairs_judge_times_on_a_machine_of_another_speed() -> None:
     run = make_run(given.subjects)
     verdict = check_beside(given, run, make_terms(run, baselines=make_stored(run, canary_s=1.0))).verdict
     assert (verdict.outcome, given.measured[:2]) == (Outcome.PASS, ["a/x"] * 2)
-    assert Reason.OTHER_SPEED not in {one.reason for one in verdict.comparisons if one.decides}
+    assert Reason.OTHER_ENVIRONMENT not in {one.reason for one in verdict.comparisons if one.decides}
 
 
 def test_time_that_is_up_ends_the_trials() -> None:

@@ -47,7 +47,7 @@ def break_base(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("repaired", "status", "reason"),
-    [(True, Status.NOT_COMPARABLE, Reason.BASE_FAILED), (False, Status.FAILED, Reason.CASE_FAILED)],
+    [(True, Status.NOT_COMPARABLE, Reason.UNPAIRED), (False, Status.FAILED, Reason.CASE_FAILED)],
 )
 def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
     place: Place, repaired: bool, status: Status, reason: Reason

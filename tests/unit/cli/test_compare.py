@@ -61,7 +61,7 @@ def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, projec
     )
     assert "log of each failed case" not in said
     rows = load_verdict(project / "told" / "verdict.json").comparisons
-    assert [one.case_id for one in rows if one.reason is Reason.TRIALS_MISSING] == [CASE_ID]
+    assert [one.case_id for one in rows if one.reason is Reason.NOT_RUN] == [CASE_ID]
 
 
 def test_a_case_whose_trials_measured_nothing_is_missing(compare: Compare) -> None:

@@ -89,10 +89,10 @@ def find(verdict: Verdict, metric: Metric) -> Comparison:
 @pytest.mark.parametrize(
     ("measured", "status", "reason"),
     [
-        ([30.0], Status.UNCHANGED, Reason.WITHIN_OWN_LIMIT),
-        ([55.0], Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT),  # 9 % below, and one compile varies by 20 %
-        ([65.0], Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT),
-        ([300.0], Status.REGRESSED, Reason.OWN_LIMIT_EXCEEDED),
+        ([30.0], Status.UNCHANGED, Reason.BELOW_THRESHOLD),
+        ([55.0], Status.INCONCLUSIVE, Reason.UNSETTLED),  # 9 % below, and one compile varies by 20 %
+        ([65.0], Status.INCONCLUSIVE, Reason.UNSETTLED),
+        ([300.0], Status.REGRESSED, Reason.LIMIT_EXCEEDED),
     ],
 )
 def test_a_noisy_metric_is_judged_with_its_noise(
@@ -156,7 +156,7 @@ def test_what_has_not_changed_can_be_beyond_a_limit() -> None:
     stored = {Metric.PEAK_MEMORY: (21.0 * GIB,) * 5}
     assert find(judge([], samples, stored), Metric.PEAK_MEMORY).status is Status.UNCHANGED
     limited = judge([most(Metric.PEAK_MEMORY, 20 * GIB)], samples, stored)
-    assert find(limited, Metric.PEAK_MEMORY).reason is Reason.OWN_LIMIT_EXCEEDED
+    assert find(limited, Metric.PEAK_MEMORY).reason is Reason.LIMIT_EXCEEDED
     assert limited.outcome is Outcome.REGRESSION
 
 
@@ -166,7 +166,7 @@ def test_what_has_not_changed_can_be_too_near_to_a_limit() -> None:
     stored = {Metric.COLD_COMPILE_TIME: (57.0,) * 5}
     assert find(judge([], samples, stored), Metric.COLD_COMPILE_TIME).status is Status.UNCHANGED
     limited = find(judge([most(Metric.COLD_COMPILE_TIME, 60)], samples, stored), Metric.COLD_COMPILE_TIME)
-    assert (limited.status, limited.reason) == (Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT)
+    assert (limited.status, limited.reason) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_of_two_regressions_the_larger_is_told() -> None:
     memory = Metric.PEAK_MEMORY
     row = find(judge([most(memory, 0.25 * GIB)], [{memory: 0.65 * GIB}], {memory: (0.5 * GIB,) * 3}), memory)
     assert row.change is not None
-    assert (row.reason, row.change.centre) == (Reason.OWN_LIMIT_EXCEEDED, pytest.approx(1.6))
+    assert (row.reason, row.change.centre) == (Reason.LIMIT_EXCEEDED, pytest.approx(1.6))
 
 
 def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
@@ -325,4 +325,4 @@ def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
     verdict = decide_verdict(run, [], policy)
     assert verdict.outcome is Outcome.INCOMPLETE
     reasons = {row.reason for row in verdict.comparisons if row.metric is Metric.COMPILED_LATENCY}
-    assert reasons == {Reason.TRIALS_MISSING, Reason.WITHIN_OWN_LIMIT}
+    assert reasons == {Reason.NOT_RUN, Reason.BELOW_THRESHOLD}

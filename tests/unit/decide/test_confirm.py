@@ -79,7 +79,7 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
     """Merged by others since the baselines were recorded: one pair tells, and a note says it."""
     broken = {BREAKS: 2.0}
     verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), base=broken, head=broken, pairs=1)
-    assert state(find(verdict, BREAKS)) == (Status.UNCHANGED, Reason.EXACT_EQUAL)
+    assert state(find(verdict, BREAKS)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
     assert verdict.outcome is Outcome.PASS
     assert any(
         note.startswith(f"Worse than the stored baseline, but not worse than the base: {CASE} graph breaks.")
@@ -251,7 +251,7 @@ def flicker(paired_case: Make, pair_run: Pair, policy: Policy, unbroken: Baselin
     ("values", "expected"),
     [
         ((3.0, 3.0, 0.0), (Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE)),
-        ((3.0, 0.0, 0.0), (Status.UNCHANGED, Reason.EXACT_EQUAL)),
+        ((3.0, 0.0, 0.0), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)),
         ((3.0, 3.0, 3.0), (Status.REGRESSED, Reason.BEYOND_BAR)),
     ],
     ids=["most", "one", "all"],
@@ -270,7 +270,7 @@ def test_pairs_do_not_hide_that_too_few_trials_came_back(
     run = replace(pair_run(paired_case(alone=measure(compiled_latency=1.3))), trials_planned=2)
     found = confirm_screening(screen_run(run, (stored,), policy), run, policy)
     states = [state(row) for row in found.comparisons if row.metric is LATENCY]
-    assert states == [(Status.MISSING, Reason.TRIALS_MISSING), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)]
+    assert states == [(Status.MISSING, Reason.NOT_RUN), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)]
     assert conclude_verdict(run, found, policy).outcome is Outcome.INCOMPLETE
 
 
@@ -352,7 +352,7 @@ def test_what_could_hide_a_change_says_that_no_pair_looked(
     baselines = (replace(stored, trials={**stored.trials, **wide}),)
     verdict = confirm(measure(), baselines=baselines, pairs=0, base_definition=base)
     row = find_comparison(verdict, LATENCY)
-    assert state(row) == (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+    assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
     assert tell_row(row).endswith(f"Not measured again side by side: {told}")
     assert state(find_comparison(verdict, SPEEDUP)) == speedup
 

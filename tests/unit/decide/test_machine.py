@@ -165,7 +165,7 @@ def test_times_of_a_far_machine_are_not_compared(canary: float, told: str) -> No
     )
     verdict = decide(one)
     row = find_comparison(verdict, COLD)
-    assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_SPEED)
+    assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
     assert f"this machine is {told} than the one that recorded" in tell_row(row)
     assert find_comparison(verdict, BREAKS).status is Status.REGRESSED
     assert any("machine" in note for note in tell_notes(verdict))

@@ -224,20 +224,20 @@ def test_other_threads_leave_code_counts_unjudged(
     values = {**SAME, Metric.COMPILE_CALLS: (1e6,)}
     verdict = judge(situation(before=values, after=values, host=replace(host, threads=8, cores=8)))
     assert find(verdict, BREAKS).status is Status.UNCHANGED
-    assert find(verdict, Metric.COMPILE_CALLS).reason is Reason.OTHER_STACK
+    assert find(verdict, Metric.COMPILE_CALLS).reason is Reason.OTHER_ENVIRONMENT
 
 
 def test_other_torch_compares_nothing(situation: Make, judge: Judge, find: Find, host: Environment) -> None:
     """Another torch: no metric of this stack has a baseline."""
     verdict = judge(situation(before=SAME, after=MORE, host=replace(host, torch="2.11.0")))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.OTHER_STACK)
+    assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
 def test_metric_that_the_baseline_lacks_is_not_comparable(situation: Make, judge: Judge, find: Find) -> None:
     """A baseline from before the metric existed."""
     verdict = judge(situation(before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}))
-    assert state(find(verdict, Metric.RECOMPILES)) == (Status.NOT_COMPARABLE, Reason.NOT_RECORDED)
+    assert state(find(verdict, Metric.RECOMPILES)) == (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
     assert verdict.outcome is Outcome.PASS
 
 
@@ -527,7 +527,7 @@ def test_baselines_of_one_gpu_do_not_judge_another(situation: Make, judge: Judge
     verdict = judge(situation(before=before, after=after, host=h100), environment=t4)
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     for metric in before:
-        assert state(find(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_STACK)
+        assert state(find(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
 def make_run(host: Environment, *trials: Trial, planned: int = 1) -> Run:
@@ -546,7 +546,7 @@ def test_fewer_trials_than_planned_are_missing(host: Environment, policy: Policy
     """One of three planned trials came back without a failure: MISSING, and the case is listed as short."""
     run = make_run(host, Trial(case_id=CASE, index=1, samples={BREAKS: (0.0,)}), planned=3)
     verdict = decide_verdict(run, (), policy)
-    assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.TRIALS_MISSING)
+    assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_row(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
     assert [one.case.id for one in list_short(run)] == [CASE]
     assert list_short(replace(run, trials_planned=1)) == ()

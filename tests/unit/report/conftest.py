@@ -79,7 +79,7 @@ def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
         case_id=case_id,
         metric=metric,
         status=Status.UNCHANGED,
-        reason=Reason.EXACT_EQUAL if exact else Reason.BELOW_THRESHOLD,
+        reason=Reason.BELOW_THRESHOLD,
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate(value, 5),
         candidate=estimate(value),
@@ -253,7 +253,7 @@ def make_inconclusive() -> Verdict:
     suspect = replace(
         bert[Metric.COMPILED_LATENCY],
         status=Status.INCONCLUSIVE,
-        reason=Reason.SUSPECT,
+        reason=Reason.UNSETTLED,
         candidate=estimate(0.0129, 3),
         change=Change(centre=0.066, low=-0.011, high=0.149, detectable=0.091),
     )

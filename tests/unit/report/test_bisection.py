@@ -63,7 +63,7 @@ def make_verdict(pairs: int = 3) -> Verdict:
             "Once the machine is quiet, run it anew.",
         ),
         (
-            replace(make_row(Status.UNCHANGED, Reason.EXACT_EQUAL, 0.0), metric=Metric.GRAPH_BREAKS),
+            replace(make_row(Status.UNCHANGED, Reason.BELOW_THRESHOLD, 0.0), metric=Metric.GRAPH_BREAKS),
             Metric.GRAPH_BREAKS,
             "the ends do not differ in it. Name another METRIC, or other ends.",
         ),

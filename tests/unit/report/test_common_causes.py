@@ -41,7 +41,7 @@ def compare(case_id: str, status: Status, metric: Metric = Metric.COMPILED_LATEN
         case_id=case_id,
         metric=metric,
         status=status,
-        reason=Reason.SUSPECT,
+        reason=Reason.UNSETTLED,
         decides=True,
         change=MAYBE,
     )
@@ -148,11 +148,11 @@ def test_a_detail_is_told_where_there_is_nothing_better(empty: Verdict, statuses
 
 
 def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
-    """Of five cases three may be noise, and two are too noisy: one row, in whatever order theirs were."""
+    """Of five cases three may be noise, and eager got slower in two: one row, in any order."""
     rows = [
         replace(
             compare(f"c{place}", Status.INCONCLUSIVE, metric),
-            reason=Reason.SUSPECT if place < 3 else Reason.NOISE_TOO_HIGH,
+            reason=Reason.UNSETTLED if place < 3 else Reason.SHARED_SHIFT,
             change=replace(MAYBE, centre=0.06 + 0.01 * ((place + index) % 2)),
         )
         for place in range(5)
@@ -162,7 +162,7 @@ def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
 
     told = (
         "Could not tell: it looks changed, but noise could explain it (3 cases);"
-        " the trials vary so much that a change beyond the limit could hide (2 cases)."
+        " eager got slower as well, in the same processes (2 cases)."
     )
     assert [row.sentence for row in block.rows] == [told, told]
     assert {row.metric for row in block.rows} == {"compiled latency", "cold compile time"}

@@ -173,7 +173,7 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
     )
     status, reason = {
         CANDIDATE_ARM: (Status.FAILED, Reason.CASE_FAILED),
-        BASE_ARM: (Status.NOT_COMPARABLE, Reason.BASE_FAILED),
+        BASE_ARM: (Status.NOT_COMPARABLE, Reason.UNPAIRED),
     }[arm]
     row = Comparison(
         case_id=case_id, metric=Metric.COMPILED_LATENCY, status=status, reason=reason, decides=False
@@ -202,7 +202,7 @@ def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: 
         case_id=case_id,
         metric=Metric.DRIFT,
         status=status,
-        reason=Reason.SUSPECT,
+        reason=Reason.UNSETTLED,
         remarks=say(Code.ACCEPTED_BY, text),
         decides=True,
     )

@@ -64,7 +64,7 @@ def test_times_of_a_machine_of_another_speed_say_how_it_differs(
     """Where programs take a third less time it is half as fast again: row and headline say so."""
     row = compare("bert/x", Metric.COMPILED_LATENCY, Status.NOT_COMPARABLE)
     speed = Fact(code=Code.MACHINE_SPEED, numbers={"shift": shift})
-    row = replace(row, reason=Reason.OTHER_SPEED, change=None, remarks=(speed,))
+    row = replace(row, reason=Reason.OTHER_ENVIRONMENT, change=None, remarks=(speed,))
     words = f"ot judged: this machine is {told} than the one that recorded."
     assert describe_comparison(row, with_values=False) == f"N{words}"
     same = compare("bert/x", Metric.GRAPH_BREAKS, Status.UNCHANGED)

@@ -89,12 +89,12 @@ def test_what_is_unchanged_says_why(one: Comparison, told: str) -> None:
             ),
         ),
         (
-            compare(Reason.SUSPECT, (-0.10, -0.01, 0.08)),
-            "It looks slower beside eager in the same processes, but noise could explain it.",
+            compare(Reason.UNSETTLED, (-0.10, -0.01, 0.08)),
+            "The trials vary so much that a change beyond the limit of 5 % could hide.",
         ),
-        (compare(Reason.SUSPECT, (-0.02, 0.08, 0.18)), "It looks changed, but noise could explain it."),
+        (compare(Reason.UNSETTLED, (-0.02, 0.08, 0.18)), "It looks changed, but noise could explain it."),
         (
-            compare(Reason.SUSPECT, (-0.18, -0.08, -0.02), SPEEDUP),
+            compare(Reason.UNSETTLED, (-0.18, -0.08, -0.02), SPEEDUP),
             "It looks better, but compiled latency could not be told.",
         ),
         (

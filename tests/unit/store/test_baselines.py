@@ -152,7 +152,7 @@ def test_what_can_repeat_exactly_is_not_rounded() -> None:
     (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
     assert baseline.trials == {Metric(name): (value,) * 3 for name, value in same.items()}
     verdict = decide_verdict(make_run(*trials), (baseline,), POLICY)
-    assert {row.reason for row in verdict.comparisons} == {Reason.EXACT_EQUAL}
+    assert {row.reason for row in verdict.comparisons} == {Reason.BELOW_THRESHOLD}
 
 
 def disturb(trial: Trial) -> Trial:
