@@ -9,13 +9,11 @@ from __future__ import annotations
 
 # With fewer baseline trials a standard deviation has one degree of freedom or none.
 MIN_BASELINE_TRIALS = 3
-# Three processes of one run agree to 0.2 to 0.8 % at best: a smaller spread was luck.
-NOISE_FLOOR = 0.005
 # Two sessions on one machine differ even where the trials within each agree, and more trials do
 # not average that away, so it is added to every standard error.
 SESSION_SD = 0.01
-# One trial of one program on a noisy two-core machine varied by 2.3 to 3.6 %: what is assumed
-# where there are too few cases to learn from.
+# One trial of one program on a noisy two-core machine varied by 2.3 to 3.6 %, and a pair of whole processes
+# in turn by 1 to 6 %: what is assumed where there are too few cases to learn from.
 PRIOR_SD = 0.03
 # What is assumed of noise counts as much as this many degrees of freedom, as many as five trials give.
 PRIOR_DF = 4.0
@@ -52,14 +50,9 @@ MIN_UNDISTURBED = 6
 # six cases asks a hundred times: with 3 a fourth of such checks would take another program for the arm's own
 # threads.
 ALIKE_ERRORS = 4.0
-# What disturbed calls cost both arms may differ by as much (logarithm) and count as alike however sure it is:
-# a sixth of the threshold of 3 %.
-ALIKE_COST = 0.005
 # A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %. More than typical is
 # assumed: with 1.3 % a machine on which all vary by 3 % had false alarms in 2 % of requests.
 LIVE_PAIR_SD = 0.016
-# Latencies of whole processes in turn varied by 1 to 6 %.
-TURNS_PAIR_SD = 0.03
 # Compile times of 36 pairs on a shared two-core machine varied by 21 % by the clock: with 3 % assumed,
 # 5.7 of 100 simulated requests of unchanged code were red.
 COMPILE_PAIR_SD = 0.20
@@ -100,12 +93,10 @@ MORE_PROCESSOR = 0.15
 
 # A nearly exact metric must leave the baseline by this many times the baseline's own range.
 RANGE_FACTOR = 3.0
-# Drift repeats to 0.01 over seeds; the floor keeps two equal trials from meaning no noise at all.
+# Drift repeats to 0.01 over seeds; the floor keeps equal trials on either side of a limit from crossing it.
 DRIFT_SD_FLOOR = 0.03
 # A change of drift must be beyond this many standard errors.
 DRIFT_SIGMAS = 3.0
-# Beyond a limit, and worse than the baseline by less than this: it was there before.
-DRIFT_NOTABLE = 0.15
 # Compiled's error over eager's own, both against fp64: three times in half precision.
 DRIFT_LIMIT_HALF = 1.58
 # Twice in float32, where semantic faults show as hundreds of times.

@@ -11,8 +11,6 @@ from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.constants import (
     CLEAR_CONFIDENCE,
     COMPILE_PAIR_SD,
-    DRIFT_SD_FLOOR,
-    DRIFT_SIGMAS,
     PRIOR_DF,
     PRIOR_SD,
     SESSION_SD,
@@ -161,11 +159,6 @@ def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> _Exc
         return _measure_noisy(limit, values, alpha)
     sign = -1.0 if limit.is_least else 1.0
     beyond = [sign * (value - limit.value) for value in values]
-    if family is Family.LOG2:
-        sd = max(math.sqrt(compute_variance(values).value), DRIFT_SD_FLOOR)
-        margin = DRIFT_SIGMAS * sd / math.sqrt(len(values))
-        centre = fmean(beyond)
-        return _Excess(centre=centre, low=centre - margin, high=centre + margin)
     return _Excess(centre=median(beyond), low=min(beyond), high=max(beyond))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from gate.decide.constants import ALIKE_COST, ALIKE_ERRORS, MIN_UNDISTURBED
+from gate.decide.constants import ALIKE_ERRORS, MIN_UNDISTURBED
 from gate.decide.evidence.proxies import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats.samples import compute_hodges_lehmann
@@ -94,14 +94,14 @@ def _compare_disturbances(whole: Arms, undisturbed: Arms) -> tuple[list[float], 
 
 def _is_alike(lost: Sequence[float], costs: Sequence[float]) -> bool:
     """Whether both arms were disturbed alike: in as many blocks all the time, and at the same cost."""
-    return _is_about_nothing(lost, 0.0) and _is_about_nothing(costs, ALIKE_COST)
+    return _is_about_nothing(lost) and _is_about_nothing(costs)
 
 
-def _is_about_nothing(values: Sequence[float], negligible: float) -> bool:
-    """Whether a mean is as near to zero as its standard error says, or as is ``negligible``."""
+def _is_about_nothing(values: Sequence[float]) -> bool:
+    """Whether a mean is as near to zero as its standard error says."""
     if len(values) < 2:  # noqa: PLR2004 - one value has no spread
         return False
-    return abs(fmean(values)) <= max(negligible, ALIKE_ERRORS * stdev(values) / math.sqrt(len(values)))
+    return abs(fmean(values)) <= ALIKE_ERRORS * stdev(values) / math.sqrt(len(values))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

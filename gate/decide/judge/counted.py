@@ -11,7 +11,6 @@ from gate.decide.constants import (
     DRIFT_BEYOND_ROUNDING,
     DRIFT_LIMIT_FLOAT32,
     DRIFT_LIMIT_HALF,
-    DRIFT_NOTABLE,
     DRIFT_ROUNDING_STEPS,
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
@@ -247,7 +246,7 @@ def _decide_drift(question: Question, change: float, noise: float) -> tuple[Stat
     crossed = fmean(question.before) <= limit < fmean(question.after)
     if change > threshold:
         return (Status.REGRESSED, Reason.BEYOND_BAR) if change > noise else _OPEN
-    if crossed and change > max(DRIFT_NOTABLE, noise):
+    if crossed and change > noise:
         return Status.REGRESSED, Reason.LIMIT_EXCEEDED
     if change < -threshold and -change > noise:
         return Status.IMPROVED, Reason.BEYOND_BAR

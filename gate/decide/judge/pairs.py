@@ -17,10 +17,10 @@ from gate.decide.constants import (
     MIN_PAIRS,
     OWN_NOISE_P,
     PRIOR_DF,
+    PRIOR_SD,
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
     SHARED_SHARE,
-    TURNS_PAIR_SD,
 )
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import Question
@@ -109,7 +109,7 @@ def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
 
 def assume_noise(metric: Metric, is_live: bool) -> Variance:
     """What a metric's log changes are taken to vary by from pair to pair, before any says so."""
-    of_calls = LIVE_PAIR_SD if is_live else TURNS_PAIR_SD
+    of_calls = LIVE_PAIR_SD if is_live else PRIOR_SD
     sd = COMPILE_PAIR_SD if metric in COMPILE_TIMES else of_calls
     return Variance(value=sd**2, df=PRIOR_DF)
 

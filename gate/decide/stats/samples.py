@@ -12,7 +12,6 @@ from gate.decide.constants import (
     INTERVAL_CONFIDENCE,
     LEARNED_DF,
     MIN_LEARNED_DF,
-    NOISE_FLOOR,
     PRIOR_DF,
     PRIOR_SD,
 )
@@ -126,9 +125,8 @@ def compute_prior(variances: Sequence[Variance], assumed: Variance = ASSUMED) ->
 
 
 def moderate_variance(own: Variance, prior: Variance) -> Variance:
-    """Shrink a case's variance towards the prior: (d0 s0^2 + df s^2) / (d0 + df), never below the floor."""
-    pooled = pool_variances(own, prior)
-    return Variance(value=max(pooled.value, NOISE_FLOOR**2), df=pooled.df)
+    """Shrink a case's variance towards the prior: (d0 s0^2 + df s^2) / (d0 + df)."""
+    return pool_variances(own, prior)
 
 
 _BISECTIONS = 60  # halvings of [0, 1]: below the rounding of a fraction

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.constants import LEARNED_DF, NOISE_FLOOR
+from gate.decide.constants import LEARNED_DF
 from gate.decide.stats.samples import (
     ASSUMED,
     Variance,
@@ -85,13 +85,11 @@ def test_what_others_assume_is_the_callers() -> None:
     assert compute_prior([], assumed) == assumed
 
 
-def test_moderation_by_hand_and_floor() -> None:
-    """(4 x 1e-4 + 4 x 9e-4) / 8 = 5e-4; and nothing is quieter than the floor."""
+def test_moderation_by_hand() -> None:
+    """(4 x 1e-4 + 4 x 9e-4) / 8 = 5e-4."""
     moderated = moderate_variance(Variance(value=1e-4, df=4.0), Variance(value=9e-4, df=4.0))
     assert pytest.approx(5e-4) == moderated.value
     assert moderated.df == 8.0
-    still = moderate_variance(Variance(value=0.0, df=4.0), Variance(value=0.0, df=4.0))
-    assert still.value == NOISE_FLOOR**2
 
 
 def test_hodges_lehmann_by_hand() -> None:
@@ -113,9 +111,9 @@ def test_winsorized_variance_by_hand() -> None:
 
 @given(own=st.floats(0, 1), prior=st.floats(1e-4, 1), df=st.floats(0, 20))
 def test_moderation_stays_between_own_and_prior(own: float, prior: float, df: float) -> None:
-    """A moderated variance lies between the case's own and the prior's (and not below the floor)."""
+    """A moderated variance lies between the case's own and the prior's."""
     value = moderate_variance(Variance(value=own, df=df), Variance(value=prior, df=4.0)).value
-    assert min(own, prior) - 1e-12 <= value <= max(own, prior, NOISE_FLOOR**2) + 1e-12
+    assert min(own, prior) - 1e-12 <= value <= max(own, prior) + 1e-12
 
 
 def test_logs_of_a_value_that_has_none() -> None:
