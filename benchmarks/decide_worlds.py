@@ -42,7 +42,7 @@ def main() -> int:
     """Judge and print, or compare."""
     options = parse_options()
     if options.list:
-        print("\n".join(f"{name}: {one}" for table in (WORLDS, FAULTS) for name, one in table.items()))
+        print("worlds:", *WORLDS, "\nchanges:", *FAULTS)
         return 0
     set_constants(options.set)
     if options.compare:
