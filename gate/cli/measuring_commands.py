@@ -241,17 +241,17 @@ FIRST_CONTACT = Command(
     name="first-contact",
     summary="check that a device behaves as compile-gate expects",
     example="compile-gate first-contact --device cuda",
-    success="everything was checked, and nothing was refuted",
+    success="everything was tested, and nothing failed",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.first_contact:run_first_contact",
     arguments=(
         *(*CONFIG, DEVICE, to_directory("write what was seen there (default: first-contact)")),
-        lasting(CONTACT_MINUTES, "start no check after M minutes"),
+        lasting(CONTACT_MINUTES, "start no test after M minutes"),
         argument(
             "--only",
             action=JoinTerms,
             metavar="NAMES",
-            help="only these checks, by their names in the table, joined by commas",
+            help="only tests with these names, or parts of names, joined by commas",
         ),
     ),
 )

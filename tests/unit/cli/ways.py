@@ -446,7 +446,7 @@ WAYS = {
     "first-contact": Way(
         good=call("first-contact", "--device", "cpu", "--only", "the_host_clock_resolves_a_microsecond"),
         bad=call("first-contact", "--device", "cuda:63"),
-        says="1 PROVED, 0 REFUTED",
+        says="1 PASSED, 0 FAILED",
     ),
     "init": Way(
         good=call("init", "beginner:build", beginner_py=FACTORY),

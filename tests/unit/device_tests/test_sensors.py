@@ -1,4 +1,4 @@
-"""What is asked of NVML on first contact: the real questions, of a library that plays a card."""
+"""What first-contact asks NVML: the real questions, to a library that plays a card."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from gate.contact import assumptions
-from gate.contact.assumptions import Place
-from gate.contact.findings import AssumptionResult
-from gate.contact.sensors import nvml_answers
+from gate.device_tests import test_sensors as sensors
+from gate.device_tests.report import Report
 
 
 class PlayedNvml:
@@ -39,10 +37,10 @@ def test_only_what_was_refused_is_without_an_answer(tmp_path: Path, monkeypatch:
     """An answer that begins as a refusal is written is an answer."""
     monkeypatch.setitem(sys.modules, "pynvml", cast("Any", PlayedNvml()))
     device = SimpleNamespace(identify=lambda: SimpleNamespace(uuid="GPU-1"))
-    monkeypatch.setattr(assumptions, "open_device", lambda _: device)
-    found = nvml_answers.ask(Place(name="cuda", out=tmp_path))
-    assert not isinstance(found, AssumptionResult)
-    assert found["without an answer"].found == "['nvmlDeviceGetMigMode']"
+    report = Report(path=tmp_path / "nvml_answers.txt", name="nvml_answers", assumed="So.")
+    sensors.test_nvml_answers(cast("Any", device), report)
+    lines = report.path.read_text().splitlines()
+    assert lines[0] == "INFO     nvml_answers, without an answer: ['nvmlDeviceGetMigMode']"
     kept = json.loads((tmp_path / "nvml.json").read_text())
     assert kept["nvmlDeviceGetName"] == "none: its owner named it so"
     assert kept["nvmlDeviceGetMigMode"] == "none: RuntimeError: Not Supported"

@@ -8,17 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 import torch
 
-from gate.contact.assumptions import CPU, CUDA, Place, assume
-from gate.contact.findings import AssumptionResult, expect_range
+from gate.device_tests.report import Report
 from gate.measure.device.opening import open_device
 from gate.measure.timing.rounds import time_calls
 
-_CHILD = "import sys; from gate.contact.neighbours import serve_blocks; serve_blocks(*sys.argv[1:])"
+_CHILD = "import sys; from gate.device_tests.test_neighbours import serve_blocks; serve_blocks(*sys.argv[1:])"
 _BLOCK_S = 0.030  # as the blocks of a live pair
 _TURNS = 30
-_EDGE = {CPU: 256, CUDA: 2048}
+_GPU_EDGE, _CPU_EDGE = 2048, 256
 _SIZING_CALLS = 200
 _END_S = 10.0
 
@@ -28,7 +28,8 @@ Process = subprocess.Popen[str]
 def serve_blocks(device: str) -> None:
     """Time a block each time that a line comes in, and print its seconds per call."""
     opened = open_device(device)
-    left = torch.randn(_EDGE[opened.kind.name], _EDGE[opened.kind.name], device=opened.name)
+    edge = _GPU_EDGE if opened.kind.is_gpu else _CPU_EDGE
+    left = torch.randn(edge, edge, device=opened.name)
 
     def run() -> torch.Tensor:
         return torch.mm(left, left)
@@ -42,28 +43,26 @@ def serve_blocks(device: str) -> None:
         sys.stdout.flush()
 
 
-@assume(limit_s=180)
-def arms_in_turn_are_alike(place: Place) -> dict[str, AssumptionResult]:
+@pytest.mark.cpu
+def test_arms_in_turn_are_alike(device_name: str, report: Report) -> None:
     """Blocks of two processes in turn: arm against arm the median is within 2 %, the deviation below 2 %.
 
     A block after the other's takes what one after its own does, within 1 %.
     """
-    with _start(place) as first, _start(place) as second:
+    with _start(device_name) as first, _start(device_name) as second:
         alone = [_run_block(first) for _ in range(_TURNS)]
         turns = [(_run_block(first), _run_block(second)) for _ in range(_TURNS)]
-    place.keep("turns.json", {"alone": alone, "turns": turns})
+    report.keep("turns.json", {"alone": alone, "turns": turns})
     ratios = [one / other for one, other in turns]
     added = statistics.median(one for one, _ in turns) / statistics.median(alone) - 1
-    return {
-        "median": expect_range(statistics.median(ratios), 0.98, 1.02),
-        "deviation": expect_range(statistics.stdev(ratios), 0.0, 0.02),
-        "after the other's": expect_range(100 * added, -1.0, 1.0, "%"),
-    }
+    report.check_range(statistics.median(ratios), 0.98, 1.02, part="median")
+    report.check_range(statistics.stdev(ratios), 0.0, 0.02, part="deviation")
+    report.check_range(100 * added, -1.0, 1.0, "%", "after the other's")
 
 
 @contextmanager
-def _start(place: Place) -> Iterator[Process]:
-    command = (sys.executable, "-P", "-c", _CHILD, place.name)
+def _start(device_name: str) -> Iterator[Process]:
+    command = (sys.executable, "-P", "-c", _CHILD, device_name)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         _read_line(process)

@@ -1,4 +1,4 @@
-"""What whole trials give is asked of the gate's own cases, wherever it is asked."""
+"""Whole trials are those of the gate's own cases, in every project."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 
 from gate.cli.parser import make_parser
 from gate.cli.setup import load_project
-from gate.contact.assumptions import Place
-from gate.contact.whole import _SMALL, _run_gate
+from gate.device_tests.test_whole import _SMALL, _run_gate
 
 
-def test_a_project_that_leaves_the_reference_models_out_refutes_no_device(
+def test_a_project_that_leaves_the_reference_models_out_fails_no_device_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a directory as `init` makes it the command has a configuration that knows the smallest case."""
@@ -29,7 +28,7 @@ def test_a_project_that_leaves_the_reference_models_out_refutes_no_device(
 
     monkeypatch.setattr(subprocess, "run", run)
     seen = tmp_path / "first-contact" / "seen"
-    assert _run_gate(Place(name="cpu", out=seen), "small", 180, "measure", "--select", _SMALL) == 0
+    assert _run_gate("cpu", seen / "small", 180, "measure", "--select", _SMALL) == 0
     assert commands == [
         (
             *(sys.executable, "-P", "-m", "gate", "measure", "--select", _SMALL),

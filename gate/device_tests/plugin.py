@@ -1,0 +1,112 @@
+"""The pytest plugin of the tests of a device: ``pytest -p gate.device_tests.plugin --gate-device cuda``."""
+
+from __future__ import annotations
+
+import dis
+import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from gate.device_tests.report import Report, Status, has_status, read_lines
+from gate.devices import CPU, CUDA, DEVICE_FORMS, find_kind
+from gate.errors import GateError
+from gate.measure.device.device import Device
+from gate.measure.device.opening import check_device, open_device
+
+_LIMIT_S = 120
+_FOUND_CHARS = 300
+_MEASURED_PACKAGES = ("torch", "triton", "pynvml")  # what stands for the device and its driver
+_REPORT: pytest.StashKey[Report] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options: which device, and the directory for what is seen there."""
+    group = parser.getgroup("compile-gate")
+    group.addoption("--gate-device", default=CUDA.name, metavar="DEVICE", help=DEVICE_FORMS)
+    group.addoption("--gate-out", type=Path, default=Path(), metavar="DIRECTORY", help="a file for each test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the markers; refuse a device that is not there."""
+    config.addinivalue_line("markers", "cpu(judged): for CPUs too; ranges are a GPU's unless they are judged")
+    config.addinivalue_line("markers", f"timeout(seconds): when the process is killed (default: {_LIMIT_S})")
+    try:
+        check_device(config.getoption("--gate-device"))
+    except GateError as error:
+        raise pytest.UsageError(error.what) from error
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests for this kind of device."""
+    kind = find_kind(config.getoption("--gate-device"))
+    items[:] = [one for one in items if kind is CUDA or (kind is CPU and one.get_closest_marker("cpu"))]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Make the test's report, and let the kernel end it in time, wherever it is then."""
+    limit, cpu = (item.get_closest_marker(name) for name in ("timeout", "cpu"))
+    is_cpu = find_kind(item.config.getoption("--gate-device")) is CPU
+    name = item.name.removeprefix("test_")
+    item.stash[_REPORT] = Report(
+        path=item.config.getoption("--gate-out") / f"{name}.txt",
+        name=name,
+        assumed=str(item.obj.__doc__).strip().partition("\n")[0],
+        judges=not is_cpu or bool(cpu and cpu.kwargs.get("judged")),
+    )
+    signal.alarm(limit.args[0] if limit else _LIMIT_S)
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Report:
+    """Takes what the test finds."""
+    return request.node.stash[_REPORT]
+
+
+@pytest.fixture
+def device_name(request: pytest.FixtureRequest) -> str:
+    """The device, for tests whose own process must not open it: other processes count who is on it."""
+    return str(request.config.getoption("--gate-device"))
+
+
+@pytest.fixture
+def device(device_name: str) -> Device:
+    """The opened device."""
+    return open_device(device_name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report an exception: only torch's and the driver's say something of the device."""
+    found, own = (yield), item.stash[_REPORT]
+    if call.excinfo is not None:
+        error = call.excinfo.value
+        message = f"{type(error).__name__}: {error}".splitlines()[0][:_FOUND_CHARS]
+        if is_of_device(error):
+            own.add(Status.FAILED, f"{message}; assumed: {own.assumed}")
+        else:
+            own.add(Status.SKIPPED, f"the test itself failed: {message}")
+    elif has_status(lines := read_lines(own.path), Status.FAILED):
+        found.outcome, found.longrepr = "failed", "\n".join(lines)
+    return found
+
+
+def is_of_device(error: BaseException) -> bool:
+    """Whether torch, Triton or NVML raised an error.
+
+    Their Python raises in a frame of theirs; their C++ in its caller's, at an instruction other than `raise`,
+    as a RuntimeError.
+    """
+    innermost = error.__traceback__
+    while innermost and innermost.tb_next:
+        innermost = innermost.tb_next
+    if innermost is None:
+        return False
+    frame = innermost.tb_frame
+    if str(frame.f_globals.get("__name__")).partition(".")[0] in _MEASURED_PACKAGES:
+        return True
+    is_raised_here = frame.f_code.co_code[innermost.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return isinstance(error, RuntimeError) and not is_raised_here

@@ -1,0 +1,80 @@
+"""What the tests of a device report: a line of text for each result. Torch-free."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from gate.files.disk import write_atomic
+
+_LABEL_CHARS = 8  # of the longest status, and a space
+
+
+class Status(StrEnum):
+    """Whether what was assumed holds; the first word of a line."""
+
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    INFO = "INFO"  # a value for a person to look at: there is no range for it, or not on this device
+    SKIPPED = "SKIPPED"  # there was no time, or the test itself failed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """Writes the results of one test to ``path``, each at once: a crash loses none of those before it."""
+
+    path: Path
+    name: str
+    assumed: str  # the first line of the test's docstring
+    judges: bool = True  # false: ranges are not meant for this device, so values are INFO
+
+    def check_range(self, value: float, low: float, high: float, unit: str = "", part: str = "") -> None:
+        """Compare a number with a range, both ends included."""
+        expected = f" (expected {low:g} to {high:g}{'' if self.judges else ' on a GPU'})"
+        self.check(low <= value <= high, f"{value:.4g} {unit}".strip() + expected, part)
+
+    def check(self, holds: bool, found: object, part: str = "") -> None:
+        """Report whether something is so, and what was seen."""
+        if not self.judges:
+            self.note(found, part)
+        elif holds:
+            self.add(Status.PASSED, found, part)
+        else:
+            self.add(Status.FAILED, f"{found}; assumed: {self.assumed}", part)
+
+    def note(self, found: object, part: str = "") -> None:
+        """Report what was seen, for a person to judge."""
+        self.add(Status.INFO, found, part)
+
+    def add(self, status: Status, found: object, part: str = "") -> None:
+        """Write down a result; ``part`` is what of the test it is about."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{render_line(status, f'{self.name}, {part}' if part else self.name, found)}\n")
+
+    def keep(self, file: str, content: object) -> None:
+        """Keep what was seen for the bundle: text as it is, else as JSON."""
+        text = content if isinstance(content, str) else json.dumps(content, indent=1, default=str)
+        write_atomic(self.path.parent / file, text)
+
+
+def render_line(status: Status, name: str, found: object) -> str:
+    """Render a result."""
+    return f"{status:<{_LABEL_CHARS}} {name}: {' '.join(str(found).split())}"
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the results of a test; none if it did not get so far."""
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def has_status(lines: Iterable[str], status: Status) -> bool:
+    """Whether a result has this status."""
+    return any(line.startswith(status) for line in lines)
+
+
+def count_statuses(lines: Sequence[str]) -> str:
+    """Count the statuses in a line."""
+    return ", ".join(f"{sum(line.startswith(status) for line in lines)} {status}" for status in Status)

@@ -1,0 +1,135 @@
+"""Run the tests of a device, each in a process of its own, and pack what was seen. Torch-free."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.device_tests.report import Status, read_lines, render_line
+from gate.errors import MachineError, UsageError
+from gate.lab.host.gpu import look_up_gpu, refuse_service, show_alone
+from gate.lab.host.scratch import open_scratch
+from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
+from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
+from gate.units import render_duration
+
+_TESTS = Path(__file__).parent
+# An empty configuration: no project's settings, conftest.py or plugins reach the tests.
+_PYTEST = (
+    *(sys.executable, "-P", "-m", "pytest", "-c", os.devnull, "--noconftest", "--import-mode=importlib"),
+    *("-q", "-s", "-p", "no:cacheprovider", "-p", "gate.device_tests.plugin"),
+)
+_RAN, _NOT_RUN = range(2), range(2, 6)  # pytest's statuses once a test has passed or failed, and its others
+MAX_FILE_BYTES = 8 * 2**20  # a larger one is left out: an issue takes 25 MB
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceSession:
+    """What to test: which device, with how many threads, for how long, and where to write what was seen."""
+
+    device: str
+    out: Path
+    threads: int
+    limit_s: float
+    names: tuple[str, ...] = ()  # of tests or their files, or parts of these; none: all
+    tests: Path = _TESTS
+
+
+def run_device_tests(session: DeviceSession) -> Iterator[str]:
+    """Run the tests; yield the line of each result as soon as it is known, and of each test without time.
+
+    Raises:
+        MachineError: Tests cannot be collected, or the GPU is shared through MPS.
+        UsageError: No test for this device has a given name.
+    """
+    refuse_service(session.device, os.environ)
+    session.out.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + session.limit_s
+    with open_scratch() as scratch:
+        (scratch / "tmp").mkdir()
+        log = session.out / "collection.log"
+        collected = _run_pytest(session, scratch, log, session.limit_s, "--collect-only", str(session.tests))
+        if collected.timed_out:
+            found = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
+            yield render_line(Status.SKIPPED, "all", found)
+            return
+        for node in _list_tests(session, collected, log):
+            left_s = deadline - time.monotonic()
+            if left_s > 0:
+                yield from _run_test(session, scratch, node, left_s)
+            else:
+                yield render_line(Status.SKIPPED, _name_test(node), "no time was left")
+
+
+def _list_tests(session: DeviceSession, collected: ProcessExit, log: Path) -> list[str]:
+    """List the ids of the tests to run.
+
+    Raises:
+        MachineError: pytest has not collected any, such as because the device is not there.
+        UsageError: A name is no test's.
+    """
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    nodes = [line for line in lines if "::" in line]
+    if collected.status or not nodes:
+        what = f"pytest ended with status {collected.status}: {' '.join(lines[-1:])}"
+        raise MachineError(what, f"See `compile-gate doctor`, and {log}.")
+    for name in session.names:
+        if not any(name in node for node in nodes):
+            what = f"there is no test {name!r} for {session.device}"
+            raise UsageError(what, "A run without --only prints the names.")
+    return [node for node in nodes if any(name in node for name in session.names or ("",))]
+
+
+def _name_test(node: str) -> str:
+    return node.rpartition("::test_")[2]
+
+
+def _run_test(session: DeviceSession, scratch: Path, node: str, left_s: float) -> Iterator[str]:
+    name = _name_test(node)
+    results, log = session.out / f"{name}.txt", session.out / f"{name}.log"
+    results.unlink(missing_ok=True)
+    ended = _run_pytest(session, scratch, log, left_s, str(session.tests / node))
+    yield from read_lines(results)
+    if ended.timed_out:
+        yield render_line(Status.SKIPPED, name, "no time was left for an answer")
+    elif ended.status == -signal.SIGALRM:
+        yield render_line(Status.FAILED, name, f"no answer in time; see {log}")
+    elif ended.status not in _RAN:
+        status = Status.SKIPPED if ended.status in _NOT_RUN else Status.FAILED
+        yield render_line(status, name, f"the process ended with status {ended.status}; see {log}")
+
+
+def _run_pytest(
+    session: DeviceSession, scratch: Path, log: Path, limit_s: float, *arguments: str
+) -> ProcessExit:
+    """Run pytest, with caches of its own."""
+    places = WorkerPlaces(cache=scratch / log.stem, temporary=scratch / "tmp")
+    environment = make_worker_environment(os.environ, places, session.threads)
+    device, shown = show_alone(look_up_gpu(session.device, os.environ), session.device)
+    options = ("--gate-device", device, "--gate-out", str(session.out.resolve()))
+    return run_process(
+        ProcessCommand(
+            argv=(*_PYTEST, f"--rootdir={session.tests}", *options, *arguments),
+            environment={**environment, **shown, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            directory=Path.cwd(),
+            log=log,
+            limit_s=limit_s,
+        )
+    )
+
+
+def write_bundle(out: Path, path: Path) -> tuple[str, ...]:
+    """Write all files below ``out`` into a zip archive; return the names of those that are too large."""
+    files = {str(one.relative_to(out)): one for one in sorted(out.rglob("*")) if one.is_file()}
+    large = tuple(name for name, one in files.items() if one.stat().st_size > MAX_FILE_BYTES)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, one in files.items():
+            if name not in large:
+                archive.write(one, name)
+    return large

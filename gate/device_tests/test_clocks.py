@@ -1,0 +1,155 @@
+"""Clocks: that what is timed is what the device did, and that it repeats."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+
+from gate.device_tests.report import Report
+from gate.measure.device.device import Device
+from gate.measure.timing import canary
+from gate.measure.timing.rounds import time_calls
+from gate.selftest.planted import ops
+
+_GPU_EDGE, _CPU_EDGE = 4096, 384  # of a square matrix: some hundred microseconds and more
+_TINY_CALLS = 2000
+_BUSY_CALLS = 50
+_REPEATS = 9  # the median leaves out four
+_CANARY_RUNS = 8
+_IDLE_S = 5.0  # until an idle card has lowered its clock
+_WARM_S = 4.0
+_WARMUP_S = 1.0  # what a trial's side gets on a GPU
+_BURN_S = 0.005
+_TICK_S = 1e-6
+_COPY_BYTES = 256 * 2**20  # of the copy canary on a GPU
+# Of an H100's 3.35 TB/s and 990 TFLOP/s, what large copies and products reach.
+_COPY_TB_S = (2.4, 3.1)
+_PRODUCT_TFLOP_S = (400.0, 850.0)
+# Cards with estimated ranges, by a part of their names, and their memory's speed relative to an H100's.
+# Other boards have less of everything.
+_MEMORY_SPEEDS = {"H100 80GB HBM3": 1.0, "H200": 1.4}
+
+
+def make_product(device: Device) -> Callable[[], torch.Tensor]:
+    """Make a call that keeps the device busy."""
+    size = _GPU_EDGE if device.kind.is_gpu else _CPU_EDGE
+    left = torch.randn(size, size, device=device.name)
+    return lambda: torch.mm(left, left)
+
+
+def test_wall_agrees_with_events_when_busy(device: Device, report: Report) -> None:
+    """A synchronized wall clock and the device's events agree on calls that keep it busy."""
+    report.check_range(_compare_clocks(device, make_product(device), _BUSY_CALLS), 0.97, 1.03)
+
+
+def test_wall_agrees_with_events_when_launch_bound(device: Device, report: Report) -> None:
+    """They agree within 10 % on calls that take longer to launch than to run."""
+    tiny = torch.ones(8, device=device.name)
+    report.check_range(_compare_clocks(device, lambda: tiny.add_(1), _TINY_CALLS), 0.9, 1.1)
+
+
+def _compare_clocks(device: Device, run: Callable[[], object], calls: int) -> float:
+    ratios = []
+    time_calls(run, device, calls)
+    for _ in range(_REPEATS):
+        wall_s = time_calls(run, device, calls) / calls
+        ratios.append(wall_s / (device.measure_device_s(run, calls) or wall_s))
+    return statistics.median(ratios)
+
+
+def test_a_launch_returns_before_its_work_is_done(device: Device, report: Report) -> None:
+    """Only a synchronized clock sees the work: launching a product takes less than half of its time."""
+    run = make_product(device)
+    time_calls(run, device, _BUSY_CALLS)
+    begun = time.perf_counter()
+    run()
+    launched_s = time.perf_counter() - begun
+    device.synchronize()
+    report.check_range(launched_s / (time_calls(run, device, _BUSY_CALLS) / _BUSY_CALLS), 0.0, 0.5)
+
+
+@pytest.mark.cpu(judged=True)
+def test_the_host_clock_resolves_a_microsecond(report: Report) -> None:
+    """Two readings of the host's clock are less than a microsecond apart: 0.01 % of a block of 10 ms."""
+    ticks = [after - before for before, after in pairwise(time.perf_counter() for _ in range(1000))]
+    report.check(statistics.median(ticks) < _TICK_S, f"{1e9 * statistics.median(ticks):.0f} ns a reading")
+
+
+@pytest.mark.cpu
+def test_canaries_repeat(device: Device, report: Report) -> None:
+    """Each canary's median repeats to 1 %: a machine shift is called at 3 %."""
+    runs = [canary.run_canaries(device) for _ in range(_CANARY_RUNS)]
+    report.keep("canaries.json", runs)
+    medians = {name: [statistics.median(one[name]) for one in runs] for name in runs[0]}
+    for name, times_s in medians.items():
+        part = f"{name} of {1e3 * statistics.median(times_s):.3f} ms"
+        report.check_range(100 * statistics.stdev(times_s) / statistics.mean(times_s), 0.0, 1.0, "%", part)
+
+
+def test_canaries_are_as_fast_as_the_card(device: Device, report: Report) -> None:
+    """A copy of 256 MiB is bound by memory and a product by arithmetic, not by launching either."""
+    medians = {name: statistics.median(one) for name, one in canary.run_canaries(device).items()}
+    copy_tb_s = 2 * _COPY_BYTES / 1e12 / medians["copy"]
+    product_tflop_s = 2 * _GPU_EDGE**3 / 1e12 / medians["matmul"]
+    report_rates(report, device.identify().model, copy_tb_s, product_tflop_s)
+
+
+def report_rates(report: Report, model: str, copy_tb_s: float, product_tflop_s: float) -> None:
+    """Compare rates with those of an H100 or H200; of another card they are INFO."""
+    if faster := find_memory_speed(model):
+        report.check_range(copy_tb_s, *(faster * rate for rate in _COPY_TB_S), "TB/s", "copy")
+        report.check_range(product_tflop_s, *_PRODUCT_TFLOP_S, "TFLOP/s", "bfloat16 product")
+    else:
+        report.note(f"{copy_tb_s:.4g} TB/s", "copy")
+        report.note(f"{product_tflop_s:.4g} TFLOP/s", "bfloat16 product")
+
+
+def find_memory_speed(model: str) -> float:
+    """Find how many times an H100's memory a card's is as fast; 0 for a card without estimates."""
+    return next((factor for name, factor in _MEMORY_SPEEDS.items() if name in model), 0.0)
+
+
+@pytest.mark.cpu
+def test_a_second_of_work_warms_up(device: Device, report: Report) -> None:
+    """After a second of work a block takes what it takes after four, within 2 %: the clock has risen."""
+    run = make_product(device)
+    run()
+    device.synchronize()
+    time.sleep(_IDLE_S if device.kind.is_gpu else 0.0)
+    seen: list[tuple[float, float]] = []
+    begun = time.perf_counter()
+    while (elapsed_s := time.perf_counter() - begun) < (_WARM_S if device.kind.is_gpu else 2 * _WARMUP_S):
+        seen.append((elapsed_s, time_calls(run, device, _BUSY_CALLS)))
+    report.keep("clock-rise.json", seen)
+    late_s = statistics.median(block_s for at_s, block_s in seen if at_s > seen[-1][0] - _WARMUP_S / 2)
+    warm = [block_s for at_s, block_s in seen if _WARMUP_S <= at_s < _WARMUP_S + _WARMUP_S / 2]
+    report.check_range(100 * (statistics.median(warm) / late_s - 1), -2.0, 2.0, "%", "after a second")
+    report.note(f"the first block {100 * (seen[0][1] / late_s - 1):+.1f} %", "idle before")
+
+
+def test_the_first_sleep_counts_as_the_later_ones(device: Device, report: Report) -> None:
+    """Seen before it was calibrated warm: the first sleep after idling is off by more than 2 %."""
+    time.sleep(_IDLE_S)
+    rates = [_time_sleep(device) for _ in range(_REPEATS * 2)]
+    steps = max(abs(after / before - 1) for before, after in pairwise(rates[_REPEATS:]))
+    late = statistics.median(rates[_REPEATS:])
+    report.note(f"first {100 * (rates[0] / late - 1):+.1f} %, later ones differ by up to {100 * steps:.2f} %")
+
+
+def _time_sleep(device: Device) -> float:
+    ticket = ops.make_ticket().to(device.name)
+    return time_calls(lambda: ops.burn(ticket, _BURN_S), device, 1)
+
+
+@pytest.mark.cpu
+def test_a_planted_burn_lasts_as_long_as_it_says(device: Device, report: Report) -> None:
+    """A planted slowdown of 5 ms takes 5 ms, within 3 %: the clock it counts in was measured warm."""
+    ticket = ops.make_ticket().to(device.name)
+    ops.prepare_burn()
+    times_s = [time_calls(lambda: ops.burn(ticket, _BURN_S), device, 20) / 20 for _ in range(_REPEATS)]
+    report.check_range(statistics.median(times_s) / _BURN_S, 0.97, 1.03)

@@ -1,0 +1,215 @@
+"""Code and launches: that kernels are generated the same again, and listed by the names that are counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from gate.device_tests.report import Report
+from gate.device_tests.test_clocks import make_product
+from gate.device_tests.test_memory import make_graphed
+from gate.measure.compiler import graph, identity
+from gate.measure.device import torch_settings
+from gate.measure.device.device import Device
+from gate.measure.device.opening import open_device
+from gate.measure.device.profile import DeviceProfile
+from gate.measure.timing.rounds import settle_step, time_calls
+from gate.records.metric import Metric
+
+_ADDS = 200
+_QUIET_CALLS = 5
+_TIMED_CALLS = 20
+_ROWS = 40  # of a table that the profiler prints
+
+
+def _profile(device: Device, run: Callable[[], object]) -> DeviceProfile:
+    run()
+    found = device.profile(run, time_calls(run, device, _TIMED_CALLS) / _TIMED_CALLS)
+    if found is None:
+        raise TypeError(f"{device.name} is not profiled")
+    return found
+
+
+def _keep_table(report: Report, file: str, run: Callable[[], object]) -> None:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run()
+        torch.cuda.synchronize()
+    events = profile.key_averages()
+    report.keep(f"{file}.txt", events.table(sort_by="self_device_time_total", row_limit=_ROWS))
+    rows = [
+        {
+            "key": one.key,
+            "count": one.count,
+            "device_type": one.device_type.name,
+            "self_device_time_total": one.self_device_time_total,
+        }
+        for one in events
+    ]
+    report.keep(f"{file}.json", rows)
+
+
+def test_the_profiler_lists_every_launch(device: Device, report: Report) -> None:
+    """A kernel, a copy and a fill of known number are counted exactly: 3 additions, 2 copies, 1 fill."""
+    one = torch.ones(1 << 20, device=device.name)
+    other = torch.empty_like(one)
+
+    def run() -> None:
+        for _ in range(3):
+            one.add_(1)
+        other.copy_(one)
+        one.copy_(other)
+        other.view(torch.uint8).zero_()
+
+    run()
+    _keep_table(report, "profile-launches", run)
+    report.check_range(_profile(device, run).launches or -1, 6, 6)
+
+
+def test_utilization_separates_launch_bound_from_busy(device: Device, report: Report) -> None:
+    """The device is busy for more than 0.8 of a product's time, and for less than 0.6 of tiny additions'."""
+    tiny = torch.ones(8, device=device.name)
+    busy = _profile(device, make_product(device))
+    launch_bound = _profile(device, lambda: [tiny.add_(1) for _ in range(_ADDS)])
+    report.check_range(busy.utilization or -1, 0.8, 1.0, part="busy")
+    report.check_range(launch_bound.utilization or -1, 0.01, 0.6, part="launch-bound")
+
+
+@pytest.mark.timeout(300)
+def test_compiled_kernels_are_listed_by_name(device: Device, report: Report) -> None:
+    """The profiler names a generated kernel as Inductor does, so that a report can say which one changed."""
+    value = torch.randn(1 << 24, device=device.name)
+    compiled = torch.compile(lambda one: one.sin().cos().exp().sum())
+    compiled(value)
+    _keep_table(report, "profile-kernels", lambda: compiled(value))
+    names = list(_profile(device, lambda: compiled(value)).kernels_s)
+    report.check(any(name.startswith("triton_") for name in names), names)
+
+
+@pytest.mark.timeout(300)
+def test_a_graph_is_one_launch(device: Device, report: Report) -> None:
+    """A call that was captured whole launches one CUDA graph, and nothing else but copies of its inputs."""
+    step = make_graphed(device)
+    settle_step(step, device, _QUIET_CALLS)
+    _keep_table(report, "profile-graph", step)
+    found = _profile(device, step)
+    report.check_range(found.graph_launches or 0, 1, 1, part="graphs")
+    report.check_range(found.launches or -1, 1, 2, part="launches")
+
+
+@pytest.mark.timeout(300)
+def test_a_cut_graph_shows(device: Device, report: Report) -> None:
+    """An operator of the processor's within a graph shows: as a skip, as pieces, or as no graph at all."""
+    value = torch.randn(1024, device=device.name)
+
+    def mixed(one: torch.Tensor) -> torch.Tensor:
+        host = (one[:4].cpu() * 2).to(device.name)
+        return one.sin().cos() + host.sum()
+
+    compiled = torch.compile(mixed, mode="reduce-overhead")
+
+    def step() -> None:
+        device.mark_step()
+        with torch.no_grad():
+            compiled(value)
+
+    graph.start_observation()
+    settle_step(step, device, _QUIET_CALLS)
+    counts = graph.observe_graphs("").counts
+    graphs = _profile(device, step).graph_launches or 0
+    skips, pieces = (counts.get(one, -1) for one in (Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS))
+    shows = skips > 0 or pieces > 1 or graphs == 0
+    report.check(shows, f"{skips} skips, {pieces} pieces, {graphs} graphs launched")
+
+
+@pytest.mark.timeout(300)
+def test_three_calls_until_a_graph_is_replayed(device: Device, report: Report) -> None:
+    """The first call compiles, the second captures, later ones replay: their times show it."""
+    step = make_graphed(device)
+    times_s = [device.measure_device_s(step, 1) or 0.0 for _ in range(6)]
+    report.note(f"{', '.join(f'{1e3 * time_s:.1f}' for time_s in times_s)} ms")
+
+
+_PRINT = (
+    "import sys; from gate.device_tests.test_launches import print_identity; print_identity(*sys.argv[1:])"
+)
+_LIMIT_S = 140  # of one process that imports torch and compiles one graph
+_EDGE = 512
+_STEPS = 5
+
+
+def print_identity(device: str) -> None:
+    """Compile a small graph in this process, and print the identity of its code as JSON, last."""
+    opened = open_device(device)
+    value = torch.randn(_EDGE, _EDGE, device=opened.name)
+    compiled = torch.compile(lambda one: (one @ one).sin().softmax(-1).sum())
+    settle_step(lambda: compiled(value), opened, _STEPS)
+    found = identity.read_identity(graph.find_cache())
+    sys.stdout.write(f"{json.dumps(asdict(found))}\n")
+
+
+@pytest.mark.cpu(judged=True)
+@pytest.mark.timeout(300)
+def test_identity_is_the_same_twice(device_name: str, report: Report) -> None:
+    """Two processes with caches of their own generate the same code for one program, kernel by kernel."""
+    first, second = (_compile_apart(device_name, number) for number in (1, 2))
+    report.keep("identities.json", [first, second])
+    digest = first["digest"]
+    report.check(bool(digest) and digest == second["digest"], digest, part="digest")
+    report.check(first["kernels"] == second["kernels"], first["kernels"], part="kernels")
+    report.note("the same" if first["tuned"] == second["tuned"] else "otherwise", "tuned")
+
+
+def _compile_apart(device_name: str, number: int) -> dict[str, object]:
+    cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent / f"identity-{number}"
+    places = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _PRINT, device_name],
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_LIMIT_S,
+    )
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.cpu(judged=True)
+def test_without_tf32_means_float32(device: Device, report: Report) -> None:
+    """Where the gate turns TF32 off, a product of float32 is as good as float32 is: 1e-6 of its size.
+
+    Whichever of torch's two interfaces a user has set before.
+    """
+    torch.set_float32_matmul_precision("high")
+    with torch_settings.without_tf32():
+        report.check_range(_measure_error(device), 0.0, 1e-6, part="by the older interface")
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    with torch_settings.without_tf32():
+        report.check_range(_measure_error(device), 0.0, 1e-6, part="by the newer")
+
+
+def test_tf32_shows_in_drift(device: Device, report: Report) -> None:
+    """With TF32 a product of float32 is worse by far: 1e-5 of its size at least, on a card that has it."""
+    torch.set_float32_matmul_precision("high")
+    error = _measure_error(device)
+    capability = tuple(map(int, device.identify().traits["capability"].split(".")))
+    if capability >= (8, 0):
+        report.check_range(error, 1e-5, 1e-2)
+    else:
+        report.note(f"{error:.2g}: this card has none")
+
+
+def _measure_error(device: Device) -> float:
+    """Measure the error of a product in float32 against float64, relative to its size."""
+    generator = torch.Generator().manual_seed(0)
+    left = torch.randn(_EDGE, _EDGE, generator=generator).to(device.name)
+    exact = left.double() @ left.double()
+    return float(((left @ left).double() - exact).norm() / exact.norm())

@@ -1,0 +1,120 @@
+"""Memory: that peaks count what is held, that of CUDA graphs too, and that a full card is recognized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from gate.device_tests.report import Report
+from gate.lab.trials.pairs import is_crowded
+from gate.measure.device.device import Device
+from gate.measure.numerics.reference import is_out_of_memory
+from gate.measure.timing.rounds import settle_step
+
+_MIB = 2**20
+_HELD = 64 * _MIB
+_EDGE = 4096  # a square float32 matrix of 64 MiB
+_QUIET_CALLS = 5
+
+
+def make_graphed(device: Device) -> Any:  # noqa: ANN401 - a compiled function
+    """Make a graphed call with two intermediates of 64 MiB that no fusion removes."""
+    value = torch.randn(_EDGE, _EDGE, device=device.name)
+    compiled = torch.compile(lambda one: ((one @ one) @ (one @ one)).sum(), mode="reduce-overhead")
+
+    def step() -> object:
+        device.mark_step()
+        with torch.no_grad():
+            return compiled(value)
+
+    return step
+
+
+@pytest.mark.cpu(judged=True)
+def test_a_peak_counts_what_is_held(device: Device, report: Report) -> None:
+    """A call that holds 64 MiB grows memory by that: exactly on a GPU, within 2 MiB in a process."""
+
+    def run() -> object:
+        return torch.ones(_HELD, dtype=torch.uint8, device=device.name)
+
+    run()
+    grown = device.measure_growth(run)
+    tolerated = 0 if device.kind.is_gpu else 2
+    report.check_range(grown / _MIB, 64 - tolerated, 64 + tolerated, "MiB")
+
+
+def test_libraries_take_workspaces(device: Device, report: Report) -> None:
+    """What cuBLAS keeps for itself is in both sides' memory; it was 8 MiB, and 32 MiB from Hopper on."""
+    left = torch.randn(1024, 1024, device=device.name)
+    before = torch.cuda.memory_allocated()
+    product = left @ left
+    kept = torch.cuda.memory_allocated() - before - product.numel() * product.element_size()
+    report.note(f"{kept / _MIB:.2f} MiB")
+
+
+@pytest.mark.timeout(300)
+def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, report: Report) -> None:
+    """What stays in use grows by the 64 MiB and more that a CUDA graph needs while it is replayed."""
+    step = make_graphed(device)
+    before = device.read_resident(0)
+    settle_step(step, device, _QUIET_CALLS)
+    grown = device.read_resident(0) - before
+    segments: list[dict[str, Any]] = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call] # torch's
+    kept = [{name: value for name, value in one.items() if name != "blocks"} for one in segments]
+    report.keep("segments.json", kept)
+    report.keep("memory-stats.json", torch.cuda.memory_stats())
+    pools = sorted({tuple(one["segment_pool_id"]) for one in segments})
+    report.check_range(grown / _MIB, 64, 2048, "MiB", "grown")
+    report.check((0, 0) in pools and len(pools) > 1, pools, part="pools")
+    report.note(f"{device.measure_growth(step) / _MIB:.1f} MiB", "replay allocates")
+
+
+@pytest.mark.timeout(180)
+def test_a_full_card_is_recognized(device: Device, report: Report) -> None:
+    """Torch's own error, and what libraries say with no memory left, are recognized as such."""
+    held: list[torch.Tensor] = []
+    said = {"torch": _ask_for_all(device, held)}
+    for name, run in _LIBRARIES.items():
+        try:
+            run(device)
+            said[name] = None
+        except RuntimeError as error:
+            said[name] = error
+    held.clear()
+    device.free_memory()
+    report.keep("full-card.json", {name: str(error) for name, error in said.items()})
+    for name, error in said.items():
+        if error is None:
+            report.note("had enough", name)
+        else:
+            first = f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"
+            report.check(is_out_of_memory(error) and is_crowded(str(error)), first, part=name)
+
+
+def _ask_for_all(device: Device, held: list[torch.Tensor]) -> RuntimeError | None:
+    size = 2**30
+    while size >= _MIB:
+        try:
+            held.append(torch.empty(size, dtype=torch.uint8, device=device.name))
+        except RuntimeError as error:
+            last, size = error, size // 2
+    return last
+
+
+def _convolve(device: Device) -> object:
+    image = torch.ones(1, 1, 64, 64, device=device.name, dtype=torch.float64)
+    return torch.nn.functional.conv2d(image, image[:, :, :5, :5])
+
+
+def _multiply(device: Device) -> object:
+    one = torch.ones(64, 64, device=device.name, dtype=torch.float64)
+    return one @ one
+
+
+def _solve(device: Device) -> object:
+    return torch.linalg.inv(torch.eye(64, device=device.name))
+
+
+_LIBRARIES = {"cuBLAS": _multiply, "cuDNN": _convolve, "cuSOLVER": _solve}

@@ -1,0 +1,187 @@
+"""The whole: that trials, pairs and planted faults on this device give what the gate expects."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from gate.decide.evidence.shown import part_phases
+from gate.device_tests.report import Report
+from gate.device_tests.test_clocks import find_memory_speed
+from gate.devices import CUDA
+from gate.files.codec import load_run
+from gate.files.entry import VERSION
+from gate.programs import ask_program
+from gate.project.config import DEFAULT_FILE
+from gate.records.metric import Metric
+from gate.records.run import Pairing, Run, Trial
+from gate.report.words.failures import describe_failure
+from gate.report.words.measuring import describe_measuring
+
+# Milliseconds of an H100: eager and compiled, lowest and highest. Elementwise follows from bytes at 3 TB/s
+# (76 passes of 268 MB eagerly, 3 fused), the others from operations and bytes to a factor of two. By its
+# memory an H200 is up to 1.4 times as fast.
+_EXPECTED_MS = {
+    "elementwise/inference-float32-full-default": ((6.0, 9.5), (0.25, 0.40)),
+    "elementwise/inference-bfloat16-full-default": ((3.0, 5.0), (0.12, 0.22)),
+    "stencil/inference-float32-full-default": ((5.0, 10.0), (0.4, 2.0)),
+    "resnet50/inference-bfloat16-full-default": ((4.0, 12.0), (2.5, 8.0)),
+    "bert/training-bfloat16-full-default": ((12.0, 35.0), (8.0, 25.0)),
+}
+# Seconds of a serial cold compile beside a host of 16 cores: tracing, and 0.4 s for each of Triton's
+# configurations.
+_COLD_S = {
+    "elementwise/inference-float32-full-default": (3.0, 10.0),
+    "elementwise/inference-bfloat16-full-default": (3.0, 10.0),
+    "resnet50/inference-bfloat16-full-default": (25.0, 60.0),
+    "bert/training-bfloat16-full-default": (30.0, 90.0),
+}
+_SMALL = "elementwise/inference-bfloat16-smoke-default"
+_MOST_SPREAD = 0.03
+_DRIFT = (-6.0, 1.0)  # log2: better than eager is no failure
+_TESTS = Path("tests/gpu")
+_PASSED, _FAILED = 0, 1  # what pytest exits with once tests have run
+RUN_FILE = "run.json"
+_STARTING_S = 20  # that a test may take beside its command
+
+
+def _run_gate(device_name: str, folder: Path, limit_s: float, *arguments: str) -> int:
+    """Run a command of the gate on the device; its log and what it wrote go into the bundle.
+
+    The cases are the gate's own: the user's gate.yml is not read.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = folder.parent / DEFAULT_FILE
+    config.write_text(f"version: {VERSION}\n", encoding="utf-8")
+    options = ("--config", str(config), "--device", device_name, "--quiet", "--out", str(folder))
+    with (folder / "command.log").open("w") as log:
+        return subprocess.run(
+            (sys.executable, "-P", "-m", "gate", *arguments, *options),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=limit_s,
+        ).returncode
+
+
+@pytest.mark.cpu
+@pytest.mark.timeout(200)
+def test_a_small_trial_is_whole(device_name: str, report: Report) -> None:
+    """A trial of the smallest case is measured without a failure, a fallback, a cache miss or a stranger."""
+    folder = report.path.parent / "small"
+    status = _run_gate(device_name, folder, 180, "measure", "--select", _SMALL, "--trials", "1")
+    report.check_range(status, 0, 0, part="status")
+    _check_trials(report, load_run(folder / RUN_FILE))
+
+
+@pytest.mark.timeout(400 + _STARTING_S)
+def test_pairs_of_one_program_are_live_and_alike(device_name: str, report: Report) -> None:
+    """Both arms fit on the device at once, see no stranger, generate one code, compile in as many calls."""
+    folder = report.path.parent / "alike"
+    once = ("--trials", "1", "--pairs", "2", "--anyway")
+    _run_gate(device_name, folder, 400, "calibrate", "--select", _SMALL, *once)
+    trials = load_run(folder / RUN_FILE).trials
+    paired = [trial for trial in trials if trial.pairing is Pairing.LIVE]
+    report.check_range(len(paired), 4, 4, part="live trials")
+    strangers = max((trial.conditions.foreign_processes for trial in paired), default=0)
+    report.check_range(strangers, 0, 0, part="strangers")
+    digests = {trial.identity.digest for trial in trials if trial.identity.digest}
+    report.check_range(len(digests), 1, 1, part="codes")
+    samples = [trial.samples.get(Metric.COMPILE_CALLS) for trial in trials]
+    calls = [statistics.median(one) for one in samples if one] or [float("nan")]
+    report.check_range((max(calls) - min(calls)) / min(calls), 0.0, 0.01, part="spread of calls")
+
+
+@pytest.mark.timeout(580 + _STARTING_S)
+def test_full_trials_take_what_physics_says(device_name: str, report: Report) -> None:
+    """Five cases at full size take what bytes and operations make one expect of an H100 or H200."""
+    folder = report.path.parent / "full"
+    cases = ",".join(_EXPECTED_MS)
+    status = _run_gate(device_name, folder, 580, "measure", "--select", cases, "--trials", "1")
+    report.check_range(status, 0, 0, part="status")
+    run = load_run(folder / RUN_FILE)
+    _check_trials(report, run)
+    check_times(report, run.trials, find_memory_speed(run.environment.device_model))
+
+
+def _check_trials(report: Report, run: Run) -> None:
+    for failure in run.failures:
+        report.check(holds=False, found=f"{failure.kind}: {describe_failure(failure)}", part=failure.case_id)
+    for trial in run.trials:
+        name, compiled = trial.case_id, trial.samples.get(Metric.COMPILED_LATENCY, ())
+        report.check_range(_median(trial, Metric.EAGER_FALLBACKS), 0, 0, part=f"{name} fallbacks")
+        report.check_range(_median(trial, Metric.CACHE_MISSES), 0, 0, part=f"{name} cache misses")
+        report.check_range(_median(trial, Metric.DRIFT), *_DRIFT, part=f"{name} drift")
+        spread = statistics.stdev(compiled) / statistics.mean(compiled)
+        report.check_range(spread, 0, _MOST_SPREAD, part=f"{name} spread of blocks")
+        calm = not trial.conditions.disturbances
+        seen = (*trial.conditions.disturbances, *map(describe_measuring, trial.warnings))
+        report.check(calm, ", ".join(map(str, seen)) or "none", f"{name} disturbances")
+        if run.environment.device_kind == CUDA.name:
+            launches = f"{_median(trial, Metric.LAUNCHES):g}"
+            report.check(Metric.LAUNCHES in trial.samples, launches, f"{name} launches")
+        report.note(_list_seconds(trial.stages_s), f"{name} stages")
+        report.note(_list_seconds(part_phases(trial.phases_s)), f"{name} phases")
+        report.note({cache: asdict(use) for cache, use in trial.caches.items()}, f"{name} caches")
+
+
+def _median(trial: Trial, metric: Metric) -> float:
+    values = trial.samples.get(metric, ())
+    return statistics.median(values) if values else float("nan")
+
+
+def _list_seconds(parts_s: Mapping[str, float]) -> str:
+    return f"{', '.join(f'{part} {seconds:.1f}' for part, seconds in parts_s.items())} s"
+
+
+def check_times(report: Report, trials: Iterable[Trial], faster: float) -> None:
+    """Compare times with those of an H100 whose memory is ``faster`` times as fast; 0: no estimate."""
+    for trial in trials:
+        eager, compiled = _EXPECTED_MS[trial.case_id]
+        for metric, (low, high) in ((Metric.EAGER_LATENCY, eager), (Metric.COMPILED_LATENCY, compiled)):
+            value_ms, part = 1e3 * _median(trial, metric), f"{trial.case_id} {metric}"
+            if faster:
+                report.check_range(value_ms, low / faster, high, "ms", part)
+            else:
+                report.note(f"{value_ms:.3g} ms", part)
+        cold_s, usual_s = _median(trial, Metric.COLD_COMPILE_TIME), _COLD_S.get(trial.case_id)
+        part = f"{trial.case_id} {Metric.COLD_COMPILE_TIME}"
+        if faster and usual_s:
+            report.check_range(cold_s, *usual_s, "s", part)
+        else:
+            report.note(f"{cold_s:.3g} s", part)
+
+
+@pytest.mark.timeout(400 + _STARTING_S)
+def test_planted_faults_are_caught(device_name: str, report: Report) -> None:
+    """A selftest catches every exact fault and a slowdown of 30 %."""
+    folder = report.path.parent / "selftest"
+    limits = ("--quick", "--minutes", "5")
+    status = _run_gate(device_name, folder, 400, "selftest", "--select", _SMALL, *limits)
+    report.check_range(status, 0, 0, part="status")
+    report.note((folder / "command.log").read_text().strip().splitlines()[-1:], "said")
+
+
+@pytest.mark.timeout(300)
+def test_the_tests_of_a_gpu_pass(report: Report) -> None:
+    """tests/gpu passes, if this runs in a checkout that has what tests need."""
+    if not _TESTS.is_dir():
+        report.note("this is no checkout")
+        return
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_TESTS))
+    done = ask_program(command, limit_s=290)
+    report.keep("tests-gpu.log", f"{done.out}{done.err}")
+    last = " ".join(done.out.strip().splitlines()[-1:]) or (done.err.strip() or done.problem)[-100:]
+    if done.status in (_PASSED, _FAILED):
+        report.check(done.status == _PASSED, last)
+    else:
+        report.note(f"they do not run here: {last}")

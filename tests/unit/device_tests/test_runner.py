@@ -1,0 +1,164 @@
+"""Each test of a device runs in a process of its own; whatever one of them does, the others run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from gate.device_tests.plugin import is_of_device
+from gate.device_tests.report import Report, count_statuses
+from gate.device_tests.runner import MAX_FILE_BYTES, DeviceSession, run_device_tests, write_bundle
+from gate.errors import MachineError, UsageError
+
+MADE_UP = '''
+import os, time
+import pytest, torch
+
+@pytest.mark.cpu(judged=True)
+def test_holds(report):
+    "One is one."
+    report.check_range(1, 1, 1, part="first")
+    report.check(True, "so", part="second")
+
+@pytest.mark.cpu
+def test_raises(report):
+    "The test is written well."
+    report.note("so far")
+    raise ValueError("it went wrong\\nin detail")
+
+@pytest.mark.cpu
+def test_torch_raises():
+    """It fits.
+
+    Not part of the sentence.
+    """
+    torch.ones(2).view(3)
+
+@pytest.mark.cpu
+def test_ends():
+    "The process lives on."
+    os._exit(7)
+
+@pytest.mark.cpu
+@pytest.mark.timeout(1)
+def test_hangs():
+    "It comes to an end."
+    time.sleep(60)
+
+def test_needs_a_gpu():
+    "There is a card."
+
+@pytest.mark.cpu(judged=True)
+def test_opens(device, report):
+    "The device is another one."
+    report.check(device.kind.name != "cpu", device.kind.name)
+
+@pytest.mark.cpu
+def test_has_its_range_on_a_gpu(report):
+    "It takes a millisecond."
+    report.check_range(2.5, 0, 1, "ms")
+'''
+
+
+def make(out: Path, *names: str, limit_s: float = 100.0) -> DeviceSession:
+    """Return a session with the made-up tests."""
+    tests = out / "tests"
+    tests.mkdir()
+    (tests / "test_made_up.py").write_text(MADE_UP)
+    return DeviceSession(device="cpu", out=out, threads=1, limit_s=limit_s, names=names, tests=tests)
+
+
+def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
+    """What ends its process or hangs has failed, what raises an error of its own is skipped."""
+    lines = list(run_device_tests(make(tmp_path)))
+    assert lines == [
+        "PASSED   holds, first: 1 (expected 1 to 1)",
+        "PASSED   holds, second: so",
+        "INFO     raises: so far",
+        "SKIPPED  raises: the test itself failed: ValueError: it went wrong",
+        "FAILED   torch_raises: RuntimeError: shape '[3]' is invalid for input of size 2; assumed: It fits.",
+        f"FAILED   ends: the process ended with status 7; see {tmp_path / 'ends.log'}",
+        f"FAILED   hangs: no answer in time; see {tmp_path / 'hangs.log'}",
+        "FAILED   opens: cpu; assumed: The device is another one.",
+        "INFO     has_its_range_on_a_gpu: 2.5 ms (expected 0 to 1 on a GPU)",
+    ]
+    assert count_statuses(lines) == "2 PASSED, 4 FAILED, 2 INFO, 1 SKIPPED"
+    assert "1 failed" in (tmp_path / "opens.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fails", "is_failure"),
+    [
+        (lambda: torch.ones(2) @ torch.ones(3), True),
+        (lambda: torch.nn.Linear(2, 2)(torch.ones(3)), True),
+        (lambda: torch.cuda.get_device_name(99), True),
+        (lambda: statistics.median([]), False),
+        (lambda: dict[str, int]()["no such key"], False),
+        (lambda: next(iter(())), False),
+    ],
+    ids=["C++", "C++ below a module", "Python of torch", "statistics", "a key", "an iterator"],
+)
+def test_only_an_error_of_torchs_is_a_failure(fails: Callable[[], object], is_failure: bool) -> None:
+    """What the code of a test raises says nothing of the device."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is
+        fails()
+    assert is_of_device(caught.value) is is_failure
+
+
+def test_what_there_was_no_time_for_is_skipped(tmp_path: Path) -> None:
+    """With the time up in the middle of a test, neither it nor what would have followed is left out."""
+    session = make(tmp_path, "hangs", "opens")
+    path, begun = session.tests / "test_made_up.py", time.monotonic()
+    path.write_text(path.read_text().replace("timeout(1)", "timeout(600)").replace("sleep(60)", "sleep(600)"))
+    list(run_device_tests(replace(session, names=("holds",))))
+    limit_s = 2 * (time.monotonic() - begun)  # enough to collect tests and to begin one
+    assert list(run_device_tests(replace(session, limit_s=limit_s))) == [
+        "SKIPPED  hangs: no time was left for an answer",
+        "SKIPPED  opens: no time was left",
+    ]
+
+
+def test_no_time_to_collect_is_skipped(tmp_path: Path) -> None:
+    """No result must not look like no failure: the line names the log."""
+    lines = list(run_device_tests(make(tmp_path, limit_s=0.1)))
+    log = tmp_path / "collection.log"
+    assert lines == [f"SKIPPED  all: no test ran within 0.1 s; see {log}, or raise --minutes"]
+    assert log.exists()
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    """No result must not look like no failure; a test for GPUs is unknown on a CPU."""
+    with pytest.raises(UsageError, match="no test 'needs_a_gpu' for cpu"):
+        list(run_device_tests(make(tmp_path, "holds", "needs_a_gpu")))
+
+
+def test_a_device_that_is_not_there_is_the_machines_fault(tmp_path: Path) -> None:
+    """The plugin says which device there is not."""
+    session = DeviceSession(device="cuda:63", out=tmp_path, threads=1, limit_s=60.0)
+    with pytest.raises(MachineError, match="status 4: ERROR: no such device: cuda:63"):
+        list(run_device_tests(session))
+
+
+@pytest.mark.parametrize(("value", "status"), [(2.0, "PASSED"), (2.01, "FAILED"), (float("nan"), "FAILED")])
+def test_a_range_holds_both_its_ends(tmp_path: Path, value: float, status: str) -> None:
+    """What is no number is in no range."""
+    report = Report(path=tmp_path / "clocks.txt", name="clocks", assumed="It is 1 to 2.")
+    report.check_range(value, 1, 2)
+    assert report.path.read_text().startswith(f"{status:<8} clocks: {value:g} (expected 1 to 2)")
+
+
+def test_the_bundle_holds_what_was_seen(tmp_path: Path) -> None:
+    """Files keep their places below; one that no issue would take is named instead."""
+    seen = tmp_path / "seen"
+    (seen / "full").mkdir(parents=True)
+    (seen / "full" / "run.json").write_text("{}")
+    (seen / "core").write_bytes(b"\0" * (MAX_FILE_BYTES + 1))
+    assert write_bundle(seen, tmp_path / "bundle.zip") == ("core",)
+    assert zipfile.ZipFile(tmp_path / "bundle.zip").namelist() == ["full/run.json"]
