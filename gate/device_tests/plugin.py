@@ -52,7 +52,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_REPORT] = Report(
         path=item.config.getoption("--gate-out") / f"{name}.txt",
         name=name,
-        assumed=str(item.obj.__doc__).strip().partition("\n")[0],
+        assumed=str(getattr(item, "obj", item).__doc__).strip().partition("\n")[0],
         judges=not is_cpu or bool(cpu and cpu.kwargs.get("judged")),
     )
     signal.alarm(limit.args[0] if limit else _LIMIT_S)
@@ -61,7 +61,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Report:
     """Takes what the test finds."""
-    return request.node.stash[_REPORT]
+    own: Report = request.node.stash[_REPORT]
+    return own
 
 
 @pytest.fixture

@@ -85,12 +85,12 @@ def test_a_full_card_is_recognized(device: Device, report: Report) -> None:
     held.clear()
     device.free_memory()
     report.keep("full-card.json", {name: str(error) for name, error in said.items()})
-    for name, error in said.items():
-        if error is None:
+    for name, shortage in said.items():
+        if shortage is None:
             report.note("had enough", name)
         else:
-            first = f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"
-            report.check(is_out_of_memory(error) and is_crowded(str(error)), first, part=name)
+            first = f"{type(shortage).__name__}: {str(shortage).splitlines()[0][:100]}"
+            report.check(is_out_of_memory(shortage) and is_crowded(str(shortage)), first, part=name)
 
 
 def _ask_for_all(device: Device, held: list[torch.Tensor]) -> RuntimeError | None:
