@@ -22,9 +22,17 @@ from draws import POLICY, Drawer
 from world_requests import make_measurer
 from worlds import Fault, World
 
+from gate.bisect.search import (
+    ListSearch,
+    find_row,
+    make_judge,
+    read_mark,
+    search_first,
+    settle_ends,
+    settle_finding,
+    settle_step,
+)
 from gate.check import Rehearsal, count_pairs
-from gate.check.bisect import ListSearch, read_mark, search_first
-from gate.check.bisect_steps import find_row, make_oracle, settle_ends, settle_finding, settle_step
 from gate.decide.stats.samples import compute_rate
 from gate.records import Metric, Run
 from gate.records.bisection import Mark
@@ -49,12 +57,12 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     row, pairs = find_row(ends, POLICY, CASE_ID, METRIC), count_pairs(ends, CASE_ID)
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
-    oracle = make_oracle(ends, POLICY, row)
+    judge = make_judge(ends, POLICY, row)
 
     def ask(point: str) -> Mark:
         nonlocal pairs
         asked = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
-        run, mark = settle_step(*asked, oracle, math.inf)
+        run, mark = settle_step(*asked, judge, math.inf)
         pairs += count_pairs(run, CASE_ID)
         return mark or Mark.SKIP
 
@@ -63,9 +71,9 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         return UNTOLD, pairs
     found = int(candidates[0])
     measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
-    run = settle_finding(measurer, run, oracle, math.inf)
+    run = settle_finding(measurer, run, judge, math.inf)
     pairs += count_pairs(run, CASE_ID)
-    if read_mark(find_row(run, oracle.policy, CASE_ID, METRIC)) is not Mark.BAD:
+    if read_mark(find_row(run, judge.policy, CASE_ID, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs
     return RIGHT if found == first else WRONG, pairs
 

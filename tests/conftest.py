@@ -14,7 +14,7 @@ from gate.lab.host.lock import VARIABLE
 from gate.lab.host.toolchain_place import CACHE_VARIABLE
 
 PARTS = ("all", "pure", "shared", "alone")
-PURE = tuple(Path(__file__).parent / "unit" / name for name in ("decide", "check", "calibrate"))
+PURE = tuple(Path(__file__).parent / "unit" / name for name in ("decide", "check", "calibrate", "bisect"))
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -130,7 +130,7 @@ BISECT = Command(
     example="compile-gate bisect --good v1.0 --bad main bert/inference-float32-smoke-default",
     success="the first bad one was found, and seen again side by side with the one before it",
     codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
-    run="gate.cli.bisect:run_bisect",
+    run="gate.bisect.command:run_bisect",
     arguments=(
         # Not required by the parser: where it stands behind --pythons, that has taken it for an interpreter.
         argument("select", nargs="?", metavar="CASE", help="the one case, by id or pattern"),
@@ -216,7 +216,7 @@ SELFTEST = Command(
     example="compile-gate selftest --select 'bert/*' --minutes 30",
     success="every fault was tried, and all required ones were found",
     codes=(ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCOMPLETE),
-    run="gate.cli.selftest:run_selftest",
+    run="gate.selftest.command:run_selftest",
     arguments=(
         *(*PROJECT, *LAB, lasting(SELFTEST_MINUTES, "start no new fault after M minutes")),
         argument(
@@ -243,7 +243,7 @@ FIRST_CONTACT = Command(
     example="compile-gate first-contact --device cuda",
     success="everything was tested, and nothing failed",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-    run="gate.cli.first_contact:run_first_contact",
+    run="gate.device_tests.runner:run_first_contact",
     arguments=(
         *(*CONFIG, DEVICE, to_directory("write what was seen there (default: first-contact)")),
         lasting(CONTACT_MINUTES, "start no test after M minutes"),

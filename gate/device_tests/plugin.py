@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.device_tests.report import Report, Status, has_status, read_lines
+from gate.device_tests.report import DeviceReport, ResultStatus, has_status, read_lines
 from gate.devices import CPU, CUDA, DEVICE_FORMS, find_kind
 from gate.errors import GateError
 from gate.measure.device.device import Device
@@ -18,7 +18,7 @@ from gate.measure.device.opening import check_device, open_device
 _LIMIT_S = 120
 _FOUND_CHARS = 300
 _MEASURED_PACKAGES = ("torch", "triton", "pynvml")  # what stands for the device and its driver
-_REPORT: pytest.StashKey[Report] = pytest.StashKey()
+_REPORT: pytest.StashKey[DeviceReport] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,7 +49,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     limit, cpu = (item.get_closest_marker(name) for name in ("timeout", "cpu"))
     is_cpu = find_kind(item.config.getoption("--gate-device")) is CPU
     name = item.name.removeprefix("test_")
-    item.stash[_REPORT] = Report(
+    item.stash[_REPORT] = DeviceReport(
         path=item.config.getoption("--gate-out") / f"{name}.txt",
         name=name,
         assumed=str(getattr(item, "obj", item).__doc__).strip().partition("\n")[0],
@@ -59,9 +59,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> Report:
+def report(request: pytest.FixtureRequest) -> DeviceReport:
     """Takes what the test finds."""
-    own: Report = request.node.stash[_REPORT]
+    own: DeviceReport = request.node.stash[_REPORT]
     return own
 
 
@@ -87,10 +87,10 @@ def pytest_runtest_makereport(
         error = call.excinfo.value
         message = f"{type(error).__name__}: {error}".splitlines()[0][:_FOUND_CHARS]
         if is_of_device(error):
-            own.add(Status.FAILED, f"{message}; assumed: {own.assumed}")
+            own.add(ResultStatus.FAILED, f"{message}; assumed: {own.assumed}")
         else:
-            own.add(Status.SKIPPED, f"the test itself failed: {message}")
-    elif has_status(lines := read_lines(own.path), Status.FAILED):
+            own.add(ResultStatus.SKIPPED, f"the test itself failed: {message}")
+    elif has_status(lines := read_lines(own.path), ResultStatus.FAILED):
         found.outcome, found.longrepr = "failed", "\n".join(lines)
     return found
 

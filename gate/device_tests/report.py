@@ -13,7 +13,7 @@ from gate.files.disk import write_atomic
 _LABEL_CHARS = 8  # of the longest status, and a space
 
 
-class Status(StrEnum):
+class ResultStatus(StrEnum):
     """Whether what was assumed holds; the first word of a line."""
 
     PASSED = "PASSED"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class DeviceReport:
     """Writes the results of one test to ``path``, each at once: a crash loses none of those before it."""
 
     path: Path
@@ -41,15 +41,15 @@ class Report:
         if not self.judges:
             self.note(found, part)
         elif holds:
-            self.add(Status.PASSED, found, part)
+            self.add(ResultStatus.PASSED, found, part)
         else:
-            self.add(Status.FAILED, f"{found}; assumed: {self.assumed}", part)
+            self.add(ResultStatus.FAILED, f"{found}; assumed: {self.assumed}", part)
 
     def note(self, found: object, part: str = "") -> None:
         """Report what was seen, for a person to judge."""
-        self.add(Status.INFO, found, part)
+        self.add(ResultStatus.INFO, found, part)
 
-    def add(self, status: Status, found: object, part: str = "") -> None:
+    def add(self, status: ResultStatus, found: object, part: str = "") -> None:
         """Write down a result; ``part`` is what of the test it is about."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(f"{render_line(status, f'{self.name}, {part}' if part else self.name, found)}\n")
@@ -60,7 +60,7 @@ class Report:
         write_atomic(self.path.parent / file, text)
 
 
-def render_line(status: Status, name: str, found: object) -> str:
+def render_line(status: ResultStatus, name: str, found: object) -> str:
     """Render a result."""
     return f"{status:<{_LABEL_CHARS}} {name}: {' '.join(str(found).split())}"
 
@@ -70,11 +70,11 @@ def read_lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-def has_status(lines: Iterable[str], status: Status) -> bool:
+def has_status(lines: Iterable[str], status: ResultStatus) -> bool:
     """Whether a result has this status."""
     return any(line.startswith(status) for line in lines)
 
 
-def count_statuses(lines: Sequence[str]) -> str:
+def count_results(lines: Sequence[str]) -> str:
     """Count the statuses in a line."""
-    return ", ".join(f"{sum(line.startswith(status) for line in lines)} {status}" for status in Status)
+    return ", ".join(f"{sum(line.startswith(status) for line in lines)} {status}" for status in ResultStatus)

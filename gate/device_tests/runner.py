@@ -1,4 +1,4 @@
-"""Run the tests of a device, each in a process of its own, and pack what was seen. Torch-free."""
+"""``first-contact``: run the tests of a device, a process each, and pack what was seen. Torch-free."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import signal
 import sys
 import time
 import zipfile
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.device_tests.report import Status, read_lines, render_line
-from gate.errors import MachineError, UsageError
+from gate.cli.setup import load_configured
+from gate.device_tests.report import ResultStatus, count_results, has_status, read_lines, render_line
+from gate.errors import ExitCode, MachineError, UsageError
 from gate.lab.host.gpu import look_up_gpu, refuse_service, show_alone
 from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
@@ -27,6 +29,8 @@ _PYTEST = (
 )
 _RAN, _NOT_RUN = range(2), range(2, 6)  # pytest's statuses once a test has passed or failed, and its others
 MAX_FILE_BYTES = 8 * 2**20  # a larger one is left out: an issue takes 25 MB
+_TABLE_FILE = "table.txt"
+_BUNDLE_FILE = "first-contact.zip"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,31 @@ class DeviceSession:
     limit_s: float
     names: tuple[str, ...] = ()  # of tests or their files, or parts of these; none: all
     tests: Path = _TESTS
+
+
+def run_first_contact(options: Namespace) -> ExitCode:
+    """Run the tests, print each result as it comes, and leave a bundle; a failure is the machine's exit."""
+    config = load_configured(options)
+    out = Path(options.out or "first-contact")
+    session = DeviceSession(
+        device=config.device,
+        out=out / "seen",
+        threads=config.threads,
+        limit_s=60 * options.minutes,
+        names=tuple(name.strip() for name in (options.only or "").split(",") if name.strip()),
+    )
+    lines: list[str] = []
+    for line in run_device_tests(session):
+        print(line, flush=True)
+        lines.append(line)
+    (session.out / _TABLE_FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    left_out = write_bundle(session.out, out / _BUNDLE_FILE)
+    print(f"\n{count_results(lines)}. All that was seen is in {out / _BUNDLE_FILE}.")
+    if left_out:
+        print(f"Too large for it, so next to it: {', '.join(left_out)}.")
+    if has_status(lines, ResultStatus.FAILED):
+        return ExitCode.MACHINE
+    return ExitCode.INCOMPLETE if has_status(lines, ResultStatus.SKIPPED) else ExitCode.PASS
 
 
 def run_device_tests(session: DeviceSession) -> Iterator[str]:
@@ -57,14 +86,14 @@ def run_device_tests(session: DeviceSession) -> Iterator[str]:
         collected = _run_pytest(session, scratch, log, session.limit_s, "--collect-only", str(session.tests))
         if collected.timed_out:
             found = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
-            yield render_line(Status.SKIPPED, "all", found)
+            yield render_line(ResultStatus.SKIPPED, "all", found)
             return
         for node in _list_tests(session, collected, log):
             left_s = deadline - time.monotonic()
             if left_s > 0:
                 yield from _run_test(session, scratch, node, left_s)
             else:
-                yield render_line(Status.SKIPPED, _name_test(node), "no time was left")
+                yield render_line(ResultStatus.SKIPPED, _name_test(node), "no time was left")
 
 
 def _list_tests(session: DeviceSession, collected: ProcessExit, log: Path) -> list[str]:
@@ -97,11 +126,11 @@ def _run_test(session: DeviceSession, scratch: Path, node: str, left_s: float) -
     ended = _run_pytest(session, scratch, log, left_s, str(session.tests / node))
     yield from read_lines(results)
     if ended.timed_out:
-        yield render_line(Status.SKIPPED, name, "no time was left for an answer")
+        yield render_line(ResultStatus.SKIPPED, name, "no time was left for an answer")
     elif ended.status == -signal.SIGALRM:
-        yield render_line(Status.FAILED, name, f"no answer in time; see {log}")
+        yield render_line(ResultStatus.FAILED, name, f"no answer in time; see {log}")
     elif ended.status not in _RAN:
-        status = Status.SKIPPED if ended.status in _NOT_RUN else Status.FAILED
+        status = ResultStatus.SKIPPED if ended.status in _NOT_RUN else ResultStatus.FAILED
         yield render_line(status, name, f"the process ended with status {ended.status}; see {log}")
 
 

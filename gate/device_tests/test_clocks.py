@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.measure.device.device import Device
 from gate.measure.timing import canary
 from gate.measure.timing.rounds import time_calls
@@ -42,12 +42,12 @@ def make_product(device: Device) -> Callable[[], torch.Tensor]:
     return lambda: torch.mm(left, left)
 
 
-def test_wall_agrees_with_events_when_busy(device: Device, report: Report) -> None:
+def test_wall_agrees_with_events_when_busy(device: Device, report: DeviceReport) -> None:
     """A synchronized wall clock and the device's events agree on calls that keep it busy."""
     report.check_range(_compare_clocks(device, make_product(device), _BUSY_CALLS), 0.97, 1.03)
 
 
-def test_wall_agrees_with_events_when_launch_bound(device: Device, report: Report) -> None:
+def test_wall_agrees_with_events_when_launch_bound(device: Device, report: DeviceReport) -> None:
     """They agree within 10 % on calls that take longer to launch than to run."""
     tiny = torch.ones(8, device=device.name)
     report.check_range(_compare_clocks(device, lambda: tiny.add_(1), _TINY_CALLS), 0.9, 1.1)
@@ -62,7 +62,7 @@ def _compare_clocks(device: Device, run: Callable[[], object], calls: int) -> fl
     return statistics.median(ratios)
 
 
-def test_a_launch_returns_before_its_work_is_done(device: Device, report: Report) -> None:
+def test_a_launch_returns_before_its_work_is_done(device: Device, report: DeviceReport) -> None:
     """Only a synchronized clock sees the work: launching a product takes less than half of its time."""
     run = make_product(device)
     time_calls(run, device, _BUSY_CALLS)
@@ -74,14 +74,14 @@ def test_a_launch_returns_before_its_work_is_done(device: Device, report: Report
 
 
 @pytest.mark.cpu(judged=True)
-def test_the_host_clock_resolves_a_microsecond(report: Report) -> None:
+def test_the_host_clock_resolves_a_microsecond(report: DeviceReport) -> None:
     """Two readings of the host's clock are less than a microsecond apart: 0.01 % of a block of 10 ms."""
     ticks = [after - before for before, after in pairwise(time.perf_counter() for _ in range(1000))]
     report.check(statistics.median(ticks) < _TICK_S, f"{1e9 * statistics.median(ticks):.0f} ns a reading")
 
 
 @pytest.mark.cpu
-def test_canaries_repeat(device: Device, report: Report) -> None:
+def test_canaries_repeat(device: Device, report: DeviceReport) -> None:
     """Each canary's median repeats to 1 %: a machine shift is called at 3 %."""
     runs = [canary.run_canaries(device) for _ in range(_CANARY_RUNS)]
     report.keep("canaries.json", runs)
@@ -91,7 +91,7 @@ def test_canaries_repeat(device: Device, report: Report) -> None:
         report.check_range(100 * statistics.stdev(times_s) / statistics.mean(times_s), 0.0, 1.0, "%", part)
 
 
-def test_canaries_are_as_fast_as_the_card(device: Device, report: Report) -> None:
+def test_canaries_are_as_fast_as_the_card(device: Device, report: DeviceReport) -> None:
     """A copy of 256 MiB is bound by memory and a product by arithmetic, not by launching either."""
     medians = {name: statistics.median(one) for name, one in canary.run_canaries(device).items()}
     copy_tb_s = 2 * _COPY_BYTES / 1e12 / medians["copy"]
@@ -99,7 +99,7 @@ def test_canaries_are_as_fast_as_the_card(device: Device, report: Report) -> Non
     report_rates(report, device.identify().model, copy_tb_s, product_tflop_s)
 
 
-def report_rates(report: Report, model: str, copy_tb_s: float, product_tflop_s: float) -> None:
+def report_rates(report: DeviceReport, model: str, copy_tb_s: float, product_tflop_s: float) -> None:
     """Compare rates with those of an H100 or H200; of another card they are INFO."""
     if faster := find_memory_speed(model):
         low, high = _COPY_TB_S
@@ -116,7 +116,7 @@ def find_memory_speed(model: str) -> float:
 
 
 @pytest.mark.cpu
-def test_a_second_of_work_warms_up(device: Device, report: Report) -> None:
+def test_a_second_of_work_warms_up(device: Device, report: DeviceReport) -> None:
     """After a second of work a block takes what it takes after four, within 2 %: the clock has risen."""
     run = make_product(device)
     run()
@@ -133,7 +133,7 @@ def test_a_second_of_work_warms_up(device: Device, report: Report) -> None:
     report.note(f"the first block {100 * (seen[0][1] / late_s - 1):+.1f} %", "idle before")
 
 
-def test_the_first_sleep_counts_as_the_later_ones(device: Device, report: Report) -> None:
+def test_the_first_sleep_counts_as_the_later_ones(device: Device, report: DeviceReport) -> None:
     """Seen before it was calibrated warm: the first sleep after idling is off by more than 2 %."""
     time.sleep(_IDLE_S)
     rates = [_time_sleep(device) for _ in range(_REPEATS * 2)]
@@ -148,7 +148,7 @@ def _time_sleep(device: Device) -> float:
 
 
 @pytest.mark.cpu
-def test_a_planted_burn_lasts_as_long_as_it_says(device: Device, report: Report) -> None:
+def test_a_planted_burn_lasts_as_long_as_it_says(device: Device, report: DeviceReport) -> None:
     """A planted slowdown of 5 ms takes 5 ms, within 3 %: the clock it counts in was measured warm."""
     ticket = ops.make_ticket().to(device.name)
     ops.prepare_burn()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import make_product
 from gate.device_tests.test_memory import make_graphed
 from gate.measure.compiler import graph, identity
@@ -38,7 +38,7 @@ def _profile(device: Device, run: Callable[[], object]) -> DeviceProfile:
     return found
 
 
-def _keep_table(report: Report, file: str, run: Callable[[], object]) -> None:
+def _keep_table(report: DeviceReport, file: str, run: Callable[[], object]) -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         run()
         torch.cuda.synchronize()
@@ -56,7 +56,7 @@ def _keep_table(report: Report, file: str, run: Callable[[], object]) -> None:
     report.keep(f"{file}.json", rows)
 
 
-def test_the_profiler_lists_every_launch(device: Device, report: Report) -> None:
+def test_the_profiler_lists_every_launch(device: Device, report: DeviceReport) -> None:
     """A kernel, a copy and a fill of known number are counted exactly: 3 additions, 2 copies, 1 fill."""
     one = torch.ones(1 << 20, device=device.name)
     other = torch.empty_like(one)
@@ -73,7 +73,7 @@ def test_the_profiler_lists_every_launch(device: Device, report: Report) -> None
     report.check_range(_profile(device, run).launches or -1, 6, 6)
 
 
-def test_utilization_separates_launch_bound_from_busy(device: Device, report: Report) -> None:
+def test_utilization_separates_launch_bound_from_busy(device: Device, report: DeviceReport) -> None:
     """The device is busy for more than 0.8 of a product's time, and for less than 0.6 of tiny additions'."""
     tiny = torch.ones(8, device=device.name)
     busy = _profile(device, make_product(device))
@@ -83,7 +83,7 @@ def test_utilization_separates_launch_bound_from_busy(device: Device, report: Re
 
 
 @pytest.mark.timeout(300)
-def test_compiled_kernels_are_listed_by_name(device: Device, report: Report) -> None:
+def test_compiled_kernels_are_listed_by_name(device: Device, report: DeviceReport) -> None:
     """The profiler names a generated kernel as Inductor does, so that a report can say which one changed."""
     value = torch.randn(1 << 24, device=device.name)
     compiled = torch.compile(lambda one: one.sin().cos().exp().sum())
@@ -94,7 +94,7 @@ def test_compiled_kernels_are_listed_by_name(device: Device, report: Report) -> 
 
 
 @pytest.mark.timeout(300)
-def test_a_graph_is_one_launch(device: Device, report: Report) -> None:
+def test_a_graph_is_one_launch(device: Device, report: DeviceReport) -> None:
     """A call that was captured whole launches one CUDA graph, and nothing else but copies of its inputs."""
     step = make_graphed(device)
     settle_step(step, device, _QUIET_CALLS)
@@ -105,7 +105,7 @@ def test_a_graph_is_one_launch(device: Device, report: Report) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_cut_graph_shows(device: Device, report: Report) -> None:
+def test_a_cut_graph_shows(device: Device, report: DeviceReport) -> None:
     """An operator of the processor's within a graph shows: as a skip, as pieces, or as no graph at all."""
     value = torch.randn(1024, device=device.name)
 
@@ -130,7 +130,7 @@ def test_a_cut_graph_shows(device: Device, report: Report) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_three_calls_until_a_graph_is_replayed(device: Device, report: Report) -> None:
+def test_three_calls_until_a_graph_is_replayed(device: Device, report: DeviceReport) -> None:
     """The first call compiles, the second captures, later ones replay: their times show it."""
     step = make_graphed(device)
     times_s = [device.measure_device_s(step, 1) or 0.0 for _ in range(6)]
@@ -157,7 +157,7 @@ def print_identity(device: str) -> None:
 
 @pytest.mark.cpu(judged=True)
 @pytest.mark.timeout(300)
-def test_identity_is_the_same_twice(device_name: str, report: Report) -> None:
+def test_identity_is_the_same_twice(device_name: str, report: DeviceReport) -> None:
     """Two processes with caches of their own generate the same code for one program, kernel by kernel."""
     first, second = (_compile_apart(device_name, number) for number in (1, 2))
     report.keep("identities.json", [first, second])
@@ -183,7 +183,7 @@ def _compile_apart(device_name: str, number: int) -> dict[str, object]:
 
 
 @pytest.mark.cpu(judged=True)
-def test_without_tf32_means_float32(device: Device, report: Report) -> None:
+def test_without_tf32_means_float32(device: Device, report: DeviceReport) -> None:
     """Where the gate turns TF32 off, a product of float32 is as good as float32 is: 1e-6 of its size.
 
     Whichever of torch's two interfaces a user has set before.
@@ -196,7 +196,7 @@ def test_without_tf32_means_float32(device: Device, report: Report) -> None:
         report.check_range(_measure_error(device), 0.0, 1e-6, part="by the newer")
 
 
-def test_tf32_shows_in_drift(device: Device, report: Report) -> None:
+def test_tf32_shows_in_drift(device: Device, report: DeviceReport) -> None:
     """With TF32 a product of float32 is worse by far: 1e-5 of its size at least, on a card that has it."""
     torch.set_float32_matmul_precision("high")
     error = _measure_error(device)

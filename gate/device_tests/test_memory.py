@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.lab.trials.pairs import is_crowded
 from gate.measure.device.device import Device
 from gate.measure.numerics.reference import is_out_of_memory
@@ -33,7 +33,7 @@ def make_graphed(device: Device) -> Any:  # noqa: ANN401 - a compiled function
 
 
 @pytest.mark.cpu(judged=True)
-def test_a_peak_counts_what_is_held(device: Device, report: Report) -> None:
+def test_a_peak_counts_what_is_held(device: Device, report: DeviceReport) -> None:
     """A call that holds 64 MiB grows memory by that: exactly on a GPU, within 2 MiB in a process."""
 
     def run() -> object:
@@ -45,7 +45,7 @@ def test_a_peak_counts_what_is_held(device: Device, report: Report) -> None:
     report.check_range(grown / _MIB, 64 - tolerated, 64 + tolerated, "MiB")
 
 
-def test_libraries_take_workspaces(device: Device, report: Report) -> None:
+def test_libraries_take_workspaces(device: Device, report: DeviceReport) -> None:
     """What cuBLAS keeps for itself is in both sides' memory; it was 8 MiB, and 32 MiB from Hopper on."""
     left = torch.randn(1024, 1024, device=device.name)
     before = torch.cuda.memory_allocated()
@@ -55,7 +55,7 @@ def test_libraries_take_workspaces(device: Device, report: Report) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, report: Report) -> None:
+def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, report: DeviceReport) -> None:
     """What stays in use grows by the 64 MiB and more that a CUDA graph needs while it is replayed."""
     step = make_graphed(device)
     before = device.read_resident(0)
@@ -72,7 +72,7 @@ def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, repor
 
 
 @pytest.mark.timeout(180)
-def test_a_full_card_is_recognized(device: Device, report: Report) -> None:
+def test_a_full_card_is_recognized(device: Device, report: DeviceReport) -> None:
     """Torch's own error, and what libraries say with no memory left, are recognized as such."""
     held: list[torch.Tensor] = []
     said = {"torch": _ask_for_all(device, held)}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.measure.device.opening import open_device
 from gate.measure.timing.rounds import time_calls
 
@@ -44,7 +44,7 @@ def serve_blocks(device: str) -> None:
 
 
 @pytest.mark.cpu
-def test_arms_in_turn_are_alike(device_name: str, report: Report) -> None:
+def test_arms_in_turn_are_alike(device_name: str, report: DeviceReport) -> None:
     """Blocks of two processes in turn: arm against arm the median is within 2 %, the deviation below 2 %.
 
     A block after the other's takes what one after its own does, within 1 %.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import make_product
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import find_gpu, find_near_cores, load_gpus
@@ -56,7 +56,7 @@ _TOOLS = {
 _TOOL_S = 60.0
 
 
-def test_nvml_knows_the_device(device: Device, report: Report) -> None:
+def test_nvml_knows_the_device(device: Device, report: DeviceReport) -> None:
     """NVML finds the device by torch's UUID, an instance of MIG too, and knows its driver."""
     identity, state = device.identify(), device.read_state()
     report.keep("identity.json", {"identity": repr(identity), "state": repr(state)})
@@ -66,13 +66,13 @@ def test_nvml_knows_the_device(device: Device, report: Report) -> None:
     )
 
 
-def test_only_this_process_is_on_the_device(device: Device, report: Report) -> None:
+def test_only_this_process_is_on_the_device(device: Device, report: DeviceReport) -> None:
     """NVML counts this process, in a container too, and nobody else is there now."""
     device.synchronize()
     report.check_range(device.read_state().processes, 1, 1)
 
 
-def test_nvidia_smi_agrees(device: Device, device_name: str, report: Report) -> None:
+def test_nvidia_smi_agrees(device: Device, device_name: str, report: DeviceReport) -> None:
     """nvidia-smi lists the device that workers see, with the capability that torch reports."""
     gpu = find_gpu(load_gpus(), device_name, os.environ)
     report.keep("nvidia-smi-parsed.txt", repr(load_gpus()))
@@ -84,7 +84,7 @@ def test_nvidia_smi_agrees(device: Device, device_name: str, report: Report) -> 
     report.check(same and not gpu.blind, gpu)
 
 
-def test_memory_in_use_is_ours(device: Device, device_name: str, report: Report) -> None:
+def test_memory_in_use_is_ours(device: Device, device_name: str, report: DeviceReport) -> None:
     """Memory in use, by nvidia-smi, less what torch has reserved, is a context: up to 5 % of the card."""
     device.synchronize()
     gpu = find_gpu(load_gpus(), device_name, os.environ)
@@ -96,14 +96,14 @@ def test_memory_in_use_is_ours(device: Device, device_name: str, report: Report)
     report.check_range(100 * share, 0.0, 100 * FOREIGN_MEMORY_LIMIT, "%")
 
 
-def test_the_cores_near_the_card_are_known(device_name: str, report: Report) -> None:
+def test_the_cores_near_the_card_are_known(device_name: str, report: DeviceReport) -> None:
     """Which cores workers stay on; where the system does not say, nobody is pinned."""
     gpu = find_gpu(load_gpus(), device_name, os.environ)
     near = find_near_cores(gpu.bus if gpu else "")
     report.note(f"{len(near)} of {os.cpu_count()} are near {gpu.bus if gpu else 'an unknown place'}")
 
 
-def test_nvml_answers(device: Device, report: Report) -> None:
+def test_nvml_answers(device: Device, report: DeviceReport) -> None:
     """Every question that a guard or the fingerprint asks has an answer here; what has none is named."""
     import pynvml  # noqa: PLC0415 - only where there is a GPU
 
@@ -119,7 +119,7 @@ def test_nvml_answers(device: Device, report: Report) -> None:
     report.note(os.getpid(), "own pid")
 
 
-def test_violation_counters_grow(device: Device, report: Report) -> None:
+def test_violation_counters_grow(device: Device, report: DeviceReport) -> None:
     """NVML counts for how long clocks were held down, by reason, and never counts back."""
     before = device.read_state()
     _load(device)
@@ -131,7 +131,7 @@ def test_violation_counters_grow(device: Device, report: Report) -> None:
     report.check(len(grown) > 1 and min(grown.values()) >= 0, found)
 
 
-def test_reasons_are_gone_once_idle(device: Device, report: Report) -> None:
+def test_reasons_are_gone_once_idle(device: Device, report: DeviceReport) -> None:
     """Momentary reasons show under load only, which is why the counters are read: load, then 50 ms later."""
     run = make_product(device)
     for _ in range(2000):
@@ -145,7 +145,7 @@ def test_reasons_are_gone_once_idle(device: Device, report: Report) -> None:
     )
 
 
-def test_energy_is_counted(device: Device, report: Report) -> None:
+def test_energy_is_counted(device: Device, report: DeviceReport) -> None:
     """The board's energy counter grows under load by its power: 50 to 1500 W."""
     before = device.read_energy_j()
     loaded_s = _load(device)
@@ -158,7 +158,7 @@ def test_energy_is_counted(device: Device, report: Report) -> None:
 
 @pytest.mark.cpu
 @pytest.mark.timeout(300)
-def test_tools_describe_the_machine(report: Report) -> None:
+def test_tools_describe_the_machine(report: DeviceReport) -> None:
     """What tools print is kept, in the formats of this driver; or why a tool did not run."""
     answers = {name: ask_program(command, limit_s=_TOOL_S) for name, command in _TOOLS.items()}
     for name, answer in answers.items():

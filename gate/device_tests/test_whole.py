@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gate.cli.setup import RUN_FILE
 from gate.decide.evidence.shown import part_phases
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import find_memory_speed
 from gate.devices import CUDA
 from gate.files.codec import load_run
@@ -48,7 +49,6 @@ _MOST_SPREAD = 0.03
 _DRIFT = (-6.0, 1.0)  # log2: better than eager is no failure
 _TESTS = Path("tests/gpu")
 _PASSED, _FAILED = 0, 1  # what pytest exits with once tests have run
-RUN_FILE = "run.json"
 _STARTING_S = 20  # that a test may take beside its command
 
 
@@ -75,7 +75,7 @@ def _run_gate(device_name: str, folder: Path, limit_s: float, *arguments: str) -
 
 @pytest.mark.cpu
 @pytest.mark.timeout(200)
-def test_a_small_trial_is_whole(device_name: str, report: Report) -> None:
+def test_a_small_trial_is_whole(device_name: str, report: DeviceReport) -> None:
     """A trial of the smallest case is measured without a failure, a fallback, a cache miss or a stranger."""
     folder = report.path.parent / "small"
     status = _run_gate(device_name, folder, 180, "measure", "--select", _SMALL, "--trials", "1")
@@ -84,7 +84,7 @@ def test_a_small_trial_is_whole(device_name: str, report: Report) -> None:
 
 
 @pytest.mark.timeout(400 + _STARTING_S)
-def test_pairs_of_one_program_are_live_and_alike(device_name: str, report: Report) -> None:
+def test_pairs_of_one_program_are_live_and_alike(device_name: str, report: DeviceReport) -> None:
     """Both arms fit on the device at once, see no stranger, generate one code, compile in as many calls."""
     folder = report.path.parent / "alike"
     once = ("--trials", "1", "--pairs", "2", "--anyway")
@@ -102,7 +102,7 @@ def test_pairs_of_one_program_are_live_and_alike(device_name: str, report: Repor
 
 
 @pytest.mark.timeout(580 + _STARTING_S)
-def test_full_trials_take_what_physics_says(device_name: str, report: Report) -> None:
+def test_full_trials_take_what_physics_says(device_name: str, report: DeviceReport) -> None:
     """Five cases at full size take what bytes and operations make one expect of an H100 or H200."""
     folder = report.path.parent / "full"
     cases = ",".join(_EXPECTED_MS)
@@ -113,7 +113,7 @@ def test_full_trials_take_what_physics_says(device_name: str, report: Report) ->
     check_times(report, run.trials, find_memory_speed(run.environment.device_model))
 
 
-def _check_trials(report: Report, run: Run) -> None:
+def _check_trials(report: DeviceReport, run: Run) -> None:
     for failure in run.failures:
         report.check(holds=False, found=f"{failure.kind}: {describe_failure(failure)}", part=failure.case_id)
     for trial in run.trials:
@@ -143,7 +143,7 @@ def _list_seconds(parts_s: Mapping[str, float]) -> str:
     return f"{', '.join(f'{part} {seconds:.1f}' for part, seconds in parts_s.items())} s"
 
 
-def check_times(report: Report, trials: Iterable[Trial], faster: float) -> None:
+def check_times(report: DeviceReport, trials: Iterable[Trial], faster: float) -> None:
     """Compare times with those of an H100 whose memory is ``faster`` times as fast; 0: no estimate."""
     for trial in trials:
         eager, compiled = _EXPECTED_MS[trial.case_id]
@@ -162,7 +162,7 @@ def check_times(report: Report, trials: Iterable[Trial], faster: float) -> None:
 
 
 @pytest.mark.timeout(400 + _STARTING_S)
-def test_planted_faults_are_caught(device_name: str, report: Report) -> None:
+def test_planted_faults_are_caught(device_name: str, report: DeviceReport) -> None:
     """A selftest catches every exact fault and a slowdown of 30 %."""
     folder = report.path.parent / "selftest"
     limits = ("--quick", "--minutes", "5")
@@ -172,7 +172,7 @@ def test_planted_faults_are_caught(device_name: str, report: Report) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_tests_of_a_gpu_pass(report: Report) -> None:
+def test_the_tests_of_a_gpu_pass(report: DeviceReport) -> None:
     """tests/gpu passes, if this runs in a checkout that has what tests need."""
     if not _TESTS.is_dir():
         report.note("this is no checkout")

@@ -16,12 +16,15 @@ from typing import Any
 
 import pytest
 
-from gate.cli import ab, attempts, bisect_lab, calibrate, check, main, selftest
+from gate.bisect import lab as bisect_lab
+from gate.cli import ab, calibrate, check, main
 from gate.files.codec import save_run
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run, Trial
+from gate.selftest import attempts
+from gate.selftest import command as selftest
 from tests.hosts import CPU_HOST
 from tests.unit.cli.acting_gate import place_actors
 

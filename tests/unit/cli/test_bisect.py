@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from gate.bisect import command as bisect
+from gate.bisect import lab
+from gate.bisect.points import Ends
 from gate.check import Need
-from gate.cli import bisect, bisect_lab
-from gate.cli.bisect_lab import Ends
 from gate.files.codec import BISECTION, load_run
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
@@ -154,7 +155,7 @@ def test_a_search_whose_time_is_up_says_how_to_go_on(
     """No step is counted that had no time: the same with --resume finds it."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
     with monkeypatch.context() as patch:
-        patch.setattr(bisect, "settle_step", lambda _measurer, run, _oracle, _limit_s: (run, None))
+        patch.setattr(bisect, "settle_step", lambda _measurer, run, _judge, _limit_s: (run, None))
         assert history.run(*arguments) == 11
     told = capsys.readouterr().out
     assert "the time of --minutes is up after 0 steps, at most 2 steps left" in told
@@ -353,8 +354,8 @@ def test_the_interpreters_of_a_list_are_points(
         opened.append((name, Path(interpreter.python).name))
         return real(name, directory, "v3" if interpreter.python >= pythons[2] else "v1", None)
 
-    monkeypatch.setattr(bisect_lab, "prepare_interpreter", prepare)
-    monkeypatch.setattr(bisect_lab, "open_arm", open_other)
+    monkeypatch.setattr(lab, "prepare_interpreter", prepare)
+    monkeypatch.setattr(lab, "open_arm", open_other)
     assert history.run("bisect", CASE_ID, "--quiet", "--pythons", *pythons) == 0
     assert f"first bad: {pythons[2]}\n" in capsys.readouterr().out
     assert opened == [

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli import attempts as attempts_module
 from gate.cli import main
-from gate.cli import selftest as selftest_module
 from gate.cli.place import place_lab
-from gate.cli.selftest import Agenda, choose_attempted, schedule_faults
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import load_run, load_selftest
 from gate.lab.host import lock as lock_module
@@ -22,7 +19,10 @@ from gate.lab.trials.trials import LabSettings
 from gate.project.config import Config
 from gate.records import Arm, Case, Mode, Pairing, Task
 from gate.records.selftest import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
+from gate.selftest import attempts as attempts_module
+from gate.selftest import command as selftest_module
 from gate.selftest.catalog import list_faults
+from gate.selftest.command import Agenda, choose_attempted, schedule_faults
 
 ACTOR = Path(__file__).with_name("planted_worker.py")
 CASE_ID = "actor/inference-float32-smoke-default"

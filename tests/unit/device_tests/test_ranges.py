@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import find_memory_speed, report_rates
 from gate.device_tests.test_whole import check_times
 from gate.records import Metric, Trial
@@ -17,9 +17,9 @@ CASE = "resnet50/inference-bfloat16-full-default"
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> Report:
+def report(tmp_path: Path) -> DeviceReport:
     """Return a report of a test called t."""
-    return Report(path=tmp_path / "t.txt", name="t", assumed="So.")
+    return DeviceReport(path=tmp_path / "t.txt", name="t", assumed="So.")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def report(tmp_path: Path) -> Report:
     ],
 )
 def test_a_rate_is_judged_on_cards_that_it_was_estimated_for(
-    report: Report, model: str, copy_tb_s: float, line: str
+    report: DeviceReport, model: str, copy_tb_s: float, line: str
 ) -> None:
     """An H100 of another form has another memory: its rate is a number to look at."""
     report_rates(report, model, copy_tb_s, 600.0)
@@ -49,7 +49,7 @@ def test_a_rate_is_judged_on_cards_that_it_was_estimated_for(
     ],
 )
 def test_times_of_a_trial_have_their_ranges(
-    report: Report, model: str, cold_s: float, lines: tuple[str, ...]
+    report: DeviceReport, model: str, cold_s: float, lines: tuple[str, ...]
 ) -> None:
     """A cold compile of ResNet-50 takes 25 to 60 s by its host: as long with an H200's memory."""
     samples = {

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gate.device_tests.plugin import is_of_device
-from gate.device_tests.report import Report, count_statuses
+from gate.device_tests.report import DeviceReport, count_results
 from gate.device_tests.runner import MAX_FILE_BYTES, DeviceSession, run_device_tests, write_bundle
 from gate.errors import MachineError, UsageError
 
@@ -89,7 +89,7 @@ def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
         "FAILED   opens: cpu; assumed: The device is another one.",
         "INFO     has_its_range_on_a_gpu: 2.5 ms (expected 0 to 1 on a GPU)",
     ]
-    assert count_statuses(lines) == "2 PASSED, 4 FAILED, 2 INFO, 1 SKIPPED"
+    assert count_results(lines) == "2 PASSED, 4 FAILED, 2 INFO, 1 SKIPPED"
     assert "1 failed" in (tmp_path / "opens.log").read_text()
 
 
@@ -149,7 +149,7 @@ def test_a_device_that_is_not_there_is_the_machines_fault(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("value", "status"), [(2.0, "PASSED"), (2.01, "FAILED"), (float("nan"), "FAILED")])
 def test_a_range_holds_both_its_ends(tmp_path: Path, value: float, status: str) -> None:
     """What is no number is in no range."""
-    report = Report(path=tmp_path / "clocks.txt", name="clocks", assumed="It is 1 to 2.")
+    report = DeviceReport(path=tmp_path / "clocks.txt", name="clocks", assumed="It is 1 to 2.")
     report.check_range(value, 1, 2)
     assert report.path.read_text().startswith(f"{status:<8} clocks: {value:g} (expected 1 to 2)")
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from gate.device_tests import test_sensors as sensors
-from gate.device_tests.report import Report
+from gate.device_tests.report import DeviceReport
 
 
 class PlayedNvml:
@@ -37,7 +37,7 @@ def test_only_what_was_refused_is_without_an_answer(tmp_path: Path, monkeypatch:
     """An answer that begins as a refusal is written is an answer."""
     monkeypatch.setitem(sys.modules, "pynvml", cast("Any", PlayedNvml()))
     device = SimpleNamespace(identify=lambda: SimpleNamespace(uuid="GPU-1"))
-    report = Report(path=tmp_path / "nvml_answers.txt", name="nvml_answers", assumed="So.")
+    report = DeviceReport(path=tmp_path / "nvml_answers.txt", name="nvml_answers", assumed="So.")
     sensors.test_nvml_answers(cast("Any", device), report)
     lines = report.path.read_text().splitlines()
     assert lines[0] == "INFO     nvml_answers, without an answer: ['nvmlDeviceGetMigMode']"

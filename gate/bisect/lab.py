@@ -1,128 +1,117 @@
-"""Between what ``bisect`` searches, and its one lab: the good end stays in it, other commits come and go."""
+"""The one lab of a bisection: the device stays held, the good end stays open, other points come and go."""
 
 from __future__ import annotations
 
-import hashlib
+import shutil
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from gate.bisect.points import Ends
 from gate.cli.place import add_base, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project
 from gate.errors import UsageError
 from gate.files.codec import load_run, save_run
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
-from gate.lab.arms.bisection import count_between
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.host.scratch import open_scratch
-from gate.lab.trials.long_lab import LongLab
 from gate.lab.trials.merging import carry_over
-from gate.lab.trials.opening import open_lab
+from gate.lab.trials.opening import Lab, find_unavailable, open_lab, prime_bench
+from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import LabPairs
-from gate.metrics import SPECS, Role
+from gate.lab.trials.side_by_side import LabPairs, SideBySide
+from gate.lab.trials.trials import Bench, check_disk
+from gate.lab.workers.worker import make_directory
 from gate.project.arm_cases import load_head_cases
-from gate.records import BASE_ARM, CANDIDATE_ARM, Code, Fact, Metric, Run, name_words
+from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Case, Code, Environment, Fact, Run, name_words
 from gate.records.events import Event, Noted, Observer
 from gate.report.progress import show_progress
-from gate.revisions import Revision, describe_resolved_commit, find_page, resolve_ancestor, resolve_ref
 
-_POINT_CHARS = 12  # of a commit, in the name of its directory
+BISECT_DIRECTORY = "bisect"  # below ``out``
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ends:
-    """Between what to search: both ends, and all points where they are a list of interpreters."""
+class _Toolchain:
+    """What priming an interpreter has left, and reported."""
 
-    directory: Path  # of gate.yml in the working tree
-    good: str
-    bad: str
-    pythons: tuple[str, ...] = ()
-    labels: tuple[str, str] = ("", "")
-
-    @property
-    def noun(self) -> str:
-        """What a point is."""
-        return "interpreter" if self.pythons else "commit"
-
-    def count_between(self) -> int:
-        """Count the points that are neither end."""
-        if self.pythons:
-            return len(self.pythons) - 2
-        return count_between(self.directory, self.good, self.bad)
-
-    def name_directory(self, point: str) -> str:
-        """Where the files of a point go: whatever else the list names, an interpreter's are its own."""
-        name = hashlib.sha256(point.encode()).hexdigest() if self.pythons else point
-        return f"{'python-' if self.pythons else ''}{name[:_POINT_CHARS]}"
-
-    def describe(self, point: str) -> str:
-        """A point for a reader: a commit by its short id and its subject."""
-        return point if self.pythons else describe_resolved_commit(self.directory, point)
-
-    def find_page(self, point: str) -> str:
-        """The address of a commit on GitHub; empty where there is none."""
-        return "" if self.pythons else find_page(self.directory, point)
-
-    def find_before(self, first: str) -> str:
-        """The point before that one."""
-        if self.pythons:
-            return self.pythons[self.pythons.index(first) - 1]
-        return resolve_ref(self.directory, f"{first}^").commit
+    place: Path
+    environment: Environment
 
 
-def find_ends(options: Namespace, directory: Path) -> Ends:
-    """Read the ends.
+@dataclass(kw_only=True)
+class ReusableLab:
+    """Compares arms one after the other; the lab's own arm keeps its servers and caches."""
 
-    Raises:
-        UsageError: Neither or both kinds are named; or good is no ancestor of bad, or the same.
-    """
-    if options.pythons:
-        if options.good or options.bad:
-            what = "--pythons: the first is good and the last is bad, so --good and --bad say it twice"
-            raise UsageError(what, "Leave them out.")
-        names = tuple(options.pythons)
-        if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - two ends
-            raise UsageError("--pythons names no list", "Name two interpreters or more, each once, in order.")
-        labels = (names[0], names[-1])
-        return Ends(directory=directory, good=names[0], bad=names[-1], pythons=names, labels=labels)
-    if not options.good:
-        raise UsageError(
-            "nothing says what is good", "Name a commit with --good, or interpreters with --pythons."
-        )
-    bad = resolve_ref(directory, options.bad or "HEAD")
-    good = _resolve_good(directory, options.good, bad)
-    return Ends(directory=directory, good=good.commit, bad=bad.commit, labels=(good.label, bad.label))
+    lab: Lab
+    _opened: int = 0  # arms, for the names of their directories
+    _toolchains: dict[str, _Toolchain] = field(default_factory=dict)  # by interpreter
+
+    def __post_init__(self) -> None:
+        bench = self.lab.bench
+        first = _Toolchain(place=bench.scratch, environment=self.lab.environment)
+        self._toolchains[bench.arm.python] = first
+
+    @contextmanager
+    def open_pairs(self, base: Arm, head: Arm, out: Path, cases: Sequence[Case]) -> Iterator[SideBySide]:
+        """Make two arms ready; what was made for one that is not the lab's own is gone at the end.
+
+        Head begins with the caches that the base has of the cases by now: what both compile to is there.
+
+        Raises:
+            MachineError: An interpreter cannot compile here, or a disk is full.
+        """
+        make_directory(out)
+        with self._open(base, out) as base_bench, self._open(head, out) as head_bench:
+            for case in cases:
+                _keep_caches(base_bench, head_bench, case)
+            environment = self._toolchains[head.python].environment
+            lab = replace(
+                self.lab,
+                bench=head_bench,
+                environment=environment,
+                failed=find_unavailable(cases, environment, head_bench),
+            )
+            yield SideBySide(lab=lab, base=base_bench, environment=self._toolchains[base.python].environment)
+        self.lab = replace(self.lab, toolchain_s=0.0)  # said once: the next run has not waited for it
+
+    @contextmanager
+    def _open(self, arm: Arm, out: Path) -> Iterator[Bench]:
+        own = self.lab.bench
+        is_own = arm == own.arm
+        self._opened += not is_own
+        scratch = own.scratch / ("own" if is_own else f"arm-{self._opened}")
+        scratch.mkdir(exist_ok=True)
+        bench = replace(own, arm=arm, scratch=scratch, settings=replace(own.settings, out=out))
+        check_disk(bench)
+        try:
+            yield replace(bench, toolchain=self._prime(bench).place)
+        finally:
+            if not is_own:
+                if own.pool is not None:
+                    own.pool.drop(arm)
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    def _prime(self, bench: Bench) -> _Toolchain:
+        """Prime the interpreter of a bench, unless that was done for an arm before."""
+        python = bench.arm.python
+        if python not in self._toolchains:
+            place = self.lab.bench.scratch / f"toolchain-{len(self._toolchains)}"
+            (place / "tmp").mkdir(parents=True)
+            primed = prime_bench(replace(bench, scratch=place, folder=place.name))
+            self._toolchains[python] = _Toolchain(place=place, environment=primed.environment)
+        return self._toolchains[python]
 
 
-def parse_metric(name: str | None) -> Metric | None:
-    """Read the metric that is named.
-
-    Raises:
-        UsageError: It is none that decides.
-    """
-    if name is None:
-        return None
-    known = {str(metric): metric for metric in SPECS if SPECS[metric].role is Role.DECIDES}
-    if name not in known:
-        raise UsageError(f"METRIC: {name!r} is no metric that decides", f"Name one of {', '.join(known)}.")
-    return known[name]
-
-
-def _resolve_good(directory: Path, name: str, bad: Revision) -> Revision:
-    good = resolve_ancestor(directory, name, bad.commit)
-    if good.commit == bad.commit:
-        raise UsageError(
-            f"--good and --bad are the same commit: {bad.label}", "Name an older one with --good."
-        )
-    return good
-
-
-BISECT_DIRECTORY = "bisect"  # below ``out``
+def _keep_caches(base: Bench, head: Bench, case: Case) -> None:
+    cache = find_side_cache(base, case)
+    if cache.is_dir():
+        kept = head.find_kept(case)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(cache, kept, symlinks=True, dirs_exist_ok=True)
 
 
 class UnusablePointError(UsageError):
@@ -145,7 +134,7 @@ class BisectLab:
     options: Namespace
     project: Project
     ends: Ends
-    long_lab: LongLab
+    reusable_lab: ReusableLab
     good: ArmSource
     interpreters: Mapping[str, ForeignInterpreter]  # that are searched
     deadline: float  # of the whole command, by the monotonic clock
@@ -173,7 +162,7 @@ class BisectLab:
                     cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
             except UsageError as error:
                 raise UnusablePointError(error.what, error.fix) from error
-            pairs = self.long_lab.open_pairs(sources.base.arm, sources.head.arm, out, cases)
+            pairs = self.reusable_lab.open_pairs(sources.base.arm, sources.head.arm, out, cases)
             side_by_side = stack.enter_context(pairs)
             run = make_run(side_by_side.lab, cases, config.select, 0)
             run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
@@ -219,7 +208,7 @@ def open_bisect_lab(options: Namespace, project: Project, ends: Ends) -> Iterato
             options=options,
             project=project,
             ends=ends,
-            long_lab=LongLab(lab=lab),
+            reusable_lab=ReusableLab(lab=lab),
             good=good,
             interpreters=interpreters,
             deadline=deadline,

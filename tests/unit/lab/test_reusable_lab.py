@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gate.bisect import lab as lab_module
+from gate.bisect.lab import ReusableLab
 from gate.check import Need
-from gate.lab.trials import long_lab as long_lab_module
-from gate.lab.trials.long_lab import LongLab
 from gate.lab.trials.opening import Lab, Primed
 from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runner import make_run
@@ -27,10 +27,10 @@ from .conftest import MakeCase
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 
 
-def open_long_lab(bench: Bench) -> LongLab:
+def open_reusable_lab(bench: Bench) -> ReusableLab:
     """A lab whose own arm is a good commit's."""
     good = replace(bench, arm=replace(bench.arm, name="base"))
-    return LongLab(lab=Lab(bench=good, environment=CPU_HOST, toolchain_s=3.0, observe=ignore_event))
+    return ReusableLab(lab=Lab(bench=good, environment=CPU_HOST, toolchain_s=3.0, observe=ignore_event))
 
 
 def measure_one(side_by_side: SideBySide, cases: Sequence[Case]) -> Run:
@@ -47,12 +47,12 @@ def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench,
 
     The seconds of the toolchain count in the first run alone.
     """
-    case, long_lab = make_case("turns", roles=["rounds"]), open_long_lab(bench)
-    good, head = long_lab.lab.bench.arm, bench.arm
+    case, reusable_lab = make_case("turns", roles=["rounds"]), open_reusable_lab(bench)
+    good, head = reusable_lab.lab.bench.arm, bench.arm
     found, toolchain_s, places = [], [], []
     for name in ("first", "second"):
         out = bench.settings.out / name
-        with long_lab.open_pairs(good, head, out, [case]) as side_by_side:
+        with reusable_lab.open_pairs(good, head, out, [case]) as side_by_side:
             run = measure_one(side_by_side, [case])
             caches = [find_side_cache(one, case) for one in (side_by_side.base, side_by_side.lab.bench)]
             found.append([(cache / "code.so").is_file() for cache in caches])
@@ -75,13 +75,13 @@ def test_an_interpreter_is_primed_once(
         primed.append(Path(other.arm.python).name)
         return Primed(environment=replace(CPU_HOST, torch="9.9"), toolchain_s=1.0)
 
-    monkeypatch.setattr(long_lab_module, "prime_bench", prime)
+    monkeypatch.setattr(lab_module, "prime_bench", prime)
     other = tmp_path / "other-python"
     other.symlink_to(sys.executable)
-    long_lab = open_long_lab(bench)
-    good, head = long_lab.lab.bench.arm, replace(bench.arm, python=str(other))
+    reusable_lab = open_reusable_lab(bench)
+    good, head = reusable_lab.lab.bench.arm, replace(bench.arm, python=str(other))
     for _ in range(2):
-        with long_lab.open_pairs(good, head, bench.settings.out, [make_case()]) as side_by_side:
+        with reusable_lab.open_pairs(good, head, bench.settings.out, [make_case()]) as side_by_side:
             torches = (side_by_side.environment.torch, side_by_side.lab.environment.torch)
         assert torches == (CPU_HOST.torch, "9.9")
     assert primed == ["other-python"]
@@ -93,7 +93,7 @@ def test_only_the_arm_that_goes_loses_its_servers(
     """Both arms are of a lab with servers."""
     dropped: list[Arm] = []
     monkeypatch.setattr(ServerPool, "drop", lambda _self, arm: dropped.append(arm))
-    long_lab = open_long_lab(replace(bench, pool=ServerPool()))
-    with long_lab.open_pairs(long_lab.lab.bench.arm, bench.arm, bench.settings.out, [make_case()]):
+    reusable_lab = open_reusable_lab(replace(bench, pool=ServerPool()))
+    with reusable_lab.open_pairs(reusable_lab.lab.bench.arm, bench.arm, bench.settings.out, [make_case()]):
         assert not dropped
     assert dropped == [bench.arm]

@@ -9,44 +9,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.check import count_pairs
-from gate.check.bisect import (
+from gate.bisect.lab import BISECT_DIRECTORY, BisectLab, UnusablePointError, open_bisect_lab
+from gate.bisect.points import Ends, find_ends, open_git_search
+from gate.bisect.search import (
     Candidates,
     ListSearch,
     Search,
+    StepJudge,
     count_steps,
-    read_mark,
-    search_first,
-)
-from gate.check.bisect_steps import (
-    Oracle,
     find_change,
     find_row,
-    make_oracle,
+    make_judge,
     predict_confirmation_s,
     predict_step_s,
+    read_mark,
+    search_first,
     settle_ends,
     settle_finding,
     settle_step,
 )
-from gate.cli.bisect_lab import (
-    BISECT_DIRECTORY,
-    BisectLab,
-    Ends,
-    UnusablePointError,
-    find_ends,
-    open_bisect_lab,
-    parse_metric,
-)
-from gate.cli.output import list_reports, remove_files, save_reports
-from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.decide.side_by_side import decide_side_by_side
-from gate.errors import ExitCode, UsageError
-from gate.files.codec import BISECTION, save_run
-from gate.lab.arms.bisection import open_git_search
-from gate.records import Comparison, Metric, Policy, Run, Status
-from gate.records.bisection import Bisection, BisectionStep, Mark
-from gate.report.bisection import (
+from gate.bisect.words import (
     FirstBad,
     Forecast,
     render_bisection_plan,
@@ -56,6 +38,15 @@ from gate.report.bisection import (
     render_step,
     render_time_up,
 )
+from gate.check import count_pairs
+from gate.cli.output import list_reports, remove_files, save_reports
+from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.decide.side_by_side import decide_side_by_side
+from gate.errors import ExitCode, UsageError
+from gate.files.codec import BISECTION, save_run
+from gate.metrics import SPECS, Role
+from gate.records import Comparison, Metric, Policy, Run, Status
+from gate.records.bisection import Bisection, BisectionStep, Mark
 from gate.store.approvals import load_policy
 
 BISECTION_FILE = "bisection.json"
@@ -89,7 +80,7 @@ class Bisector:
 
     question: Question
     lab: BisectLab
-    oracle: Oracle
+    judge: StepJudge
     state: Bisection
     forecast: Forecast
 
@@ -99,7 +90,7 @@ class Bisector:
         out, why = question.out / question.ends.name_directory(point), ""
         try:
             with self.lab.open_pairs(question.ends.good, point, out) as pairs:
-                run, mark = settle_step(pairs.measurer, pairs.run, self.oracle, pairs.limit_s)
+                run, mark = settle_step(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
                 save_run(run, out / RUN_FILE)
         except UnusablePointError as error:  # its own gate.yml is broken, or lacks the case
             run, mark, why = None, Mark.SKIP, error.what
@@ -110,7 +101,7 @@ class Bisector:
             mark=mark,
             pairs=count_pairs(run, question.case_id) if run else 0,
             wall_s=max(time.monotonic() - begun, run.wall_s if run else 0.0),
-            change=find_change(run, self.oracle) if run else None,
+            change=find_change(run, self.judge) if run else None,
         )
         self.state = replace(self.state, steps=(*self.state.steps, step))
         BISECTION.save(self.state, question.out / BISECTION_FILE)
@@ -121,9 +112,9 @@ class Bisector:
         """Hold what was found against what is before it, by the rule of every other comparison."""
         before, out = self.question.ends.find_before(first), self.question.out / _CONFIRMATION
         with self.lab.open_pairs(before, first, out) as pairs:
-            run = settle_finding(pairs.measurer, pairs.run, self.oracle, pairs.limit_s)
+            run = settle_finding(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
             save_run(run, out / RUN_FILE)
-        return run, find_row(run, self.oracle.policy, self.oracle.case_id, self.oracle.metric)
+        return run, find_row(run, self.judge.policy, self.judge.case_id, self.judge.metric)
 
 
 def run_bisect(options: Namespace) -> ExitCode:
@@ -143,13 +134,27 @@ def run_bisect(options: Namespace) -> ExitCode:
         project=by_id,
         policy=load_policy(project.config),
         ends=find_ends(options, project.config.directory),
-        metric=parse_metric(options.metric),
+        metric=_parse_metric(options.metric),
     )
     stored = _load_state(question)
     if stored is not None:
         question = replace(question, metric=stored.metric)
     with open_bisect_lab(options, by_id, question.ends) as lab:
         return _bisect(question, lab, stored)
+
+
+def _parse_metric(name: str | None) -> Metric | None:
+    """Read the metric that is named.
+
+    Raises:
+        UsageError: It is none that decides.
+    """
+    if name is None:
+        return None
+    known = {str(metric): metric for metric in SPECS if SPECS[metric].role is Role.DECIDES}
+    if name not in known:
+        raise UsageError(f"METRIC: {name!r} is no metric that decides", f"Name one of {', '.join(known)}.")
+    return known[name]
 
 
 def _bisect(question: Question, lab: BisectLab, stored: Bisection | None) -> ExitCode:
@@ -163,13 +168,13 @@ def _bisect(question: Question, lab: BisectLab, stored: Bisection | None) -> Exi
         return ExitCode.INCOMPLETE
     if row is None or row.status is not Status.REGRESSED or row.change is None:
         return ExitCode.INCONCLUSIVE
-    oracle = make_oracle(run, policy, row)
+    judge = make_judge(run, policy, row)
     between = ends.count_between()
     forecast = Forecast(
         between=between,
         steps=count_steps(between),
-        step_s=predict_step_s(run, oracle),
-        confirmation_s=predict_confirmation_s(run, oracle),
+        step_s=predict_step_s(run, judge),
+        confirmation_s=predict_confirmation_s(run, judge),
         noun=ends.noun,
     )
     state = stored or Bisection(
@@ -181,7 +186,7 @@ def _bisect(question: Question, lab: BisectLab, stored: Bisection | None) -> Exi
     )
     BISECTION.save(state, question.out / BISECTION_FILE)
     print(render_bisection_plan(state, forecast, lab.compute_left_s()), flush=True)
-    return _search(Bisector(question=question, lab=lab, oracle=oracle, state=state, forecast=forecast))
+    return _search(Bisector(question=question, lab=lab, judge=judge, state=state, forecast=forecast))
 
 
 def _search(bisector: Bisector) -> ExitCode:
@@ -203,7 +208,7 @@ def _conclude(bisector: Bisector, candidates: Candidates) -> ExitCode:
     (first,) = candidates
     question, state = bisector.question, bisector.state
     run, row = bisector.confirm(first)
-    verdict = decide_side_by_side(run, bisector.oracle.policy)
+    verdict = decide_side_by_side(run, bisector.judge.policy)
     mark, place = read_mark(row), question.out / _CONFIRMATION
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
     save_reports(verdict, place, code)

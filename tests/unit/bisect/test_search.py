@@ -1,4 +1,4 @@
-"""The search for the first bad point: marks, thresholds and ends, with an oracle made by hand."""
+"""The search for the first bad point: marks, thresholds and ends, with an judge made by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.check.bisect import (
+from gate.bisect.search import (
     ListSearch,
     choose_metric,
     count_steps,
@@ -20,8 +20,7 @@ from gate.check.bisect import (
 from gate.metrics import NOISY_DECIDING
 from gate.records import Change, Comparison, Estimate, Metric, Reason, Status, Threshold
 from gate.records.bisection import Mark
-
-from .conftest import POLICY
+from tests.unit.check.conftest import POLICY
 
 
 def make_row(

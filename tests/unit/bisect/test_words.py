@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Change, Comparison, Metric, Reason, Status, Tally, Verdict
-from gate.records.bisection import Bisection, BisectionStep, Mark
-from gate.report.bisection import (
+from gate.bisect.words import (
     FirstBad,
     Forecast,
     render_bisection_plan,
@@ -18,8 +16,9 @@ from gate.report.bisection import (
     render_step,
     render_time_up,
 )
-
-from .conftest import make_pass
+from gate.records import Change, Comparison, Metric, Reason, Status, Tally, Verdict
+from gate.records.bisection import Bisection, BisectionStep, Mark
+from tests.unit.report.conftest import make_pass
 
 LABELS = ("v1.0 (1a2b3c4)", "main (9f1c2d3)")
 STATE = Bisection(case_id="mlp/x", metric=Metric.COMPILED_LATENCY, good="a" * 40, bad="b" * 40, change=0.10)

@@ -9,16 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from gate.cli.attempts import (
-    AttemptContext,
-    AttemptSubject,
-    estimate_attempt_s,
-    has_original_base,
-    list_base_trials,
-    measure_base,
-    try_in_pairs,
-    try_once,
-)
 from gate.cli.place import note_config, place_lab
 from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
@@ -37,6 +27,16 @@ from gate.report.selftest import (
     describe_open_faults,
     describe_untried,
     render_selftest,
+)
+from gate.selftest.attempts import (
+    AttemptContext,
+    AttemptSubject,
+    estimate_attempt_s,
+    has_original_base,
+    list_base_trials,
+    measure_base,
+    try_in_pairs,
+    try_once,
 )
 from gate.selftest.catalog import NOTHING, choose_faults, is_fitting, list_faults
 from gate.selftest.score import score_faults
@@ -145,7 +145,7 @@ def _make_agenda(options: Namespace, request: Project) -> Agenda:
 def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestReport:
     """Try one fault after the other; the report is saved after each.
 
-    Raises as :func:`gate.cli.attempts.measure_base` and :func:`gate.cli.attempts.try_in_pairs`.
+    Raises as :func:`gate.selftest.attempts.measure_base` and :func:`gate.selftest.attempts.try_in_pairs`.
     """
     begun = time.monotonic()
     attempts: list[Attempt] = []

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import count_pairs
-from gate.check.bisect_steps import (
-    Oracle,
+from gate.bisect.search import (
+    StepJudge,
     find_change,
     find_row,
-    make_oracle,
+    make_judge,
     predict_confirmation_s,
     predict_step_s,
     read_step,
@@ -20,10 +19,10 @@ from gate.check.bisect_steps import (
     settle_finding,
     settle_step,
 )
+from gate.check import count_pairs
 from gate.records import BASE_ARM, Metric, Run, Status
 from gate.records.bisection import Mark
-
-from .conftest import POLICY, Given, Subject, make_run
+from tests.unit.check.conftest import POLICY, Given, Subject, make_run
 
 LATENCY, COLD, BREAKS = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS
 ENDS = Subject(slower=0.10)
@@ -35,19 +34,19 @@ def begin(subject: Subject) -> Run:
     return replace(make_run([subject]), trials=())
 
 
-def ask(subject: Subject, oracle: Oracle, time_for: int = 100) -> tuple[Run, Mark | None]:
-    return settle_step(Given(subjects=[subject], time_for=time_for), begin(subject), oracle, LATE)
+def ask(subject: Subject, judge: StepJudge, time_for: int = 100) -> tuple[Run, Mark | None]:
+    return settle_step(Given(subjects=[subject], time_for=time_for), begin(subject), judge, LATE)
 
 
 def hold_ends(subject: Subject, metric: Metric | None, time_for: int = 100) -> Run:
     return settle_ends(Given(subjects=[subject], time_for=time_for), begin(subject), POLICY, metric, LATE)
 
 
-def make_ends_oracle(subject: Subject = ENDS, metric: Metric | None = LATENCY) -> Oracle:
+def make_ends_judge(subject: Subject = ENDS, metric: Metric | None = LATENCY) -> StepJudge:
     run = hold_ends(subject, metric)
     row = find_row(run, POLICY, "a/x", metric)
     assert row is not None
-    return make_oracle(run, POLICY, row)
+    return make_judge(run, POLICY, row)
 
 
 def test_clear_ends_take_the_pairs_that_settle_them() -> None:
@@ -85,9 +84,9 @@ def test_ends_that_the_looks_leave_open_get_more_pairs() -> None:
 
 def test_what_was_found_is_seen_again_by_three_pairs() -> None:
     """By the rule of every other comparison, with half of the ends' change as the threshold."""
-    oracle, again = make_ends_oracle(), Given(subjects=[ENDS])
-    run = settle_finding(again, begin(ENDS), oracle, LATE)
-    row = find_row(run, oracle.policy, "a/x", LATENCY)
+    judge, again = make_ends_judge(), Given(subjects=[ENDS])
+    run = settle_finding(again, begin(ENDS), judge, LATE)
+    row = find_row(run, judge.policy, "a/x", LATENCY)
     assert row is not None
     assert row.threshold is not None
     assert row.threshold.relative == pytest.approx(0.05, abs=0.001)
@@ -116,17 +115,17 @@ def test_ends_without_time_stay_as_they_are() -> None:
 
 def test_a_counter_at_the_ends_has_no_levels() -> None:
     """It is seen again, and any change of it counts."""
-    oracle = make_ends_oracle(Subject(breaks=2.0), None)
-    assert (oracle.metric, oracle.levels) == (BREAKS, None)
+    judge = make_ends_judge(Subject(breaks=2.0), None)
+    assert (judge.metric, judge.levels) == (BREAKS, None)
 
 
 @pytest.mark.parametrize(("slower", "mark"), [(0.0, Mark.GOOD), (0.10, Mark.BAD), (0.11, Mark.BAD)])
 def test_two_pairs_tell_a_step(slower: float, mark: Mark) -> None:
     """Where pairs vary by 0.2 %, by what both ends are."""
-    oracle = make_ends_oracle()
-    run, told = ask(Subject(slower=slower), oracle)
+    judge = make_ends_judge()
+    run, told = ask(Subject(slower=slower), judge)
     assert (told, count_pairs(run, "a/x")) == (mark, 2)
-    change = find_change(run, oracle)
+    change = find_change(run, judge)
     assert change is not None
     assert change == pytest.approx(slower, abs=0.002)
 
@@ -134,22 +133,22 @@ def test_two_pairs_tell_a_step(slower: float, mark: Mark) -> None:
 def test_a_step_between_the_levels_is_skipped() -> None:
     """4.9 %, half of the way on the logarithmic scale, is not told by 24 pairs."""
     half = math.sqrt(1.1) - 1
-    run, told = ask(Subject(slower=half, spread=(0.0, 0.002, -0.002) * 8), make_ends_oracle())
+    run, told = ask(Subject(slower=half, spread=(0.0, 0.002, -0.002) * 8), make_ends_judge())
     assert (told, count_pairs(run, "a/x")) == (Mark.SKIP, 24)
 
 
 @pytest.mark.parametrize(("breaks", "mark"), [(0.0, Mark.GOOD), (1.0, Mark.BAD), (2.0, Mark.BAD)])
 def test_one_pair_tells_a_counter(breaks: float, mark: Mark) -> None:
     """It is the same in every trial: what was found is seen again anyway."""
-    run, told = ask(Subject(breaks=breaks), make_ends_oracle(Subject(breaks=2.0), BREAKS))
+    run, told = ask(Subject(breaks=breaks), make_ends_judge(Subject(breaks=2.0), BREAKS))
     assert (told, count_pairs(run, "a/x")) == (mark, 1)
 
 
 def test_a_step_that_fails_is_skipped() -> None:
     """In its first pair: what cannot be measured is neither good nor bad."""
-    run, told = ask(Subject(failing_pair=1), make_ends_oracle())
+    run, told = ask(Subject(failing_pair=1), make_ends_judge())
     assert (told, len(run.failures)) == (Mark.SKIP, 1)
-    assert find_change(run, make_ends_oracle()) is None
+    assert find_change(run, make_ends_judge()) is None
 
 
 def test_a_step_that_defines_the_case_otherwise_is_skipped() -> None:
@@ -159,35 +158,35 @@ def test_a_step_that_defines_the_case_otherwise_is_skipped() -> None:
     assert run.base is not None
     others = tuple(replace(case, definition="other") for case in run.base.cases)
     run = replace(run, base=replace(run.base, cases=others))
-    _, told = settle_step(Given(subjects=[subject]), run, make_ends_oracle(), LATE)
+    _, told = settle_step(Given(subjects=[subject]), run, make_ends_judge(), LATE)
     assert told is Mark.SKIP
 
 
 def test_a_step_without_a_metric_is_skipped() -> None:
     """Its pairs have another than the one that is asked about."""
-    for oracle in (make_ends_oracle(), make_ends_oracle(Subject(breaks=2.0), BREAKS)):
-        run, _ = ask(Subject(), oracle)
-        assert read_step(run, replace(oracle, metric=Metric.FIRST_REQUEST)) is Mark.SKIP
+    for judge in (make_ends_judge(), make_ends_judge(Subject(breaks=2.0), BREAKS)):
+        run, _ = ask(Subject(), judge)
+        assert read_step(run, replace(judge, metric=Metric.FIRST_REQUEST)) is Mark.SKIP
 
 
 def test_a_step_whose_head_could_not_measure_the_metric_is_skipped() -> None:
     """The good end has it: that the step has none says neither good nor bad."""
-    oracle = make_ends_oracle(Subject(breaks=2.0), BREAKS)
-    run, _ = ask(Subject(), oracle)
+    judge = make_ends_judge(Subject(breaks=2.0), BREAKS)
+    run, _ = ask(Subject(), judge)
     trials = tuple(
         trial if trial.arm == BASE_ARM else replace(trial, samples={**trial.samples, BREAKS: ()})
         for trial in run.trials
     )
-    assert read_step(replace(run, trials=trials), oracle) is Mark.SKIP
+    assert read_step(replace(run, trials=trials), judge) is Mark.SKIP
 
 
 def test_a_step_without_time_is_not_told_and_goes_on() -> None:
     """Its first pair is kept: with more time it takes one more."""
-    oracle, subject = make_ends_oracle(), Subject(slower=0.10)
-    run, told = ask(subject, oracle, time_for=1)
+    judge, subject = make_ends_judge(), Subject(slower=0.10)
+    run, told = ask(subject, judge, time_for=1)
     assert (told, count_pairs(run, "a/x")) == (None, 1)
     more = Given(subjects=[subject])
-    run, told = settle_step(more, run, oracle, LATE)
+    run, told = settle_step(more, run, judge, LATE)
     assert (told, more.measured) == (Mark.BAD, ["a/x"])
 
 
@@ -206,7 +205,7 @@ def test_what_is_to_come_is_told_by_the_pairs_of_the_ends() -> None:
         for trial in run.trials
     ]
     run = replace(run, trials=tuple(trials))
-    counter = make_ends_oracle(Subject(breaks=2.0), BREAKS)
+    counter = make_ends_judge(Subject(breaks=2.0), BREAKS)
     assert (predict_step_s(run, counter), predict_confirmation_s(run, counter)) == (20.0, 40.0)
-    latency = make_ends_oracle()
+    latency = make_ends_judge()
     assert (predict_step_s(run, latency), predict_confirmation_s(run, latency)) == (28.0, 44.0)

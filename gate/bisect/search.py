@@ -1,0 +1,316 @@
+"""How a bisection searches: which point is next, its pairs until they show what it is, and the ends'. Pure.
+
+A point is a commit or an interpreter. Each is compared with the good end in pairs, which show whether it is
+at the good end's level or at the bad end's. The point that was found is compared with the one before it by
+the rules of every other comparison but for one number: the threshold is half of what the bad end is worse by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from gate.check.pair_schedule import Need, compute_pair_s, count_pairs, list_pair_slots
+from gate.check.procedure import PairMeasurer, settle_pairs
+from gate.decide import LOOKS, Suspect, judge_pairs
+from gate.decide.constants import MIN_PAIRS
+from gate.decide.judge.levels import (
+    MAX_END_PAIRS,
+    Levels,
+    expect_pairs,
+    find_series,
+    measure_levels,
+    tell_level,
+)
+from gate.decide.judge.sides import gather_case_pairs
+from gate.decide.suspects import is_shown_again
+from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
+from gate.records import (
+    BROKEN,
+    JUDGED,
+    MAYBE_WORSE,
+    UNJUDGED,
+    Comparison,
+    Metric,
+    Override,
+    Pairing,
+    Policy,
+    Run,
+    Status,
+)
+from gate.records.bisection import Mark
+
+_REASON = "half of what the bad end is worse by"
+_GOOD = JUDGED - MAYBE_WORSE
+# By the rule of every other comparison what was found takes twice the pairs of a step, and no fewer than for
+# a latency that stands out: it took 16 where pairs varied by 5 % and steps took 3 to 13.
+_CONFIRMING_SHARE, _FEWEST_CONFIRMING = 2, 3
+
+# How a search ended: the first bad point, or those that it may be where some could not be told.
+Candidates = tuple[str, ...]
+
+
+class Search(Protocol):
+    """Gives the points to ask about, one after the other: real ``git bisect``, or a list."""
+
+    def find_next(self) -> str | Candidates:
+        """The point to ask about next, or the end."""
+        ...
+
+    def mark(self, point: str, mark: Mark) -> None:
+        """Say what the point is that was asked about."""
+        ...
+
+
+@dataclass(kw_only=True)
+class ListSearch:
+    """Searches a list whose first point is good and whose last one is bad."""
+
+    points: Sequence[str]
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+    def find_next(self) -> str | Candidates:
+        """The middle of what is left; beside it, where that could not be told."""
+        low, high = self._find_ends()
+        left = [point for point in self.points[low + 1 : high] if point not in self.marks]
+        if left:
+            return left[(len(left) - 1) // 2]
+        return tuple(self.points[low + 1 : high + 1])
+
+    def mark(self, point: str, mark: Mark) -> None:
+        """Remember it."""
+        self.marks[point] = mark
+
+    def _find_ends(self) -> tuple[int, int]:
+        """The places of the first bad point, and of the last good one before it."""
+        found = [self.marks.get(point) for point in self.points]
+        high = next((place for place, mark in enumerate(found) if mark is Mark.BAD), len(found) - 1)
+        return max((place for place in range(high) if found[place] is Mark.GOOD), default=0), high
+
+
+def search_first(
+    search: Search, ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+) -> Candidates | None:
+    """Ask about one point after the other until the search ends; ``known`` ones are not asked about again.
+
+    ``None`` where ``ask`` gave no answer: its time was up.
+    """
+    while isinstance(point := search.find_next(), str):
+        mark = known[point] if point in known else ask(point)
+        if mark is None:
+            return None
+        search.mark(point, mark)
+    return point
+
+
+def count_steps(between: int) -> int:
+    """The most points that have to be asked about, of so many that are neither end."""
+    return math.ceil(math.log2(between + 1))
+
+
+def read_mark(row: Comparison | None) -> Mark:
+    """What a point is, by the comparison with the good end: SKIP where that does not tell.
+
+    Drift can be beyond its limit where the good end has none: that tells nothing of the commits in between.
+    """
+    if row is None or row.baseline is None:
+        return Mark.SKIP
+    if row.status is Status.REGRESSED:
+        return Mark.BAD
+    return Mark.GOOD if row.status in _GOOD else Mark.SKIP
+
+
+def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
+    """The regression to look for where no metric is named; ``None`` where nothing regressed.
+
+    A counter, which takes no statistics; else what is most beyond its threshold.
+    """
+    regressed = [row for row in rows if row.decides and row.status is Status.REGRESSED]
+    exact = [row for row in regressed if SPECS[row.metric].family is Family.EXACT]
+    leading = [row for row in regressed if SPECS[row.metric].follows is None]
+    return max(exact or leading or regressed, key=lambda row: row.severity, default=None)
+
+
+def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
+    """What pairs must measure for one metric: itself, and what it follows; all where none is named."""
+    if metric is None:
+        return Suspect(case_id=case_id, metrics=NOISY_DECIDING)
+    leader = SPECS[metric].follows
+    return Suspect(case_id=case_id, metrics=(metric,) if leader is None else (metric, leader))
+
+
+def split_difference(policy: Policy, row: Comparison) -> Policy:
+    """Move the threshold of the metric to half of what this comparison of the bad end says.
+
+    Counters have none: any change of them counts. A threshold is never made smaller.
+    """
+    spec = SPECS[row.metric]
+    if spec.family is Family.EXACT or row.change is None or row.threshold is None:
+        return policy
+    half, relative = row.change.centre / 2, row.threshold.relative
+    part = {"absolute": max(half, row.threshold.absolute)}
+    if spec.family is not Family.LOG2:
+        part = {"relative": max(half, relative)}
+    metrics = {row.metric, spec.follows} - {None}
+    more = tuple(
+        Override(case=row.case_id, metric=metric, reason=_REASON, **part) for metric in metrics if metric
+    )
+    return replace(policy, overrides=(*policy.overrides, *more))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepJudge:
+    """What judges a step: the metric of a case, and the levels of the ends.
+
+    ``levels`` is ``None`` for counters, memory and drift, which vary by far less than what is between the
+    ends: one pair is enough. ``policy`` has half of that as the metric's threshold.
+    """
+
+    case_id: str
+    metric: Metric
+    policy: Policy
+    levels: Levels | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What pairs are to settle: a metric, or what got worse; and its level, if asked for."""
+
+    policy: Policy
+    metric: Metric | None
+    is_level: bool = False
+
+
+def find_row(run: Run, policy: Policy, case_id: str, metric: Metric | None) -> Comparison | None:
+    """The comparison of the ends that matters: of the metric, or of what got worse where none is named."""
+    rows = judge_pairs(run, policy, (make_suspect(case_id, metric),))
+    if metric is None:
+        return choose_metric(rows)
+    return next((row for row in rows if row.metric is metric), None)
+
+
+def settle_ends(
+    measurer: PairMeasurer, run: Run, policy: Policy, metric: Metric | None, limit_s: float
+) -> Run:
+    """Hold the ends of a run's only case against each other until it is settled, and the levels known.
+
+    ``limit_s`` counts the run's seconds.
+    """
+    asked = _Asked(policy=policy, metric=metric)
+    run = _settle(measurer, run, asked, limit_s)
+    row = find_row(run, policy, run.cases[0].id, metric)
+    if row is None or row.status is not Status.REGRESSED:
+        return run
+    return _settle(measurer, run, replace(asked, metric=row.metric, is_level=True), limit_s)
+
+
+def settle_finding(measurer: PairMeasurer, run: Run, judge: StepJudge, limit_s: float) -> Run:
+    """Hold what was found against what is before it until it is settled.
+
+    ``limit_s`` counts the run's seconds.
+    """
+    return _settle(measurer, run, _Asked(policy=judge.policy, metric=judge.metric), limit_s)
+
+
+def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
+    """Make what judges the steps, of the ends' run and what got worse in it."""
+    return StepJudge(
+        case_id=row.case_id,
+        metric=row.metric,
+        policy=split_difference(policy, row),
+        levels=_measure_levels(run, policy, row),
+    )
+
+
+def settle_step(
+    measurer: PairMeasurer, run: Run, judge: StepJudge, limit_s: float
+) -> tuple[Run, Mark | None]:
+    """Measure one pair after the other until they tell what a step is; ``None`` where the time is up.
+
+    ``limit_s`` counts the run's seconds.
+    """
+    metrics = make_suspect(judge.case_id, judge.metric).metrics
+    need = Need(case_id=judge.case_id, metrics=metrics, more=1, known_code=True)
+    while (mark := read_step(run, judge)) is None:
+        if not list_pair_slots(run, (need,)):  # it failed, or one arm lacks the case or defines it otherwise
+            mark = Mark.SKIP
+            break
+        pairs = count_pairs(run, judge.case_id)
+        run = measurer.add_pairs(run, (need,), limit_s)
+        if count_pairs(run, judge.case_id) == pairs and list_pair_slots(run, (need,)):
+            break
+    return replace(run, finished=True), mark
+
+
+def read_step(run: Run, judge: StepJudge) -> Mark | None:
+    """What the pairs of a step say so far; ``None`` asks for another."""
+    if not count_pairs(run, judge.case_id):
+        return None
+    if judge.levels is not None:
+        (side,) = gather_case_pairs(run, judge.policy, (judge.case_id,))
+        paired = find_series(side, judge.metric)
+        return Mark.SKIP if paired is None else tell_level(paired, judge.levels)
+    row = find_row(run, judge.policy, judge.case_id, judge.metric)
+    if row is None or row.status in BROKEN | UNJUDGED:
+        return Mark.SKIP
+    return Mark.BAD if row.status is Status.REGRESSED or is_shown_again(row) else Mark.GOOD
+
+
+def find_change(run: Run, judge: StepJudge) -> float | None:
+    """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without a pair."""
+    row = find_row(run, judge.policy, judge.case_id, judge.metric)
+    return row.change.centre if row and row.change else None
+
+
+def predict_step_s(ends: Run, judge: StepJudge) -> float:
+    """Seconds that a step will take, by what the pairs of the ends took."""
+    pairs = 1 if judge.levels is None else expect_pairs(judge.levels)
+    return _predict_s(ends, judge, pairs)
+
+
+def predict_confirmation_s(ends: Run, judge: StepJudge) -> float:
+    """Seconds that it takes to see again what was found."""
+    if judge.levels is None:
+        return _predict_s(ends, judge, MIN_PAIRS)
+    pairs = max(_CONFIRMING_SHARE * expect_pairs(judge.levels), _FEWEST_CONFIRMING)
+    return _predict_s(ends, judge, min(pairs, LOOKS[-1]))
+
+
+def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> Run:
+    """Add pairs look by look, and one after the other where that is not enough."""
+    case_id = run.cases[0].id
+    suspect = make_suspect(case_id, asked.metric)
+    run = settle_pairs(measurer, run, asked.policy, limit_s, (suspect,))
+    need = Need(case_id=case_id, metrics=suspect.metrics, more=1)
+    while (pairs := count_pairs(run, case_id)) < MAX_END_PAIRS and _is_open(run, asked):
+        run = measurer.add_pairs(run, (need,), limit_s)
+        if count_pairs(run, case_id) == pairs:
+            break
+    return replace(run, finished=True)
+
+
+def _is_open(run: Run, asked: _Asked) -> bool:
+    """Whether another pair may settle a noisy metric, or tell its level."""
+    row = find_row(run, asked.policy, run.cases[0].id, asked.metric)
+    if row is None or SPECS[row.metric].family is not Family.NOISY:
+        return False
+    levels = _measure_levels(run, asked.policy, row) if asked.is_level else None
+    return row.waits_for_pairs or (levels is not None and not levels.is_known)
+
+
+def _predict_s(ends: Run, judge: StepJudge, pairs: int) -> float:
+    """Seconds of a first pair like the ends', and of further ones, which compile only what is asked about."""
+    trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
+    case, least = ends.cases[0], min(one.index for one in trials)
+    first = compute_pair_s(case, [one for one in trials if one.index == least])
+    further = compute_pair_s(case, trials) if {judge.metric} <= set(INTERLEAVED) else first
+    return first + (pairs - 1) * min(first, further)
+
+
+def _measure_levels(run: Run, policy: Policy, row: Comparison) -> Levels | None:
+    if SPECS[row.metric].family is not Family.NOISY:
+        return None
+    (side,) = gather_case_pairs(run, policy, (row.case_id,))
+    return measure_levels(side, row.metric)
