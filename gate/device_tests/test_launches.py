@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,12 +21,13 @@ from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.device.profile import DeviceProfile
 from gate.measure.timing.rounds import settle_step, time_calls
+from gate.programs import ask_program
 from gate.records.metric import Metric
 
 _ADDS = 200
 _QUIET_CALLS = 5
 _TIMED_CALLS = 20
-_ROWS = 40  # of a table that the profiler prints
+_ROWS, _NAME_CHARS = 40, 200  # of a table that the profiler prints
 
 
 def _profile(device: Device, run: Callable[[], object]) -> DeviceProfile:
@@ -43,17 +43,8 @@ def _keep_table(report: DeviceReport, file: str, run: Callable[[], object]) -> N
         run()
         torch.cuda.synchronize()
     events = profile.key_averages()
-    report.keep(f"{file}.txt", events.table(sort_by="self_device_time_total", row_limit=_ROWS))
-    rows = [
-        {
-            "key": one.key,
-            "count": one.count,
-            "device_type": one.device_type.name,
-            "self_device_time_total": one.self_device_time_total,
-        }
-        for one in events
-    ]
-    report.keep(f"{file}.json", rows)
+    table = events.table(sort_by="self_device_time_total", row_limit=_ROWS, max_name_column_width=_NAME_CHARS)
+    report.keep(f"{file}.txt", table)
 
 
 def test_the_profiler_lists_every_launch(device: Device, report: DeviceReport) -> None:
@@ -162,24 +153,16 @@ def test_identity_is_the_same_twice(device_name: str, report: DeviceReport) -> N
     first, second = (_compile_apart(device_name, number) for number in (1, 2))
     report.keep("identities.json", [first, second])
     digest = first["digest"]
-    report.check(bool(digest) and digest == second["digest"], digest, part="digest")
-    report.check(first["kernels"] == second["kernels"], first["kernels"], part="kernels")
+    report.check(bool(digest) and digest == second["digest"], digest, "digest")
+    report.check(first["kernels"] == second["kernels"], first["kernels"], "kernels")
     report.note("the same" if first["tuned"] == second["tuned"] else "otherwise", "tuned")
 
 
 def _compile_apart(device_name: str, number: int) -> dict[str, object]:
     cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent / f"identity-{number}"
     places = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _PRINT, device_name],
-        env={**os.environ, **places},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=_LIMIT_S,
-    )
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    command, variables = (sys.executable, "-P", "-c", _PRINT, device_name), {**os.environ, **places}
+    return ask_program(command, limit_s=_LIMIT_S, variables=variables).read_record()
 
 
 @pytest.mark.cpu(judged=True)

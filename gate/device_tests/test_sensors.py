@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import pytest
 import torch
@@ -24,20 +20,17 @@ from gate.programs import ask_program
 _LOAD_S = 3.0
 _IDLE_BIT_S = 0.05
 
-# What is asked for the bundle, with the name of the constant that it needs.
-_ASKED = (
-    *("nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlDeviceGetMigMode", "nvmlDeviceGetComputeMode"),
-    *("nvmlDeviceGetPersistenceMode", "nvmlDeviceGetEccMode", "nvmlDeviceGetNumaNodeId"),
-    *("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption"),
-    *("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"),
-    *("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUtilizationRates"),
-)
-_ASKED_WITH = (
+# What is kept of NVML's answers for the bundle, each with the name of the constant that it needs.
+_QUESTIONS = (
+    *(("nvmlDeviceGetName",), ("nvmlDeviceGetUUID",), ("nvmlDeviceGetMigMode",)),
+    *(("nvmlDeviceGetComputeMode",), ("nvmlDeviceGetPersistenceMode",), ("nvmlDeviceGetEccMode",)),
+    *(("nvmlDeviceGetNumaNodeId",), ("nvmlDeviceGetEnforcedPowerLimit",), ("nvmlDeviceGetPowerUsage",)),
+    *(("nvmlDeviceGetTotalEnergyConsumption",), ("nvmlDeviceGetCurrentClocksEventReasons",)),
+    *(("nvmlDeviceGetCurrentClocksThrottleReasons",), ("nvmlDeviceGetComputeRunningProcesses",)),
+    *(("nvmlDeviceGetMemoryInfo",), ("nvmlDeviceGetUtilizationRates",)),
     ("nvmlDeviceGetApplicationsClock", "NVML_CLOCK_SM"),
-    ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_SM"),
-    ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_MEM"),
-    ("nvmlDeviceGetClockInfo", "NVML_CLOCK_SM"),
-    ("nvmlDeviceGetTemperature", "NVML_TEMPERATURE_GPU"),
+    *(("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_SM"), ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_MEM")),
+    *(("nvmlDeviceGetClockInfo", "NVML_CLOCK_SM"), ("nvmlDeviceGetTemperature", "NVML_TEMPERATURE_GPU")),
     ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_POWER"),
     ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_THERMAL"),
     ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_BOARD_LIMIT"),
@@ -109,12 +102,16 @@ def test_nvml_answers(device: Device, report: DeviceReport) -> None:
 
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByUUID(device.identify().uuid)
-    replies = {name: _ask(partial(getattr(pynvml, name), handle)) for name in _ASKED}
-    for name, constant in _ASKED_WITH:
-        question = partial(getattr(pynvml, name), handle, getattr(pynvml, constant))
-        replies[f"{name} {constant}"] = _ask(question)
-    report.keep("nvml.json", {name: reply.text for name, reply in replies.items()})
-    silent = [name for name, reply in replies.items() if not reply.is_answer]
+    answers, silent = {}, []
+    for name, *constants in _QUESTIONS:
+        question = " ".join((name, *constants))
+        try:
+            answer = getattr(pynvml, name)(handle, *(getattr(pynvml, one) for one in constants))
+            answers[question] = str(answer)
+        except Exception as error:  # noqa: BLE001 - an answer too: not supported, not there, refused
+            answers[question] = f"none: {type(error).__name__}: {error}"
+            silent.append(question)
+    report.keep("nvml.json", answers)
     report.note(silent or "none", "without an answer")
     report.note(os.getpid(), "own pid")
 
@@ -164,20 +161,6 @@ def test_tools_describe_the_machine(report: DeviceReport) -> None:
     for name, answer in answers.items():
         report.keep(name, f"{answer.problem}\n" if answer.problem else f"{answer.out}{answer.err}")
     report.note([name for name, answer in answers.items() if answer.status == 0] or "none", "kept")
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    text: str
-    is_answer: bool = True
-
-
-def _ask(question: Callable[[], Any]) -> _Reply:
-    try:
-        answer = question()
-    except Exception as error:  # noqa: BLE001 - an answer too: not supported, not there, refused
-        return _Reply(f"none: {type(error).__name__}: {error}", is_answer=False)
-    return _Reply(str(answer))
 
 
 def _load(device: Device) -> float:
