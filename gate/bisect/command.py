@@ -7,9 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from gate.bisect.lab import BISECT_DIRECTORY, BisectLab, UnusablePointError, open_bisect_lab
+from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab
 from gate.bisect.points import Ends, find_ends, open_git_search
 from gate.bisect.search import (
     Candidates,
@@ -40,12 +39,12 @@ from gate.bisect.words import (
 )
 from gate.check import count_pairs
 from gate.cli.output import list_reports, remove_files, save_reports
-from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.cli.setup import RUN_FILE, load_project
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, save_run
 from gate.metrics import SPECS, Role
-from gate.records import Comparison, Metric, Policy, Run, Status
+from gate.records import Comparison, Metric, Run, Status
 from gate.records.bisection import Bisection, BisectionStep, Mark
 from gate.store.approvals import load_policy
 
@@ -53,32 +52,10 @@ BISECTION_FILE = "bisection.json"
 _ENDS, _CONFIRMATION = "ends", "first-bad"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What is asked: of which case, between which ends, and where the answer goes."""
-
-    options: Namespace
-    project: Project
-    policy: Policy
-    ends: Ends
-    metric: Metric | None
-
-    @property
-    def case_id(self) -> str:
-        """The one case."""
-        return self.project.cases[0].id
-
-    @property
-    def out(self) -> Path:
-        """Where all of this goes."""
-        return self.project.config.out / BISECT_DIRECTORY
-
-
 @dataclass(kw_only=True)
 class Bisector:
     """Asks about one point after the other, and remembers in a file what came of it."""
 
-    question: Question
     lab: BisectLab
     judge: StepJudge
     state: Bisection
@@ -86,7 +63,7 @@ class Bisector:
 
     def ask(self, point: str) -> Mark | None:
         """Find out what one point is, save that and tell it; ``None`` where the time is up."""
-        begun, question = time.monotonic(), self.question
+        begun, question = time.monotonic(), self.lab.question
         out, why = question.out / question.ends.name_directory(point), ""
         try:
             with self.lab.open_pairs(question.ends.good, point, out) as pairs:
@@ -110,7 +87,8 @@ class Bisector:
 
     def confirm(self, first: str) -> tuple[Run, Comparison | None]:
         """Hold what was found against what is before it, by the rule of every other comparison."""
-        before, out = self.question.ends.find_before(first), self.question.out / _CONFIRMATION
+        question = self.lab.question
+        before, out = question.ends.find_before(first), question.out / _CONFIRMATION
         with self.lab.open_pairs(before, first, out) as pairs:
             run = settle_finding(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
             save_run(run, out / RUN_FILE)
@@ -139,8 +117,8 @@ def run_bisect(options: Namespace) -> ExitCode:
     stored = _load_state(question)
     if stored is not None:
         question = replace(question, metric=stored.metric)
-    with open_bisect_lab(options, by_id, question.ends) as lab:
-        return _bisect(question, lab, stored)
+    with open_bisect_lab(question) as lab:
+        return _bisect(lab, stored)
 
 
 def _parse_metric(name: str | None) -> Metric | None:
@@ -157,7 +135,8 @@ def _parse_metric(name: str | None) -> Metric | None:
     return known[name]
 
 
-def _bisect(question: Question, lab: BisectLab, stored: Bisection | None) -> ExitCode:
+def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
+    question = lab.question
     ends, policy = question.ends, question.policy
     with lab.open_pairs(ends.good, ends.bad, question.out / _ENDS) as pairs:
         run = settle_ends(pairs.measurer, pairs.run, policy, question.metric, pairs.limit_s)
@@ -186,19 +165,19 @@ def _bisect(question: Question, lab: BisectLab, stored: Bisection | None) -> Exi
     )
     BISECTION.save(state, question.out / BISECTION_FILE)
     print(render_bisection_plan(state, forecast, lab.compute_left_s()), flush=True)
-    return _search(Bisector(question=question, lab=lab, judge=judge, state=state, forecast=forecast))
+    return _search(Bisector(lab=lab, judge=judge, state=state, forecast=forecast))
 
 
 def _search(bisector: Bisector) -> ExitCode:
     """Search between the ends, see again what was found, and tell."""
-    known = {step.point: step.mark for step in bisector.state.steps}
-    with _open_search(bisector.question.ends) as search:
+    ends, known = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
+    with _open_search(ends) as search:
         candidates = search_first(search, bisector.ask, known)
     if candidates is None:
         print(render_time_up(bisector.state, bisector.forecast))
         return ExitCode.INCONCLUSIVE
     if len(candidates) > 1:
-        print(render_candidates([bisector.question.ends.describe(one) for one in candidates]))
+        print(render_candidates([ends.describe(one) for one in candidates]))
         return ExitCode.INCONCLUSIVE
     return _conclude(bisector, candidates)
 
@@ -206,7 +185,7 @@ def _search(bisector: Bisector) -> ExitCode:
 def _conclude(bisector: Bisector, candidates: Candidates) -> ExitCode:
     """Hold what was found against what is before it: it must be seen again."""
     (first,) = candidates
-    question, state = bisector.question, bisector.state
+    question, state = bisector.lab.question, bisector.state
     run, row = bisector.confirm(first)
     verdict = decide_side_by_side(run, bisector.judge.policy)
     mark, place = read_mark(row), question.out / _CONFIRMATION

@@ -27,11 +27,44 @@ from gate.lab.trials.side_by_side import LabPairs, SideBySide
 from gate.lab.trials.trials import Bench, check_disk
 from gate.lab.workers.worker import make_directory
 from gate.project.arm_cases import load_head_cases
-from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Case, Code, Environment, Fact, Run, name_words
+from gate.records import (
+    BASE_ARM,
+    CANDIDATE_ARM,
+    Arm,
+    Case,
+    Code,
+    Environment,
+    Fact,
+    Metric,
+    Policy,
+    Run,
+    name_words,
+)
 from gate.records.events import Event, Noted, Observer
 from gate.report.progress import show_progress
 
-BISECT_DIRECTORY = "bisect"  # below ``out``
+_DIRECTORY = "bisect"  # below ``out``
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is asked: of which case, between which ends, and where the answer goes."""
+
+    options: Namespace
+    project: Project
+    policy: Policy
+    ends: Ends
+    metric: Metric | None
+
+    @property
+    def case_id(self) -> str:
+        """The one case."""
+        return self.project.cases[0].id
+
+    @property
+    def out(self) -> Path:
+        """Where all of this goes."""
+        return self.project.config.out / _DIRECTORY
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,9 +164,7 @@ class OpenPairs:
 class BisectLab:
     """Opens two points of a bisection after the other, in one lab."""
 
-    options: Namespace
-    project: Project
-    ends: Ends
+    question: Question
     reusable_lab: ReusableLab
     good: ArmSource
     interpreters: Mapping[str, ForeignInterpreter]  # that are searched
@@ -153,12 +184,13 @@ class BisectLab:
             UsageError: What was saved cannot be read, or is another run; ``out`` cannot be written.
             MachineError: It cannot be checked out, or its interpreter cannot compile here.
         """
+        project, ends = self.question.project, self.question.ends
+        config, cases = replace(project.config, out=out), project.cases
         with ExitStack() as stack:
-            before = self.good if base == self.ends.good else stack.enter_context(self._open(BASE_ARM, base))
-            config, cases = replace(self.project.config, out=out), self.project.cases
+            before = self.good if base == ends.good else stack.enter_context(self._open(BASE_ARM, base))
             try:
                 sources = ArmSources(base=before, head=stack.enter_context(self._open(CANDIDATE_ARM, head)))
-                if not self.ends.pythons:
+                if not ends.pythons:
                     cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
             except UsageError as error:
                 raise UnusablePointError(error.what, error.fix) from error
@@ -166,7 +198,7 @@ class BisectLab:
             side_by_side = stack.enter_context(pairs)
             run = make_run(side_by_side.lab, cases, config.select, 0)
             run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
-            if self.options.resume and (out / RUN_FILE).is_file():
+            if self.question.options.resume and (out / RUN_FILE).is_file():
                 run = carry_over(run, load_run(out / RUN_FILE))
             save = partial(save_run, path=out / RUN_FILE)
             yield OpenPairs(
@@ -177,24 +209,24 @@ class BisectLab:
 
     @contextmanager
     def _open(self, name: str, point: str) -> Iterator[ArmSource]:
-        with _open_point(self.ends, name, point, self.interpreters) as source:
+        with _open_point(self.question.ends, name, point, self.interpreters) as source:
             for note in source.notes:
                 self.observe(Noted(fact=note))
             yield source
 
 
 @contextmanager
-def open_bisect_lab(options: Namespace, project: Project, ends: Ends) -> Iterator[BisectLab]:
+def open_bisect_lab(question: Question) -> Iterator[BisectLab]:
     """Lock the device until the end, and make the good end ready.
 
     Raises:
         UsageError, MachineError: As :func:`gate.lab.arms.arms.open_arm` and
             :func:`gate.lab.trials.opening.open_lab`.
     """
-    deadline = time.monotonic() + 60 * options.minutes
-    config = replace(project.config, out=project.config.out / BISECT_DIRECTORY)
+    deadline = time.monotonic() + 60 * question.options.minutes
+    config, ends = replace(question.project.config, out=question.out), question.ends
     with ExitStack() as stack:
-        observe = _tell_once(stack.enter_context(show_progress(quiet=options.quiet)))
+        observe = _tell_once(stack.enter_context(show_progress(quiet=question.options.quiet)))
         place = stack.enter_context(open_scratch())
         interpreters = {python: prepare_interpreter(python, "--pythons", place) for python in ends.pythons}
         good = stack.enter_context(_open_point(ends, BASE_ARM, ends.good, interpreters))
@@ -203,11 +235,9 @@ def open_bisect_lab(options: Namespace, project: Project, ends: Ends) -> Iterato
             observe(Noted(fact=fact))
         arm, settings = place_lab(config, good.arm)
         lab = stack.enter_context(open_lab(arm, settings, observe))
-        note_config(config, options, observe)
+        note_config(config, question.options, observe)
         yield BisectLab(
-            options=options,
-            project=project,
-            ends=ends,
+            question=question,
             reusable_lab=ReusableLab(lab=lab),
             good=good,
             interpreters=interpreters,

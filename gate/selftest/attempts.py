@@ -64,10 +64,10 @@ class AttemptSubject:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
-    """An attempt and the run that it was judged by."""
+    """An attempt in pairs, and the base's trials in it; none if the fault was in the base."""
 
     attempt: Attempt
-    run: Run
+    base: tuple[Trial, ...]
 
 
 def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject, number: int) -> Tried:
@@ -86,11 +86,12 @@ def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject,
     run = settle_pairs(measurer, first, context.policy, blank.wall_s + context.limit_s, suspects)
     save(run)
     opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
-    weighed = _weigh(context, fault, dose, list_base_trials(run, everything=False))
-    return Tried(attempt=_make_attempt(fault, subject, weighed, opinion, (run, begun)), run=run)
+    trials = tuple(trial for trial in run.trials if trial.arm == BASE_ARM)
+    attempt = _make_attempt(fault, subject, _weigh(context, fault, dose, trials), opinion, (run, begun))
+    return Tried(attempt=attempt, base=() if fault.is_in_base else trials)
 
 
-def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Tried:
+def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Attempt:
     """Plant a fault that leaves nothing to chance and hold a trial or two against the base's.
 
     Raises as :func:`gate.lab.trials.trials.run_trial`.
@@ -107,7 +108,7 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
             break
     run = _add_base_trials(run, subject)
     opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
-    return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
+    return _make_attempt(fault, subject, dose, opinion, (run, begun))
 
 
 def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
@@ -134,18 +135,6 @@ def estimate_attempt_s(fault: Fault, subject: AttemptSubject) -> float:
     usual_s = max(map(compute_trial_s, subject.base), default=0.0)
     arms = 1 if fault.method is Method.ONCE else 2
     return arms * TRIALS_ONCE * usual_s
-
-
-def list_base_trials(run: Run, *, everything: bool) -> tuple[Trial, ...]:
-    """List the trials of the base: those that measured everything, or all of them."""
-    trials = [trial for trial in run.trials if trial.arm == BASE_ARM]
-    most = max((len(trial.samples) for trial in trials), default=0)
-    return tuple(trial for trial in trials if len(trial.samples) == most or not everything)
-
-
-def has_original_base(fault: Fault) -> bool:
-    """Whether the base of an attempt at this fault is the original's, so that doses can be taken from it."""
-    return fault.method is Method.PAIRS and not fault.is_in_base
 
 
 def name_fault(fault: Fault) -> str:

@@ -32,8 +32,6 @@ from gate.selftest.attempts import (
     AttemptContext,
     AttemptSubject,
     estimate_attempt_s,
-    has_original_base,
-    list_base_trials,
     measure_base,
     try_in_pairs,
     try_once,
@@ -168,11 +166,11 @@ def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt
         if time.monotonic() - begun + estimate_attempt_s(fault, subject) > agenda.limit_s:
             return
         if fault.method is Method.ONCE:
-            yield try_once(context, fault, subject).attempt
+            yield try_once(context, fault, subject)
             continue
         tried = try_in_pairs(context, fault, subject, number)
-        if has_original_base(fault):
-            subjects[case.id] = replace(subject, latest=list_base_trials(tried.run, everything=False))
+        if tried.base:
+            subjects[case.id] = replace(subject, latest=tried.base)
         yield tried.attempt
 
 
