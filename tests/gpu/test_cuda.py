@@ -1,4 +1,4 @@
-"""What only a CUDA device can show. Skipped where there is none."""
+"""What only a CUDA device can show, beside the tests of gate/device_tests. Skipped where there is none."""
 
 from __future__ import annotations
 
@@ -87,40 +87,6 @@ def test_timer_waits_for_the_device(device: CudaDevice) -> None:
     assert timer() - begun > 2 * launched_s
 
 
-def test_events_agree_with_the_synchronized_clock(device: CudaDevice) -> None:
-    """For work that keeps the device busy, both clocks tell the same within a tenth."""
-    left = torch.ones(4096, 4096, device=device.name)
-
-    def run() -> object:
-        return torch.mm(left, left)
-
-    run()
-    wall_s = time_calls(run, device, 20) / 20
-    event_s = device.measure_device_s(run, 20)
-    assert event_s == pytest.approx(wall_s, rel=0.1)
-
-
-def test_peak_memory_is_exact(device: CudaDevice) -> None:
-    """A call that holds 64 MiB grows by that, each time."""
-
-    def run() -> object:
-        return torch.empty(64 * 2**20, dtype=torch.uint8, device=device.name)
-
-    assert device.measure_growth(run) == device.measure_growth(run) == 64 * 2**20
-
-
-@pytest.mark.slow
-def test_memory_of_a_graph_is_counted(device: CudaDevice) -> None:
-    """A graphed call needs its intermediates, of 2 MiB each here, though a replay allocates none."""
-    subject = make_layers(device, Mode.REDUCE_OVERHEAD)
-    before = device.read_resident(0)
-    with torch.no_grad():
-        step = make_compiled_step(subject, compile_function(subject.function, subject.case))
-        settle_step(step, device, 5)
-        resident = device.read_resident(0)
-    assert resident - before >= 2 * 2**20
-
-
 def test_utilization_is_high_for_large_products(device: CudaDevice) -> None:
     """Kernels that take long leave no gaps; a sleeping host leaves the device idle."""
     left = torch.ones(8192, 8192, device=device.name)
@@ -159,14 +125,6 @@ def test_environment_names_the_device(device: CudaDevice) -> None:
     assert environment.device_traits["compute_mode"]
     installed = {found.name for found in distributions() if found.name.startswith("nvidia-cublas")}
     assert installed <= environment.libraries.keys()  # a container's torch may have it from elsewhere
-
-
-def test_somebody_watches_the_device(device: CudaDevice) -> None:
-    """NVML knows the device by torch's UUID, tells of throttling, and lists this process."""
-    torch.ones(8, device=device.name)
-    state = device.read_state()
-    assert (state.unseen, state.why) == ((), "")
-    assert state.processes >= 1
 
 
 def test_canaries_have_a_launch(device: CudaDevice) -> None:
