@@ -109,10 +109,12 @@ class Place:
         """Let the project's working tree have a fault."""
         (self.top / "fault.json").write_text(json.dumps({"fault": fault, "dose": dose}), encoding="utf-8")
 
-    def git(self, *arguments: str) -> None:
-        """Run git as Ada."""
+    def git(self, *arguments: str, check: bool = True) -> str:
+        """Run git as Ada, and return what it printed."""
         identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-        subprocess.run(["git", *identity, *arguments], cwd=self.top, check=True, capture_output=True)
+        command = ["git", *identity, *arguments]
+        done = subprocess.run(command, cwd=self.top, check=check, capture_output=True, text=True)
+        return done.stdout.strip()
 
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -43,23 +42,10 @@ def history(place: Place) -> Place:
     return place
 
 
-def read_commit(place: Place, name: str) -> str:
-    """The id of a commit."""
-    done = subprocess.run(
-        ["git", "rev-parse", name], cwd=place.top, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
 def read_repository(place: Place) -> tuple[str, ...]:
     """What a user sees of their repository: status, branch, worktrees, refs, a bisection of their own."""
-    told = []
-    for command in ("status --short --branch", "worktree list --porcelain", "for-each-ref", "bisect log"):
-        done = subprocess.run(
-            ["git", *command.split()], cwd=place.top, check=False, capture_output=True, text=True
-        )
-        told.append(done.stdout)
-    return tuple(told)
+    commands = ("status --short --branch", "worktree list --porcelain", "for-each-ref", "bisect log")
+    return tuple(place.git(*command.split(), check=False) for command in commands)
 
 
 def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(
@@ -72,7 +58,7 @@ def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(
     before = read_repository(history)
     assert history.run("bisect", CASE_ID, "--good", "v0", "--quiet") == 0
     told = capsys.readouterr().out
-    commit = read_commit(history, "v3")
+    commit = history.git("rev-parse", "v3")
     assert "3 commits between: at most 2 steps and one to see it again" in told
     assert f"first bad: {commit[:7]} Change 3\n" in told
     assert f"[{commit[:7]} Change 3](https://github.com/acme/models/commit/{commit})" in told
@@ -126,7 +112,7 @@ def test_a_step_that_is_stopped_keeps_its_pairs(
 ) -> None:
     """The only step between has one pair when it is stopped: it goes on with the second, and counts once."""
     good = commit_slowdown(history)
-    step = history.top / "out/bisect" / read_commit(history, "HEAD~1")[:12] / "run.json"
+    step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
     real = LabPairs.add_pairs
 
@@ -226,7 +212,7 @@ def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(
     history: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is wrong with the results is told and ends the search; the commit is asked about again."""
-    step = history.top / "out/bisect" / read_commit(history, "v2")[:12]
+    step = history.top / "out/bisect" / history.git("rev-parse", "v2")[:12]
     step.parent.mkdir(parents=True)
     step.write_text("in the way", encoding="utf-8")
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
@@ -263,7 +249,7 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", "broken", "--quiet") == 11
     told = capsys.readouterr().out
     assert "one of these 4" in told
-    assert f"  {read_commit(history, 'broken')[:7]} Bad\n" in told
+    assert f"  {history.git('rev-parse', 'broken')[:7]} Bad\n" in told
 
 
 @pytest.mark.parametrize(
