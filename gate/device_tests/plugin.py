@@ -90,7 +90,7 @@ def pytest_runtest_makereport(
             own.add(ResultStatus.FAILED, f"{message}; assumed: {own.assumed}")
         else:
             own.add(ResultStatus.SKIPPED, f"the test itself failed: {message}")
-    elif has_status(lines := read_lines(own.path), ResultStatus.FAILED):
+    elif call.when == "call" and has_status(lines := read_lines(own.path), ResultStatus.FAILED):
         found.outcome, found.longrepr = "failed", "\n".join(lines)
     return found
 
