@@ -6,6 +6,7 @@ from gate.action.inputs import ActionInputs
 from gate.action.rules import RuleSource
 
 _MEASURING = ("select", "device", "trials", "lock-timeout")
+_POSTING = ("comment", "comment-key", "comment-author")
 _PAIRED = ("select", "device", "lock-timeout")  # `ab` measures pairs, as many as it needs
 
 
@@ -59,18 +60,15 @@ def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]
     """Make the arguments of ``publish``; an empty status is one, and means none."""
     return (
         *("publish", f"--run-id={run_id}", f"--status={inputs['status']}"),
-        *_given(inputs, "config", "workflow", "artifact-name", "comment", "fail-on"),
-        *_identity(inputs),
+        *_given(inputs, "config", "workflow", "artifact-name", "fail-on", *_POSTING),
     )
 
 
 def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
-    """Make the arguments of ``publish-upgrade``."""
+    """Make the arguments of ``publish`` with an issue."""
     return (
-        *("publish-upgrade", f"--run-id={run_id}"),
-        *_given(inputs, "config", "conclusion", "artifact-name", "fail-on"),
-        *_option("--issue", inputs["comment"]),
-        *_identity(inputs),
+        *("publish", "--issue", f"--run-id={run_id}"),
+        *_given(inputs, "config", "conclusion", "artifact-name", "fail-on", *_POSTING),
     )
 
 
@@ -81,8 +79,8 @@ def make_authorize_arguments(inputs: ActionInputs) -> tuple[str, ...]:
 
 def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``accept-regression``: what the comment says is in the event."""
-    given = _given(inputs, "config", "workflow", "artifact-name", "head-sha")
-    return ("accept-regression", *given, *_option("--key", inputs["comment-key"]))
+    given = ("config", "workflow", "artifact-name", "head-sha", "comment-key")
+    return ("accept-regression", *_given(inputs, *given))
 
 
 def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
@@ -103,10 +101,6 @@ def _ruling(rules: RuleSource) -> tuple[str, ...]:
 def _approvals(rules: RuleSource) -> tuple[str, ...]:
     files = tuple(f"--approvals={file}" for file in rules.approvals.files)
     return (*files, *_option("--gate", rules.gate)) if files else ()
-
-
-def _identity(inputs: ActionInputs) -> tuple[str, ...]:
-    return (*_option("--key", inputs["comment-key"]), *_option("--author", inputs["comment-author"]))
 
 
 def _given(inputs: ActionInputs, *names: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
-from gate.cli.github_commands import ACCEPT_REGRESSION, AUTHORIZE, PROPOSE, PUBLISH, PUBLISH_UPGRADE
+from gate.cli.github_commands import ACCEPT_REGRESSION, AUTHORIZE, PROPOSE, PUBLISH
 from gate.cli.measuring_commands import (
     AB,
     BISECT,
@@ -311,6 +311,6 @@ _BASELINE = Command(
 COMMANDS = (
     *(_INIT, CHECK, AB, BISECT, MEASURE, COMPARE, _BASELINE, CALIBRATE, SELFTEST),
     *(REPORT, TREND, EXPLAIN, _MODELS, _PLAN, MERGE),
-    *(PUBLISH, PUBLISH_UPGRADE, AUTHORIZE, ACCEPT_REGRESSION, PROPOSE),
+    *(PUBLISH, AUTHORIZE, ACCEPT_REGRESSION, PROPOSE),
     *(_DOCTOR, FIRST_CONTACT, _SCHEMA, _CONFIGURATION, _COMPLETION),
 )

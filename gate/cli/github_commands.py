@@ -37,70 +37,45 @@ _CONCLUSION = argument(
     default="",
     help="how the job that measured ended, while its run goes on",
 )
-_AUTHOR = argument("--author", default="", metavar="LOGIN", help="the token's login, for an app's token")
-_FAIL = argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
+_RUNNING = argument(
+    "--workflow", default=_WORKFLOW, metavar="FILE", help=f"the workflow of the gate (default: {_WORKFLOW})"
+)
+_KEY = argument(
+    "--comment-key",
+    type=parse_key,
+    default="default",
+    metavar="KEY",
+    help="one comment or issue for each key, such as a gate or an environment",
+)
 
 PUBLISH = Command(
     name="publish",
-    summary="in a workflow: post a finished run's verdict on its pull request",
+    summary="in a workflow: post a run's verdict on its pull request, or that of an upgrade in an issue",
     example="compile-gate publish --run-id 1234567890",
     success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish",
     arguments=(
         *(*CONFIG, QUIET),
-        argument(
-            "--run-id",
-            type=parse_id,
-            required=True,
-            metavar="N",
-            help="the finished run whose verdict is published",
-        ),
-        argument(
-            "--workflow",
-            default=_WORKFLOW,
-            metavar="FILE",
-            help=f"the workflow that the run must be of (default: {_WORKFLOW})",
-        ),
-        _ARTIFACT,
+        argument("--issue", action="store_true", help="the run is an upgrade's: keep one issue about it"),
+        argument("--run-id", type=parse_id, required=True, metavar="N", help="the run that measured"),
+        *(_RUNNING, _CONCLUSION, _ARTIFACT),
         argument(
             "--comment",
             choices=_COMMENTS,
-            default="always",
-            help="when to write a first comment (default: always); an existing one is updated",
+            help="when to write a first comment (default: always) or open an issue (default: on-change);"
+            " an existing one is updated",
         ),
-        argument("--key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"),
-        _AUTHOR,
+        _KEY,
+        argument(
+            "--comment-author", default="", metavar="LOGIN", help="the token's login, for an app's token"
+        ),
         argument(
             "--status",
             default="compile-gate/report",
             metavar="CONTEXT",
             help="commit status to set; empty sets none",
         ),
-        _FAIL,
-    ),
-    holds_token=True,
-)
-PUBLISH_UPGRADE = Command(
-    name="publish-upgrade",
-    summary="in a workflow: report an upgrade of the stack in one issue",
-    example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
-    success="the result was published; trouble with publishing is a warning",
-    run="gate.cli.publish:run_publish_upgrade",
-    arguments=(
-        *(*CONFIG, QUIET),
-        argument("--run-id", type=parse_id, required=True, metavar="N", help="the run that measured"),
-        _CONCLUSION,
-        _ARTIFACT,
-        argument(
-            "--issue",
-            choices=_COMMENTS,
-            default="on-change",
-            help="when to open an issue (default: on-change); an existing one is updated",
-        ),
-        argument(
-            "--key", type=parse_key, default="default", metavar="KEY", help="one issue for each environment"
-        ),
-        *(_AUTHOR, _FAIL),
+        argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`"),
     ),
     holds_token=True,
 )
@@ -130,16 +105,7 @@ ACCEPT_REGRESSION = Command(
     arguments=(
         *CONFIG,
         argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised"),
-        argument(
-            "--workflow",
-            default=_WORKFLOW,
-            metavar="FILE",
-            help=f"the workflow that runs the gate (default: {_WORKFLOW})",
-        ),
-        _ARTIFACT,
-        argument(
-            "--key", type=parse_key, default="default", metavar="KEY", help="the comment key of the check"
-        ),
+        *(_RUNNING, _ARTIFACT, _KEY),
     ),
     holds_token=True,
 )

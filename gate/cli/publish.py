@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gate.decide.conclude.outcome import FailOn
@@ -14,11 +14,11 @@ from gate.files.yaml_in import MAX_YAML_BYTES, parse_yaml
 from gate.git import find_checkout
 from gate.github.client import GitHubClient, Patience
 from gate.github.context import is_sha, load_context
+from gate.github.finding import PublishContext, Settings
 from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
-from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.github.publish import publish
 from gate.github.sticky import find_author
-from gate.github.upgrade import UpgradeSettings, publish_upgrade
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
@@ -112,41 +112,27 @@ def run_publish(options: argparse.Namespace) -> int:
     Raises:
         UsageError: An option or the environment is unusable.
     """
+    usual = CommentWhen.ON_CHANGE if options.issue else CommentWhen.ALWAYS
     settings = Settings(
         run_id=options.run_id,
+        issue=options.issue,
+        conclusion=options.conclusion,
         workflow=options.workflow,
         artifact_name=options.artifact_name,
-        comment=CommentWhen(options.comment),
-        key=options.key,
+        comment=CommentWhen(options.comment or usual),
+        key=options.comment_key,
         status=options.status,
         fail_on=FailOn(options.fail_on),
     )
-    return _tell(options, lambda context: publish(context, settings))
-
-
-def run_publish_upgrade(options: argparse.Namespace) -> int:
-    """Publish an upgrade's verdict; returns and raises as :func:`run_publish`."""
-    settings = UpgradeSettings(
-        run_id=options.run_id,
-        conclusion=options.conclusion,
-        artifact_name=options.artifact_name,
-        issue=CommentWhen(options.issue),
-        key=options.key,
-        fail_on=FailOn(options.fail_on),
-    )
-    return _tell(options, lambda context: publish_upgrade(context, settings))
-
-
-def _tell(options: argparse.Namespace, publish_by: Callable[[PublishContext], Publication]) -> int:
-    """Publish, and tell the runner what was published."""
     client, job = make_client(os.environ), load_context(os.environ)
+    config = Path(options.config) if options.config else None
     context = PublishContext(
         client=client,
         job=job,
-        author=options.author or find_author(client, os.environ["GITHUB_TOKEN"]),
-        base=load_base(Path(options.config) if options.config else None, job.workspace, options.key),
+        author=options.comment_author or find_author(client, os.environ["GITHUB_TOKEN"]),
+        base=load_base(config, job.workspace, options.comment_key),
     )
-    publication = publish_by(context)
+    publication = publish(context, settings)
     write_outputs(os.environ, publication.outputs)
     append_summary(os.environ, publication.summary)
     write_annotations(publication.lines)

@@ -212,12 +212,13 @@ def run_accept_regression(options: Namespace) -> ExitCode:
     context, client = load_context(os.environ), make_client(os.environ)
     config = load_configured(options)
     source = Path(config.source)
+    top = find_workspace_checkout(source.parent, context.workspace)
     terms = ApprovalTerms(
         cases=load_cases(config),
         workflow=options.workflow,
         artifact_name=options.artifact_name,
         today=datetime.now(UTC).date().isoformat(),
-        gate=name_gate(source, find_workspace_checkout(source.parent, context.workspace), options.key),
+        gate=name_gate(source, top, options.comment_key),
     )
     command = find_acceptance(context)
     answerer = make_answerer(context, command)

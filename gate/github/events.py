@@ -57,14 +57,14 @@ class PullRequest:
 class Target:
     """Where a run's verdict is to be told. Without a pull request, ``note`` says why there is none.
 
-    ``is_outrun`` is whether a newer attempt of the run has begun, which will tell its own verdict;
+    ``silence`` says why nothing is told of the run, as where a newer attempt will tell its own verdict;
     ``sharing`` says why the commit's one status cannot tell this verdict, and is empty where it can.
     """
 
     run: CiRun
     pull: PullRequest | None = None
     note: str = ""
-    is_outrun: bool = False
+    silence: str = ""
     sharing: str = ""
 
 
@@ -78,7 +78,7 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
     attempt = _find_attempt(run_id, job)
     run = load_workflow_run(client, job.repository, run_id)
     if attempt and run.attempt > attempt:
-        return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
+        return Target(run=run, silence="a newer attempt of the run has begun")
     if job.event_name in PULL_REQUEST_EVENTS:
         number = need_number(job.event, "number")
         target = _choose_pull(run, [parse_pull(client.get(f"{job.path}/pulls/{number}"))])

@@ -1,77 +1,47 @@
-"""Telling a finished run's verdict: commit status, comment, job summary, annotations, outputs.
+"""Publishing a run's verdict: commit status, comment or issue, job summary, annotations, outputs.
 
 The verdict was decided by the run that measured. Whatever goes wrong here is told as trouble and
 changes nothing about it: each part is tried for itself, the most needed first.
+
+A change is told on its pull request, an upgrade of the stack in one issue for each environment. The artifact
+is as hostile in both: what measured an upgrade ran a new stack from a package index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from gate.decide.conclude.outcome import FailOn
-from gate.errors import FileError
-from gate.github.artifact import fetch_verdict, find_own_conclusion
-from gate.github.branches import find_approval
-from gate.github.client import GitHubClient
-from gate.github.context import JobContext, is_sha
-from gate.github.errors import GitHubError, Troubles
+from gate.github.errors import GitHubError
 from gate.github.events import (
     Target,
-    check_workflow,
-    find_outdated,
-    got_other_base,
     has_moved,
-    is_of_retarget,
-    is_on_branch,
-    note_touched,
-    resolve_target,
 )
-from gate.github.git_data import GitData
+from gate.github.finding import (
+    SUCCESS,
+    PublishContext,
+    Settings,
+    Task,
+    find_result,
+    find_target,
+    find_upgrade,
+)
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.github.status import CommitStatus, State, set_status
-from gate.github.sticky import Action, CommentDraft, StickyComment, Written
-from gate.publish.approval import NOTHING_APPROVED, Approved, describe_approval, needs_approval
+from gate.github.sticky import Draft, Sticky, StickyComment, StickyIssue
 from gate.publish.body import describe_outcome, make_marker, render_body
-from gate.publish.ci_run import MERGE_GROUP
-from gate.publish.submitted_verdict import Refusal, RefusedError
-from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
-from gate.publish.trusted import Base, Known, TrustedResult
-from gate.records import Code, Fact, Outcome, Status, Verdict
+from gate.publish.ci_run import MERGE_GROUP, SCHEDULE
+from gate.publish.telling import (
+    CommentWhen,
+    describe_finding,
+    is_wanted,
+    render_summary,
+)
+from gate.publish.trusted import TrustedResult
+from gate.records import Outcome, Status
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
 from gate.store.approvals import DEFAULT_KEY
-
-# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
-# was skipped is not among them: its check is green, so somebody must say that nothing was measured.
-_SILENT = frozenset({"action_required", "stale"})
-_SKIPPED = "skipped"
-_SUCCESS = "success"
-
-WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """What to publish and how; as the action's inputs of the same names. ``status`` "" sets none."""
-
-    run_id: int
-    workflow: str = WORKFLOW
-    artifact_name: str = "compile-gate"
-    comment: CommentWhen = CommentWhen.ALWAYS
-    key: str = DEFAULT_KEY
-    status: str = "compile-gate/report"
-    fail_on: FailOn = FailOn.REGRESSION
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PublishContext:
-    """Where to publish: the API, this job with its repository and event, whose comments."""
-
-    client: GitHubClient
-    job: JobContext
-    author: str
-    base: Base
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,80 +57,60 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
     """Tell the verdict of a run.
 
     Raises:
-        UsageError: The settings do not fit the event. Nothing that GitHub does is an error here.
+        UsageError: The settings do not fit the event or the run. Nothing that GitHub does is an error here.
     """
-    troubles = Troubles()
     try:
-        target = _find_target(context, settings)
-        if target is None:
-            return Publication(
-                summary="There is nothing to publish: no run of the gate is for another base.\n"
-            )
-        if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
+        target = (find_upgrade if settings.issue else find_target)(context, settings)
+        if target is None or target.silence:
             return _make_silence(target)
-        check_workflow(target.run, context.job.repository, settings.workflow)
-        finding = _make_finding(context, settings, target, troubles)
+        task = Task(context=context, settings=settings, target=target)
+        finding = find_result(task)
     except GitHubError as error:
-        return make_failed_publication(error)
-    notes = list[str]()
-    outputs = describe_finding(finding) | {
-        "pr-number": target.pull.number if target.pull else "",
-        "status-state": _tell_status(context, settings, (target, finding), troubles, notes),
-        "comment-url": _tell_comment(context, settings, (target, finding), troubles, notes),
-    }
-    return make_publication(finding, outputs, notes, troubles)
-
-
-def _find_target(context: PublishContext, settings: Settings) -> Target | None:
-    """Find whose verdict is told; for a changed base branch that of the gate's own run, if it has ended."""
-    client, job = context.client, context.job
-    target = resolve_target(client, job, settings.run_id)
-    if not is_of_retarget(target.run, job.repository):
-        return target
-    return find_outdated(client, job, target, settings.workflow)
-
-
-def make_publication(
-    finding: TrustedResult, outputs: Mapping[str, object], notes: list[str], troubles: Troubles
-) -> Publication:
-    """Make the publication of a finding; ``notes`` say what became of telling it."""
+        trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
+        lines = (render_annotation("warning", trouble),)
+        return Publication(summary=f"{escape_text(trouble)}\n", lines=lines)
+    told = _tell_issue(task, finding) if settings.issue else _tell_pull(task, finding)
+    troubles = task.troubles.lines
     return Publication(
-        outputs=outputs,
-        summary=render_summary(finding, notes, troubles.lines),
-        lines=tuple(list_published_annotations(finding, troubles.lines)),
+        outputs=describe_finding(finding) | told,
+        summary=render_summary(finding, task.notes, troubles),
+        lines=tuple(list_published_annotations(finding, troubles)),
     )
 
 
-def _tell_status(
-    context: PublishContext,
-    settings: Settings,
-    told: tuple[Target, TrustedResult],
-    troubles: Troubles,
-    notes: list[str],
-) -> str:
+def _tell_pull(task: Task, finding: TrustedResult) -> dict[str, object]:
+    """Tell it on the pull request, if there is one, and on its commit; returns outputs."""
+    pull = task.target.pull
+    return {
+        "pr-number": pull.number if pull else "",
+        "status-state": _tell_status(task, finding),
+        "comment-url": _tell_comment(task, finding),
+    }
+
+
+def _tell_status(task: Task, finding: TrustedResult) -> str:
     """Set the commit status and return its state; empty where it was not set."""
-    target, finding = told
-    if not settings.status:
+    if not task.settings.status:
         return ""
     if not finding.run.decides_merging:
         # A commit has one status: this would take back what a pull request's run says of the same one.
-        notes.append(f"No commit status: the run was started by {finding.run.event}.")
+        task.notes.append(f"No commit status: the run was started by {finding.run.event}.")
         return ""
     if _may_be_approved(finding):
-        notes.append(
+        task.notes.append(
             "No commit status: the check of this merge group is green although something had no baseline, as"
             " it is where that was accepted for each of its pull requests."
         )
         return ""
-    status = _make_status(target, finding, settings)
-    was_set = troubles.attempt(
+    status = _make_status(task.target, finding, task.settings)
+    was_set = task.troubles.attempt(
         "The commit status was not set",
-        lambda: set_status(context.client, context.job.repository, finding.run.head_sha, status),
+        lambda: set_status(task.client, task.repository, finding.run.head_sha, status),
     )
     if was_set is False:
-        notes.append("Commit status: left alone: it shows a newer run.")
-    elif target.sharing:
-        notes.append(f"Commit status: an error, since {target.sharing}.")
+        task.notes.append("Commit status: left alone: it shows a newer run.")
+    elif task.target.sharing:
+        task.notes.append(f"Commit status: an error, since {task.target.sharing}.")
     return status.state.value if was_set else ""
 
 
@@ -171,173 +121,66 @@ def _may_be_approved(finding: TrustedResult) -> bool:
     where the queue squashes them. Here neither red nor green would be sound.
     """
     run, lacks = finding.run, finding.outcome in {Outcome.NOTHING_COMPARED, Outcome.PASS}
-    return run.event == MERGE_GROUP and run.conclusion == _SUCCESS and finding.is_failing and lacks
+    return run.event == MERGE_GROUP and run.conclusion == SUCCESS and finding.is_failing and lacks
 
 
-def _tell_comment(
-    context: PublishContext,
-    settings: Settings,
-    told: tuple[Target, TrustedResult],
-    troubles: Troubles,
-    notes: list[str],
-) -> str:
+def _tell_comment(task: Task, finding: TrustedResult) -> str:
     """Write the comment and return its page; empty where there is none."""
-    target, finding = told
-    if target.pull is None or settings.comment is CommentWhen.NEVER:
-        notes.append("No comment, as the settings ask." if target.pull else f"No comment: {target.note}.")
+    pull = task.target.pull
+    if pull is None or task.settings.comment is CommentWhen.NEVER:
+        task.notes.append("No comment, as the settings ask." if pull else f"No comment: {task.target.note}.")
         return ""
-    written = troubles.attempt(
-        "The comment was not written", lambda: _write_comment(context, settings, target, finding)
-    )
-    if written is None:
-        return ""
-    notes.append(f"Comment on pull request {target.pull.number}: {written.action.value}.")
-    if written.displaced:
-        troubles.lines.append(
-            f"The comment showed the artifact {written.displaced} of the same run, as its commit status"
-            " may have. Give each gate a `comment-key` and a `status` of its own."
-        )
-    return written.url
+    return _write(task, finding, StickyComment, f"Comment on pull request {pull.number}")
 
 
-def _is_superseded(target: Target) -> bool:
-    """Whether the run was cancelled because its commit is no pull request's head any more."""
-    return target.run.conclusion == "cancelled" and target.pull is None
+_TITLE = "compile-gate: upgrade of the stack"
 
 
-def _find_remarks(context: PublishContext, target: Target, troubles: Troubles) -> tuple[Fact, ...]:
-    """What readers must know before all else: the change moves its own bar."""
-    pull, rules = target.pull, context.base.rules
-    if pull is None or not rules:
-        return ()
-    remarks = troubles.attempt(
-        "The change's files could not be listed",
-        lambda: note_touched(context.client, context.job.repository, pull.number, rules),
-    )
-    return remarks or ()
+def _tell_issue(task: Task, finding: TrustedResult) -> dict[str, object]:
+    """Open, update or close the issue of this environment; returns outputs."""
+    url, settings = "", task.settings
+    if settings.comment is CommentWhen.NEVER:
+        task.notes.append("No issue was written.")
+    elif finding.run.event != SCHEDULE and not _is_bad(finding, settings.comment):
+        # Whoever starts a run chooses its cases and its stack: it takes back nothing of what the issue says.
+        task.notes.append("The issue was left alone: only a scheduled run that passes closes it.")
+    else:
+        url = _write(task, finding, StickyIssue, f"Issue of {settings.key}")
+    return {"issue-url": url}
 
 
-def _make_finding(
-    context: PublishContext, settings: Settings, target: Target, troubles: Troubles
-) -> TrustedResult:
-    """Make what may be told of the run, as the job ended that left its verdict."""
-    remarks = _find_remarks(context, target, troubles)
-    finding = _judge(context, settings, target, troubles, remarks)
-    if _asks_for_job(finding):
-        conclusion = troubles.attempt(
-            "Which job left the verdict could not be looked up",
-            lambda: find_own_conclusion(
-                context.client, context.job.repository, target.run, settings.artifact_name
-            ),
-        )
-        if conclusion and conclusion != target.run.conclusion:
-            target = replace(target, run=replace(target.run, conclusion=conclusion))
-            finding = _judge(context, settings, target, troubles, remarks)
-    return replace(finding, gate="" if settings.key == DEFAULT_KEY else settings.key)
+def _is_bad(finding: TrustedResult, when: CommentWhen) -> bool:
+    return is_wanted(finding, when) and is_wanted(finding, CommentWhen.ON_CHANGE)
 
 
-def _asks_for_job(finding: TrustedResult) -> bool:
-    """Whether it matters how the gate's own job ended, and not the run: other gates may be in it.
-
-    What failed in any case is told as that.
-    """
-    run = finding.run
-    if finding.verdict is None:
-        return finding.refusal is Refusal.OLD_ATTEMPT
-    is_failed = finding.outcome in {Outcome.REGRESSION, Outcome.INCOMPLETE}
-    return not is_failed and (run.conclusion not in {_SUCCESS, ""} or run.attempt > 1)
-
-
-def _judge(
-    context: PublishContext,
-    settings: Settings,
-    target: Target,
-    troubles: Troubles,
-    remarks: tuple[Fact, ...],
-) -> TrustedResult:
-    try:
-        verdict = _find_verdict(context, settings, target, troubles)
-    except RefusedError as error:
-        return TrustedResult(run=target.run, refusal=error.refusal, remarks=remarks)
-    known = Known(
-        remarks=remarks,
-        base_sha=_check_base(context, target, verdict, troubles),
-        approved=_find_approved(context, target, verdict, troubles),
-    )
-    return make_finding(verdict, context.base, target.run, known, settings.fail_on)
-
-
-def _find_verdict(context: PublishContext, settings: Settings, target: Target, troubles: Troubles) -> Verdict:
-    """Find what the run says of the change as it is to be merged.
-
-    Raises:
-        RefusedError: Nothing, or of something else; or GitHub does not tell. What an earlier attempt said of
-            this commit must not stand then, as if nothing had come after it.
-    """
-    run, client, job = target.run, context.client, context.job
-    if run.conclusion == _SKIPPED:
-        raise RefusedError(Refusal.SKIPPED)
-    if (pull := target.pull) is not None and troubles.attempt(
-        "Whether the base branch was changed could not be looked up",
-        lambda: got_other_base(client, job, pull.number, run.created),
-    ):
-        raise RefusedError(Refusal.OTHER_BASE)
-    try:
-        return fetch_verdict(client, job.repository, run, settings.artifact_name)
-    except GitHubError as error:
-        troubles.add("The verdict could not be fetched", error)
-        raise RefusedError(Refusal.NOT_FETCHED) from None
-
-
-def _check_base(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> str:
-    """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
-    sha, pull = verdict.base.commit if verdict.base else "", target.pull
-    if pull is None or not is_sha(sha):
-        return ""
-    is_there = troubles.attempt(
-        "The base commit could not be looked up",
-        lambda: is_on_branch(context.client, context.job.repository, pull.base_branch, sha),
-    )
-    return sha if is_there else ""
-
-
-def _find_approved(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> Approved:
-    """Who accepted what the verdict calls accepted, or did not compare; nobody, where GitHub does not tell.
-
-    The check read the same file by itself. Here it decides nothing but whether a check that is green although
-    nothing was compared may be told so.
-    """
-    run, data = target.run, GitData(context.client, context.job.path)
-    if not run.is_of_pull_request or not needs_approval(verdict):
-        return NOTHING_APPROVED
-    try:
-        approval = troubles.attempt(
-            "Who accepted what could not be looked up", lambda: find_approval(data, run.head_sha)
-        )
-    except FileError:
-        return Approved(notes=(Fact(code=Code.APPROVAL_UNREADABLE),))
-    if approval is None:
-        return NOTHING_APPROVED
-    policy = replace(context.base.policy, approvals=(approval,), gate=context.base.gate)
-    return describe_approval(policy, run, verdict)
-
-
-def _write_comment(
-    context: PublishContext, settings: Settings, target: Target, finding: TrustedResult
-) -> Written:
-    if target.pull is None:
-        return Written(action=Action.NOT_WANTED)
-    marker = make_marker(settings.key, target.run, settings.artifact_name)
-    draft = CommentDraft(
-        repository=context.job.repository,
-        workflow=settings.workflow,
-        number=target.pull.number,
+def _write(task: Task, finding: TrustedResult, kind: type[Sticky], name: str) -> str:
+    """Write the comment or the issue, and return its page; empty where there is none."""
+    context, settings, pull = task.context, task.settings, task.target.pull
+    marker = make_marker(settings.key, finding.run, settings.artifact_name)
+    draft = Draft(
+        repository=task.repository,
+        workflow=finding.run.path if settings.issue else settings.workflow,
         marker=marker,
         body=render_body(marker, finding),
         is_wanted=is_wanted(finding, settings.comment),
+        number=pull.number if pull else 0,
+        title=_TITLE if settings.key == DEFAULT_KEY else f"{_TITLE} ({settings.key})",
     )
-    comment = StickyComment(context.client, context.author)
-    return comment.write(draft, lambda: has_moved(context.client, context.job.repository, target))
+    written = task.troubles.attempt(
+        f"The {kind.noun} was not written",
+        lambda: kind(task.client, context.author).write(
+            draft, lambda: has_moved(task.client, task.repository, task.target)
+        ),
+    )
+    if written is None:
+        return ""
+    task.notes.append(f"{name}: {written.action.value}.")
+    if written.displaced:
+        task.troubles.lines.append(
+            f"The {kind.noun} showed the artifact {written.displaced} of the same run, as its commit status"
+            " may have. Give each gate a `comment-key` and a `status` of its own."
+        )
+    return written.url
 
 
 def _make_status(target: Target, finding: TrustedResult, settings: Settings) -> CommitStatus:
@@ -370,13 +213,8 @@ def list_published_annotations(finding: TrustedResult, troubles: list[str]) -> l
     return lines + [render_annotation("warning", trouble) for trouble in troubles]
 
 
-def _make_silence(target: Target) -> Publication:
-    why = target.note if target.is_outrun else f"the run ended with {target.run.conclusion}"
-    text = f"There is nothing to publish: {why}."
+def _make_silence(target: Target | None) -> Publication:
+    if target is None:
+        return Publication(summary="There is nothing to publish: no run of the gate is for another base.\n")
+    text = f"There is nothing to publish: {target.silence}."
     return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")
-
-
-def make_failed_publication(error: GitHubError) -> Publication:
-    """Make the publication of a verdict that could not be fetched."""
-    trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
-    return Publication(summary=f"{escape_text(trouble)}\n", lines=(render_annotation("warning", trouble),))

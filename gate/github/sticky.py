@@ -2,7 +2,10 @@
 
 Publishers may race, requests may be lost and answers too. So whoever creates looks again afterwards,
 keeps the *oldest* own one and sees to it that it holds the *newest* run's text: one is left in every order.
-What becomes of the others is said by the comment here, and by the issue of :mod:`gate.github.upgrade`.
+Other comments are deleted. An issue cannot be: the others are closed without their marker.
+
+Somebody who closes the issue as *not planned* has had enough: it is kept up to date and stays closed until
+a person opens it again.
 
 GitHub cannot change a comment on condition, so where three publishers race within milliseconds an older
 text can come last; the workflows' concurrency group keeps them apart.
@@ -15,7 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any
 
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError, find_text
@@ -25,6 +29,8 @@ from gate.publish.body import Marker, parse_marker
 # What a racing publisher made is looked for from this long before ours: clocks differ.
 RACE = timedelta(minutes=10)
 NOT_PLANNED = "not_planned"
+# Of the author's issues, those touched last; ours is touched by every run. Ten requests.
+MAX_LISTED = 1000
 
 
 class Action(StrEnum):
@@ -57,7 +63,8 @@ class Post:
 class Draft:
     """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
 
-    ``workflow`` is the file whose runs are told there; "" where GitHub does not tell.
+    ``workflow`` is the file whose runs are told there; "" where GitHub does not tell. A comment has the
+    ``number`` of its pull request, an issue a ``title``.
     """
 
     repository: str
@@ -65,6 +72,8 @@ class Draft:
     marker: Marker
     body: str
     is_wanted: bool = True
+    number: int = 0
+    title: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,10 +85,7 @@ class Written:
     displaced: str = ""  # the artifact of the same run and key that was told before, where it is another
 
 
-W = TypeVar("W", bound=Draft)
-
-
-class Sticky(ABC, Generic[W]):
+class Sticky(ABC):
     """The posts of one kind, as far as they are ours. ``key_name`` is the field of their ``id``."""
 
     noun: str
@@ -90,28 +96,40 @@ class Sticky(ABC, Generic[W]):
         self._author = author
 
     @abstractmethod
-    def locate(self, draft: W) -> str:
+    def locate(self, draft: Draft) -> str:
         """Name the path at which a post of a draft is made and listed."""
 
     @abstractmethod
-    def list_all(self, draft: W, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+    def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
         """List what there is, of anybody; where that can be asked for, what was touched ``since``."""
 
     @abstractmethod
-    def make_fields(self, draft: W) -> dict[str, object]:
+    def make_fields(self, draft: Draft) -> dict[str, object]:
         """Make the fields of a new post."""
 
-    def look(self, draft: W) -> tuple[Sequence[Post], Written | None]:
-        """List our own posts, and what became of the draft where nothing is to be written."""
+    @abstractmethod
+    def change(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
+        """Make our posts say what the draft says, or post it first."""
+
+    def write(self, draft: Draft, has_moved: Callable[[], bool]) -> Written:
+        """Make the one post of this key say what the draft says, unless it should not.
+
+        ``has_moved`` is asked right before the first write.
+
+        Raises:
+            GitHubError: GitHub refuses or does not answer.
+        """
         self._client.wait_to_write()  # now, so that no pause lies between looking and writing
         own = self.list_own(draft)
         if own and max(post.marker.order for post in own) > draft.marker.order:
-            return own, Written(action=Action.NEWER, url=find_oldest(own).url)
-        if not own and not draft.is_wanted:
-            return own, Written(action=Action.NOT_WANTED)
-        return own, None
+            written = Written(action=Action.NEWER, url=_find_oldest(own).url)
+        elif not own and not draft.is_wanted:
+            written = Written(action=Action.NOT_WANTED)
+        else:
+            written = self.change(own, draft, has_moved)
+        return replace(written, displaced=_find_displaced(own, draft))
 
-    def create(self, draft: W) -> Sequence[Post]:
+    def create(self, draft: Draft) -> Sequence[Post]:
         """Post, and list all of ours that there are then."""
         made = self._post(draft)
         if made is None:
@@ -130,7 +148,7 @@ class Sticky(ABC, Generic[W]):
         missing = post is not None and all(post.id != other.id for other in listed)
         return (*listed, post) if post is not None and missing else listed
 
-    def list_own(self, draft: W, since: datetime | None = None) -> Sequence[Post]:
+    def list_own(self, draft: Draft, since: datetime | None = None) -> Sequence[Post]:
         """List our own posts of the draft's key, none trusted further than its marker goes."""
         own = (
             value for value in self.list_all(draft, since) if find_text(value, "user.login") == self._author
@@ -138,7 +156,7 @@ class Sticky(ABC, Generic[W]):
         posts = [post for value in own if (post := self._parse(value, draft)) is not None]
         return [replace(post, marker=_check_marker(self._client, draft, post.marker)) for post in posts]
 
-    def _post(self, draft: W) -> Mapping[str, Any] | None:
+    def _post(self, draft: Draft) -> Mapping[str, Any] | None:
         """Post once; ``None`` where the answer does not say that it is there now."""
         try:
             made = self._client.post(self.locate(draft), self.make_fields(draft))
@@ -146,7 +164,7 @@ class Sticky(ABC, Generic[W]):
             return None
         return made if isinstance(made, dict) and isinstance(made.get(self.key_name), int) else None
 
-    def _parse(self, value: Mapping[str, Any], draft: W) -> Post | None:
+    def _parse(self, value: Mapping[str, Any], draft: Draft) -> Post | None:
         """Parse a post of this key; GitHub lists pull requests among issues."""
         number, body = value.get(self.key_name), value.get("body")
         marker = parse_marker(body) if isinstance(body, str) else None
@@ -186,24 +204,24 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     return found if is_told and not is_older and not is_foreign else replace(found, run_id=0, attempt=0)
 
 
-def find_displaced(own: Sequence[Post], draft: Draft) -> str:
+def _find_displaced(own: Sequence[Post], draft: Draft) -> str:
     """Find which other artifact of the same attempt of a run our posts tell of; empty where none does."""
     told = (post.marker for post in own if post.marker.order == draft.marker.order)
     return next((one.artifact for one in told if one.artifact != draft.marker.artifact), "")
 
 
-def find_oldest(own: Sequence[Post]) -> Post:
+def _find_oldest(own: Sequence[Post]) -> Post:
     """Find the post that is kept."""
     return min(own, key=lambda post: post.id)
 
 
-def choose_body(own: Sequence[Post], draft: Draft) -> str:
+def _choose_body(own: Sequence[Post], draft: Draft) -> str:
     """Choose the text of the newest run, whoever wrote it."""
     newest = max(own, key=lambda post: post.marker.order)
     return newest.body if newest.marker.order > draft.marker.order else draft.body
 
 
-def is_same(one: str, other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     """Whether two texts are the same to GitHub, which may trim them and change line ends."""
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
@@ -220,13 +238,6 @@ _INSTALLATION = "ghs_"  # begins the tokens that have no user: a workflow's own 
 _ROUNDS = 3  # of writing and looking again; each loses only to another publisher
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CommentDraft(Draft):
-    """What is to be said on the pull request ``number``."""
-
-    number: int
-
-
 def find_author(client: GitHubClient, token: str) -> str:
     """Find the login that the token writes as. An installation's token cannot ask for it."""
     if token.startswith(_INSTALLATION):
@@ -238,38 +249,27 @@ def find_author(client: GitHubClient, token: str) -> str:
     return login if isinstance(login, str) and login else DEFAULT_AUTHOR
 
 
-class StickyComment(Sticky[CommentDraft]):
+class StickyComment(Sticky):
     """The comments of one pull request; of several the others are deleted."""
 
     noun, key_name = "comment", "id"
 
-    def locate(self, draft: CommentDraft) -> str:
+    def locate(self, draft: Draft) -> str:
         """Name the pull request's comments."""
         return f"/repos/{draft.repository}/issues/{draft.number}/comments"
 
-    def list_all(self, draft: CommentDraft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+    def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
         """List the pull request's comments."""
         asked = {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")} if since else None
         return self._client.paginate(self.locate(draft), asked)
 
-    def make_fields(self, draft: CommentDraft) -> dict[str, object]:
+    def make_fields(self, draft: Draft) -> dict[str, object]:
         """Make the fields of a comment."""
         return {"body": draft.body}
 
-    def write(self, draft: CommentDraft, has_moved: Callable[[], bool]) -> Written:
-        """Make the pull request's one comment say what the draft says, unless it should not.
-
-        ``has_moved`` is asked right before the first write.
-
-        Raises:
-            GitHubError: GitHub refuses or does not answer.
-        """
-        own, written = self.look(draft)
-        displaced = find_displaced(own, draft)
-        return replace(written or self._write(own, draft, has_moved), displaced=displaced)
-
-    def _write(self, own: Sequence[Post], draft: CommentDraft, has_moved: Callable[[], bool]) -> Written:
-        if len(own) == 1 and is_same(own[0].body, draft.body):
+    def change(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
+        """Update the oldest and delete the others, or post one."""
+        if len(own) == 1 and _is_same(own[0].body, draft.body):
             return Written(action=Action.UNCHANGED, url=own[0].url)
         if has_moved():
             return Written(action=Action.SUPERSEDED)
@@ -286,11 +286,11 @@ class StickyComment(Sticky[CommentDraft]):
             own = self.list_own(draft)
         return Written(action=action)
 
-    def _settle(self, own: Sequence[Post], draft: CommentDraft) -> Post | None:
+    def _settle(self, own: Sequence[Post], draft: Draft) -> Post | None:
         """Let the oldest hold the newest text and delete the others; ``None`` where it has gone."""
-        kept, body = find_oldest(own), choose_body(own, draft)
+        kept, body = _find_oldest(own), _choose_body(own, draft)
         base = f"/repos/{draft.repository}/issues/comments"
-        if not is_same(kept.body, body):
+        if not _is_same(kept.body, body):
             try:
                 self._client.patch(f"{base}/{kept.id}", {"body": body})
             except MissingError:
@@ -299,3 +299,55 @@ class StickyComment(Sticky[CommentDraft]):
             if comment.id != kept.id:
                 self._client.delete(f"{base}/{comment.id}")
         return kept
+
+
+class StickyIssue(Sticky):
+    """The issues of one repository."""
+
+    noun, key_name = "issue", "number"
+
+    def locate(self, draft: Draft) -> str:
+        """Name the repository's issues."""
+        return f"/repos/{draft.repository}/issues"
+
+    def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+        """List the author's issues: a racing publisher's is among those touched last."""
+        del since
+        asked = {"state": "all", "creator": self._author, "sort": "updated", "direction": "desc"}
+        return islice(self._client.paginate(self.locate(draft), asked), MAX_LISTED)
+
+    def make_fields(self, draft: Draft) -> dict[str, object]:
+        """Make the fields of an issue."""
+        return {"title": draft.title, "body": draft.body}
+
+    def change(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
+        """Update, open or close the oldest and retire the others, or post one."""
+        del has_moved
+        if own:
+            return self._settle(own, draft)
+        return Written(action=Action.CREATED, url=self._settle(self.create(draft), draft).url)
+
+    def _settle(self, own: Sequence[Post], draft: Draft) -> Written:
+        """Let the oldest hold the newest text in the right state, and retire the others."""
+        kept, body = _find_oldest(own), _choose_body(own, draft)
+        fields: dict[str, object] = {} if _is_same(kept.body, body) else {"body": body}
+        action = _choose_action(kept, draft, has_news=bool(fields))
+        if action is Action.REOPENED:
+            fields |= {"state": "open"}
+        if action is Action.CLOSED:
+            fields |= {"state": "closed", "state_reason": "completed"}
+        if fields:
+            self._client.patch(f"{self.locate(draft)}/{kept.id}", fields)
+        for issue in own:
+            if issue.id != kept.id:
+                said = {"body": f"Continued in #{kept.id}.", "state": "closed", "state_reason": NOT_PLANNED}
+                self._client.patch(f"{self.locate(draft)}/{issue.id}", said)
+        return Written(action=action, url=kept.url)
+
+
+def _choose_action(kept: Post, draft: Draft, *, has_news: bool) -> Action:
+    if not draft.is_wanted and kept.is_open:
+        return Action.CLOSED
+    if draft.is_wanted and not kept.is_open:
+        return Action.MUTED if kept.is_muted else Action.REOPENED
+    return Action.UPDATED if has_news else Action.UNCHANGED

@@ -36,24 +36,17 @@ def make_finding(
     fail_on: FailOn = FailOn.REGRESSION,
 ) -> TrustedResult:
     """Make what may be told of a verdict that anybody could have written."""
-    return replace(
-        make_result(verdict, make_trusted_verdict(verdict, base, run, known), run, fail_on),
-        base_sha=known.base_sha,
-        is_waived=known.approved.is_waived,
-        can_accept=base.can_accept,
-        can_refresh=base.can_refresh,
-    )
-
-
-def make_result(verdict: Verdict, shown: Verdict, run: CiRun, fail_on: FailOn) -> TrustedResult:
-    """Make the result of a run of which ``shown`` may be told; all of ``verdict`` is counted."""
     return TrustedResult(
         run=run,
-        verdict=shown,
+        verdict=make_trusted_verdict(verdict, base, run, known),
         fail_on=fail_on,
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),
+        base_sha=known.base_sha,
+        is_waived=known.approved.is_waived,
+        can_accept=base.can_accept,
+        can_refresh=base.can_refresh,
     )
 
 
@@ -104,16 +97,18 @@ def make_upgrade_finding(
     verdict: Verdict, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
 ) -> TrustedResult:
     """Make what may be told of an upgrade's verdict that anybody could have written."""
+    told = make_finding(verdict, base, run, fail_on=fail_on)
     trusted = make_trusted_verdict(verdict, base, run)
     shown = Run(
         cases=trusted.cases, environment=trusted.environment, provenance=trusted.provenance, finished=True
     )
     notes = (*note_unknown(verdict, trusted.cases), *list_pair_notes(shown, trusted, base.policy))
     return replace(
-        make_result(verdict, replace(trusted, notes=notes), run, fail_on),
+        told,
+        verdict=replace(trusted, notes=notes),
         steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
         preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
-        can_refresh=base.can_refresh,
+        can_accept=False,
     )
 
 

@@ -278,7 +278,7 @@ def closed_door() -> Iterator[HTTPServer]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("command", ["publish", "publish-upgrade", "authorize", "propose"])
+@pytest.mark.parametrize("command", ["publish", "authorize", "propose"])
 def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPServer, command: str) -> None:
     """Every trusted command starts, as far as GitHub's refusal, with the few packages it is given."""
     wanted = list_packages("publish", has_gpu=False)
@@ -288,7 +288,6 @@ def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPS
     event.write_text(json.dumps({"repository": {"id": 1}}))
     arguments = {
         "publish": ["--run-id=1"],
-        "publish-upgrade": ["--run-id=1"],
         "propose": [f"--head-sha={'a' * 40}", "--head-ref=topic"],
     }
     environ = {

@@ -25,7 +25,8 @@ from gate.cli.publish import load_base
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext
-from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.github.finding import PublishContext, Settings
+from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.body import make_marker, render_body
 from gate.publish.telling import make_finding

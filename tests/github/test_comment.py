@@ -16,7 +16,7 @@ from records import SHA
 
 from gate.github.client import GitHubClient, Patience
 from gate.github.errors import DeniedError, RejectedError, UncertainWriteError
-from gate.github.sticky import DEFAULT_AUTHOR, Action, CommentDraft, StickyComment, Written, find_author
+from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyComment, Written, find_author
 from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"
@@ -30,11 +30,11 @@ def _pull(github: FakeGitHub) -> None:
         github.state.add_run(run_id, SHA)["run_attempt"] = 2
 
 
-def make_draft(run_id: int = 100, attempt: int = 1, text: str = "text", **more: Any) -> CommentDraft:
+def make_draft(run_id: int = 100, attempt: int = 1, text: str = "text", **more: Any) -> Draft:
     marker = Marker(key="default", run_id=run_id, attempt=attempt, head_sha=SHA)
     body = f"{render_marker(marker)}\n{text} of run {run_id}.{attempt}"
     where: dict[str, Any] = {"repository": "octo-org/models", "workflow": WORKFLOW, "number": 7}
-    return CommentDraft(**(where | more), marker=marker, body=body)
+    return Draft(**(where | more), marker=marker, body=body)
 
 
 def stay() -> bool:
@@ -42,7 +42,7 @@ def stay() -> bool:
     return False
 
 
-def write(client: GitHubClient, draft: CommentDraft) -> Written:
+def write(client: GitHubClient, draft: Draft) -> Written:
     return StickyComment(client, DEFAULT_AUTHOR).write(draft, stay)
 
 
@@ -74,7 +74,7 @@ def test_same_again(github: FakeGitHub, client: GitHubClient) -> None:
 
 
 @pytest.mark.parametrize("newer", [make_draft(101), make_draft(100, 2)])
-def test_newer_run(github: FakeGitHub, client: GitHubClient, newer: CommentDraft) -> None:
+def test_newer_run(github: FakeGitHub, client: GitHubClient, newer: Draft) -> None:
     """A comment of a newer run, or of a newer attempt, is left alone."""
     made = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
     assert write(client, make_draft(100)) == Written(action=Action.NEWER, url=made["html_url"])

@@ -162,7 +162,7 @@ def test_verdicts(job: Job, github: FakeGitHub, git: BareRepository, name: str) 
 
     told = job.run(["publish", "--run-id", "100"], "workflow_run", delivery)
     run["event"] = "schedule"
-    told += job.run(["publish-upgrade", "--run-id", "100"], "schedule")
+    told += job.run(["publish", "--issue", "--run-id", "100"], "schedule")
 
     assert "title=compile-gate" in told
     assert git.find_ref("heads/main")
@@ -200,7 +200,7 @@ def test_archives(
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
 
     job.run(["publish", "--run-id", "100"])
-    job.run(["publish-upgrade", "--run-id", "100"])
+    job.run(["publish", "--issue", "--run-id", "100"])
     told = job.run(["propose", "--head-sha", head, "--head-ref", "topic"])
 
     assert "compile-gate: " in told

@@ -14,8 +14,7 @@ from records import SHA
 
 from gate.github.client import GitHubClient, Patience
 from gate.github.errors import DeniedError, UncertainWriteError
-from gate.github.sticky import DEFAULT_AUTHOR, Action, Written
-from gate.github.upgrade import IssueDraft, StickyIssue
+from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyIssue, Written
 from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"
@@ -29,15 +28,15 @@ def _runs(github: FakeGitHub) -> None:
         github.state.add_run(run_id, SHA)["path"] = WORKFLOW
 
 
-def make_draft(run_id: int = 100, key: str = "h200", **more: Any) -> IssueDraft:
+def make_draft(run_id: int = 100, key: str = "h200", **more: Any) -> Draft:
     marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
     body = f"{render_marker(marker)}\ntext of run {run_id}"
     where: dict[str, Any] = {"repository": "octo-org/models", "workflow": WORKFLOW, "title": "An upgrade"}
-    return IssueDraft(**(where | more), marker=marker, body=body)
+    return Draft(**(where | more), marker=marker, body=body)
 
 
-def write(client: GitHubClient, draft: IssueDraft) -> Written:
-    return StickyIssue(client, DEFAULT_AUTHOR).write(draft)
+def write(client: GitHubClient, draft: Draft) -> Written:
+    return StickyIssue(client, DEFAULT_AUTHOR).write(draft, lambda: False)
 
 
 def list_told(github: FakeGitHub) -> Told:

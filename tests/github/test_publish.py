@@ -29,7 +29,8 @@ from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext
-from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.github.finding import PublishContext, Settings
+from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen

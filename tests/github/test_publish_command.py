@@ -204,7 +204,7 @@ def test_options(github: FakeGitHub, job: Path) -> None:
     """The options of the action's inputs do what they say."""
     github.state.add_artifact(RUN.id, "gpu", make_archive(make_passing()))
     github.state.runs[RUN.id]["conclusion"] = "success"
-    options = ("--artifact-name=gpu", "--comment=always", "--key=gpu", "--status=gate (gpu)", "-q")
+    options = ("--artifact-name=gpu", "--comment=always", "--comment-key=gpu", "--status=gate (gpu)", "-q")
     done = run_publish(github, job, *options)
     assert done.code == 0
     assert github.state.list_comments(7)[0]["body"].startswith("<!-- compile-gate key=gpu run=100 ")
@@ -220,7 +220,7 @@ def test_options(github: FakeGitHub, job: Path) -> None:
         ((), {"GITHUB_REPOSITORY": "nobody"}, "not owner/name"),
         ((), {"GITHUB_API_URL": "http://evil.example"}, "not an https address"),
         (("--config", "none.yml"), {}, "does not exist"),
-        (("--key", "a b"), {}, "40 letters"),
+        (("--comment-key", "a b"), {}, "40 letters"),
         (("--comment", "often"), {}, "expected one of always"),
         (("--run-id", "101"), {}, "not the run that this event is about"),
     ],

@@ -32,9 +32,9 @@ from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext
-from gate.github.publish import Publication, PublishContext
+from gate.github.finding import PublishContext, Settings
+from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
-from gate.github.upgrade import UpgradeSettings, publish_upgrade
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.publish.submitted_verdict import Refusal
 from gate.publish.telling import CommentWhen, list_upgrade_steps, make_upgrade_finding
@@ -220,8 +220,8 @@ def publish_verdict(
     """Let the run leave a verdict, and publish it."""
     github.state.artifacts.clear()
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
-    settings = {"run_id": RUN.id, "conclusion": "success", "key": "h200", **more}
-    return publish_upgrade(context, UpgradeSettings(**settings))
+    usual = {"conclusion": "success", "key": "h200", "comment": CommentWhen.ON_CHANGE}
+    return publish(context, Settings(run_id=RUN.id, issue=True, **{**usual, **more}))
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -280,7 +280,7 @@ def test_a_pass_by_hand_takes_nothing_back(
     (before,) = (dict(issue) for issue in list_issues(github.state).values())
     github.state.runs[RUN.id]["event"] = "workflow_dispatch"
 
-    published = publish_verdict(github, context, make_upgrade(), issue=when)
+    published = publish_verdict(github, context, make_upgrade(), comment=when)
 
     (issue,) = list_issues(github.state).values()
     assert (issue["state"], issue["body"]) == ("open", before["body"])
@@ -311,7 +311,7 @@ def test_when(
     github: FakeGitHub, context: PublishContext, when: CommentWhen, verdict: Verdict, is_open: bool
 ) -> None:
     """The setting says when there is to be an open issue."""
-    publish_verdict(github, context, verdict, issue=when)
+    publish_verdict(github, context, verdict, comment=when)
 
     assert bool(list_issues(github.state)) is is_open
 
@@ -328,7 +328,7 @@ def test_hostile_artifacts(github: FakeGitHub, context: PublishContext, name: st
     """Read as a pull request's is, on which the whole corpus is tried: it is not published."""
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
 
-    published = publish_upgrade(context, UpgradeSettings(run_id=RUN.id, conclusion="success"))
+    published = publish(context, Settings(run_id=RUN.id, issue=True, conclusion="success"))
 
     told = str(published) + "".join(issue["body"] for issue in list_issues(github.state).values())
     assert [mark for mark in MARKS if mark in told] == []
@@ -443,8 +443,8 @@ def test_the_command(
     monkeypatch.chdir(tmp_path)
     github.state.add_artifact(RUN.id, "upgrade", make_archive(make_worse()))
 
-    options = ("--conclusion=success", "--artifact-name=upgrade", "--key=h200", "--fail-on=never")
-    code = main(["publish-upgrade", "--run-id=100", *options])
+    options = ("--conclusion=success", "--artifact-name=upgrade", "--comment-key=h200", "--fail-on=never")
+    code = main(["publish", "--issue", "--run-id=100", *options])
 
     assert code == 0
     (issue,) = list_issues(github.state).values()

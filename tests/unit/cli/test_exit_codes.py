@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 DOCUMENT = (Path(__file__).parent / "exit_codes.md").read_text(encoding="utf-8")
 DOCTOR = "doctor"  # on the machine that runs this test: whether it is fit is not ours to say
 # The ways whose good side needs a command that a person calls; those of workflows have their own tests.
-WORKFLOWS = {"publish", "publish-upgrade", "authorize", "accept-regression", "propose"}
+WORKFLOWS = {"publish", "authorize", "accept-regression", "propose"}
 
 
 def read_rows() -> dict[str, int]:

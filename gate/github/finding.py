@@ -1,0 +1,229 @@
+"""What may be told of a run: which run it is and for which pull request, its verdict, who accepted what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from gate.decide.conclude.outcome import FailOn
+from gate.errors import FileError, UsageError
+from gate.github.artifact import fetch_verdict, find_own_conclusion
+from gate.github.branches import find_approval
+from gate.github.client import GitHubClient
+from gate.github.context import JobContext, is_sha
+from gate.github.errors import GitHubError, Troubles
+from gate.github.events import (
+    Target,
+    check_workflow,
+    find_outdated,
+    got_other_base,
+    is_of_retarget,
+    is_on_branch,
+    load_workflow_run,
+    note_touched,
+    resolve_target,
+)
+from gate.github.git_data import GitData
+from gate.publish.approval import NOTHING_APPROVED, Approved, describe_approval, needs_approval
+from gate.publish.submitted_verdict import Refusal, RefusedError
+from gate.publish.telling import (
+    CommentWhen,
+    make_finding,
+    make_upgrade_finding,
+)
+from gate.publish.trusted import Base, Known, TrustedResult
+from gate.records import Code, Fact, Outcome, Verdict
+from gate.store.approvals import DEFAULT_KEY
+
+# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
+# was skipped is not among them: its check is green, so somebody must say that nothing was measured.
+_SILENT = frozenset({"action_required", "stale"})
+_SKIPPED = "skipped"
+SUCCESS = "success"
+
+WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What to publish and how; as the action's inputs of the same names. ``status`` "" sets none.
+
+    ``issue`` is whether the run is an upgrade's, told in one issue a key instead of on a pull request.
+    ``conclusion`` is how the job that measured ended, where the run itself has not ended yet.
+    """
+
+    run_id: int
+    issue: bool = False
+    conclusion: str = ""
+    workflow: str = WORKFLOW
+    artifact_name: str = "compile-gate"
+    comment: CommentWhen = CommentWhen.ALWAYS
+    key: str = DEFAULT_KEY
+    status: str = "compile-gate/report"
+    fail_on: FailOn = FailOn.REGRESSION
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishContext:
+    """Where to publish: the API, this job with its repository and event, whose comments."""
+
+    client: GitHubClient
+    job: JobContext
+    author: str
+    base: Base
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """One run that is to be told. ``notes`` say what became of telling it, ``troubles`` what went wrong."""
+
+    context: PublishContext
+    settings: Settings
+    target: Target
+    troubles: Troubles = field(default_factory=Troubles)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def client(self) -> GitHubClient:
+        """The API."""
+        return self.context.client
+
+    @property
+    def repository(self) -> str:
+        """The name of the repository whose run it is."""
+        return self.context.job.repository
+
+
+def find_target(context: PublishContext, settings: Settings) -> Target | None:
+    """Find whose verdict is told; for a changed base branch that of the gate's own run, if it has ended."""
+    client, job = context.client, context.job
+    target: Target | None = resolve_target(client, job, settings.run_id)
+    if target and is_of_retarget(target.run, job.repository):
+        target = find_outdated(client, job, target, settings.workflow)
+    if target is None:
+        return None
+    run = target.run
+    # A run that was cancelled because its commit is no pull request's head any more says nothing either.
+    if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):
+        return replace(target, silence=target.silence or f"the run ended with {run.conclusion}")
+    if not target.silence:
+        check_workflow(run, job.repository, settings.workflow)
+    return target
+
+
+def find_upgrade(context: PublishContext, settings: Settings) -> Target:
+    """Find a run that compared two stacks; no pull request can start one that is told."""
+    run = load_workflow_run(context.client, context.job.repository, settings.run_id)
+    if run.is_of_pull_request or run.head_repository != run.repository:
+        raise UsageError(
+            f"run {run.id} measured a pull request", "Publish runs of a schedule or a dispatch as upgrades."
+        )
+    return Target(run=replace(run, conclusion=run.conclusion or settings.conclusion))
+
+
+def _find_remarks(task: Task) -> tuple[Fact, ...]:
+    """What readers must know before all else: the change moves its own bar."""
+    pull, rules = task.target.pull, task.context.base.rules
+    if pull is None or not rules:
+        return ()
+    remarks = task.troubles.attempt(
+        "The change's files could not be listed",
+        lambda: note_touched(task.client, task.repository, pull.number, rules),
+    )
+    return remarks or ()
+
+
+def find_result(task: Task) -> TrustedResult:
+    """Make what may be told of the run, as the job ended that left its verdict."""
+    remarks, settings, run = _find_remarks(task), task.settings, task.target.run
+    finding = _judge(task, remarks)
+    if not settings.conclusion and _asks_for_job(finding):
+        conclusion = task.troubles.attempt(
+            "Which job left the verdict could not be looked up",
+            lambda: find_own_conclusion(task.client, task.repository, run, settings.artifact_name),
+        )
+        if conclusion and conclusion != run.conclusion:
+            target = replace(task.target, run=replace(run, conclusion=conclusion))
+            finding = _judge(replace(task, target=target), remarks)
+    return replace(finding, gate="" if settings.issue or settings.key == DEFAULT_KEY else settings.key)
+
+
+def _asks_for_job(finding: TrustedResult) -> bool:
+    """Whether it matters how the gate's own job ended, and not the run: other gates may be in it.
+
+    What failed in any case is told as that.
+    """
+    run = finding.run
+    if finding.verdict is None:
+        return finding.refusal is Refusal.OLD_ATTEMPT
+    is_failed = finding.outcome in {Outcome.REGRESSION, Outcome.INCOMPLETE}
+    return not is_failed and (run.conclusion not in {SUCCESS, ""} or run.attempt > 1)
+
+
+def _judge(task: Task, remarks: tuple[Fact, ...]) -> TrustedResult:
+    run, base, fail_on = task.target.run, task.context.base, task.settings.fail_on
+    try:
+        verdict = _find_verdict(task)
+    except RefusedError as error:
+        return TrustedResult(run=run, refusal=error.refusal, remarks=remarks)
+    if task.settings.issue:
+        return make_upgrade_finding(verdict, base, run, fail_on)
+    known = Known(
+        remarks=remarks, base_sha=_check_base(task, verdict), approved=_find_approved(task, verdict)
+    )
+    return make_finding(verdict, base, run, known, fail_on)
+
+
+def _find_verdict(task: Task) -> Verdict:
+    """Find what the run says of the change as it is to be merged.
+
+    Raises:
+        RefusedError: Nothing, or of something else; or GitHub does not tell. What an earlier attempt said of
+            this commit must not stand then, as if nothing had come after it.
+    """
+    run, pull = task.target.run, task.target.pull
+    if run.conclusion == _SKIPPED:
+        raise RefusedError(Refusal.SKIPPED)
+    if pull is not None and task.troubles.attempt(
+        "Whether the base branch was changed could not be looked up",
+        lambda: got_other_base(task.client, task.context.job, pull.number, run.created),
+    ):
+        raise RefusedError(Refusal.OTHER_BASE)
+    try:
+        return fetch_verdict(task.client, task.repository, run, task.settings.artifact_name)
+    except GitHubError as error:
+        task.troubles.add("The verdict could not be fetched", error)
+        raise RefusedError(Refusal.NOT_FETCHED) from None
+
+
+def _check_base(task: Task, verdict: Verdict) -> str:
+    """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
+    sha, pull = verdict.base.commit if verdict.base else "", task.target.pull
+    if pull is None or not is_sha(sha):
+        return ""
+    is_there = task.troubles.attempt(
+        "The base commit could not be looked up",
+        lambda: is_on_branch(task.client, task.repository, pull.base_branch, sha),
+    )
+    return sha if is_there else ""
+
+
+def _find_approved(task: Task, verdict: Verdict) -> Approved:
+    """Who accepted what the verdict calls accepted, or did not compare; nobody, where GitHub does not tell.
+
+    The check read the same file by itself. Here it decides nothing but whether a check that is green although
+    nothing was compared may be told so.
+    """
+    run, data = task.target.run, GitData(task.client, task.context.job.path)
+    if not run.is_of_pull_request or not needs_approval(verdict):
+        return NOTHING_APPROVED
+    try:
+        approval = task.troubles.attempt(
+            "Who accepted what could not be looked up", lambda: find_approval(data, run.head_sha)
+        )
+    except FileError:
+        return Approved(notes=(Fact(code=Code.APPROVAL_UNREADABLE),))
+    if approval is None:
+        return NOTHING_APPROVED
+    base = task.context.base
+    policy = replace(base.policy, approvals=(approval,), gate=base.gate)
+    return describe_approval(policy, run, verdict)
