@@ -9,10 +9,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import yaml
 from config_reference import ENTRIES, render_keys
 from registry_page import render_cases, render_modes, render_scopes
 from target_sizes import DATA, read_data, render_table
 
+from gate.action.inputs import INPUTS, ActionMode, Input
 from gate.cli.parser import list_commands, render_exit_codes
 from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
@@ -141,6 +143,25 @@ def render_registry(text: str) -> str:
     return replace_section(text, "cases", render_cases())
 
 
+def render_inputs(text: str) -> str:
+    """Return the reference of the action with its table of inputs made anew."""
+    described = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    rows = ["| input | default | used by | is |", "| --- | --- | --- | --- |"]
+    for item in INPUTS:
+        default = f"`{item.default}`" if item.default else "-"
+        rows.append(
+            f"| `{item.name}` | {default} | {_list_modes(item)} | {described[item.name]['description']} |"
+        )
+    return replace_section(text, "inputs", "\n".join(rows))
+
+
+def _list_modes(item: Input) -> str:
+    others = [mode for mode in ActionMode if mode not in item.users]
+    if len(others) > 1:
+        return ", ".join(item.users)
+    return " but ".join(["all", *others])
+
+
 def render_targets(text: str) -> str:
     """Return the page of full sizes with its table made of what was compiled."""
     return replace_section(text, "full sizes", render_table(read_data(DATA)))
@@ -152,6 +173,7 @@ DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "docs/metrics.md": render_metrics,
     "docs/configuration.md": render_reference,
     "docs/registry.md": render_kinds,
+    "docs/github-reference.md": render_inputs,
     "benchmarks/registry.md": render_registry,
     "benchmarks/target_sizes.md": render_targets,
 }

@@ -1,113 +1,74 @@
-"""The arguments of ``compile-gate`` that the inputs ask for; pure."""
+"""The arguments of ``compile-gate``, by one rule: an input of a mode is the option of its name; pure."""
 
 from __future__ import annotations
 
-from gate.action.inputs import ActionInputs
+from collections.abc import Mapping
+
+from gate.action.inputs import INPUTS, ActionInputs, ActionMode
 from gate.action.rules import RuleSource
 
-_MEASURING = ("select", "device", "trials", "lock-timeout")
-_POSTING = ("comment", "comment-key", "comment-author")
-_PAIRED = ("select", "device", "lock-timeout")  # `ab` measures pairs, as many as it needs
+_COMMANDS: Mapping[ActionMode, tuple[str, ...]] = {
+    ActionMode.CHECK: ("check",),
+    ActionMode.PLAN: ("plan", "--format=github-matrix"),
+    ActionMode.MEASURE: ("measure",),
+    ActionMode.JUDGE: ("compare",),
+    ActionMode.UPGRADE: ("ab",),  # one code on two interpreters
+    ActionMode.ANCHOR: ("ab", "--anchor"),
+    ActionMode.REFRESH: ("measure",),
+    ActionMode.PUBLISH: ("publish",),
+    ActionMode.PUBLISH_UPGRADE: ("publish", "--issue"),
+    ActionMode.AUTHORIZE: ("authorize",),
+    ActionMode.ACCEPT: ("accept-regression",),
+    ActionMode.PROPOSE: ("propose",),
+}
+
+
+def make_arguments(inputs: ActionInputs, rules: RuleSource | None = None, *more: str) -> tuple[str, ...]:
+    """Make the arguments of a mode's command; ``rules`` hold in the place of the input ``config``.
+
+    ``more`` are arguments that no input says.
+    """
+    given = (
+        f"--{item.name}={inputs[item.name]}"
+        for item in INPUTS
+        if inputs.mode in item.modes and (inputs[item.name] or item.can_be_empty)
+        if not (rules and item.name == "config")
+    )
+    return (*_COMMANDS[inputs.mode], *(_rule_by(rules) if rules else ()), *more, *given)
 
 
 def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
     """Make the arguments of ``check``; ``base`` is the commit to compare with, if any."""
-    return (
-        *("check", *_ruling(rules)),
-        *_option("--baselines", rules.baselines),
-        *(_option("--base", base) or ("--no-base",)),
-        *_approvals(rules),
-        *_given(inputs, *_MEASURING, "fail-on"),
-    )
-
-
-def make_measure_arguments(inputs: ActionInputs, rules: RuleSource, trials: int = 0) -> tuple[str, ...]:
-    """Make the arguments of ``measure``; ``trials`` is how many where the workflow does not say."""
-    more = (f"--trials={trials}",) if trials and not inputs["trials"] else ()
-    return ("measure", *_ruling(rules), *_given(inputs, *_MEASURING), *more)
-
-
-def make_upgrade_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``ab`` with one code on two interpreters."""
-    names = ("config", "base-python", "head-python", "minutes", *_PAIRED, "fail-on")
-    return ("ab", *_given(inputs, *names))
-
-
-def make_anchor_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``ab`` with the working tree against the release anchor."""
-    return ("ab", "--anchor", *_given(inputs, "config", "minutes", *_PAIRED, "fail-on"))
-
-
-def make_plan_arguments(inputs: ActionInputs, rules: RuleSource) -> tuple[str, ...]:
-    """Make the arguments of ``plan``, whose output is a matrix."""
-    return ("plan", *_ruling(rules), *_given(inputs, "select", "shards"), "--format=github-matrix")
+    against = f"--base={base}" if base else "--no-base"
+    return make_arguments(inputs, rules, *_give("baselines", rules.baselines), against, *_accept(rules))
 
 
 def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
     """Make the arguments of ``merge``: the selection that was divided is what must come back."""
-    return ("merge", *_ruling(rules), f"--select={select}", f"--out={out}", "--", *runs)
+    return ("merge", *_rule_by(rules), f"--select={select}", f"--out={out}", "--", *runs)
 
 
 def make_compare_arguments(
     inputs: ActionInputs, rules: RuleSource, baselines: str, run: str, out: str
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``, a run against baselines."""
-    ruling = (*_ruling(rules), *_approvals(rules))
-    return ("compare", *ruling, *_given(inputs, "fail-on"), f"--out={out}", "--", baselines, run)
+    return (*make_arguments(inputs, rules, *_accept(rules), f"--out={out}"), "--", baselines, run)
 
 
-def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
-    """Make the arguments of ``publish``; an empty status is one, and means none."""
+def _rule_by(rules: RuleSource) -> tuple[str, ...]:
     return (
-        *("publish", f"--run-id={run_id}", f"--status={inputs['status']}"),
-        *_given(inputs, "config", "workflow", "artifact-name", "fail-on", *_POSTING),
-    )
-
-
-def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
-    """Make the arguments of ``publish`` with an issue."""
-    return (
-        *("publish", "--issue", f"--run-id={run_id}"),
-        *_given(inputs, "config", "conclusion", "artifact-name", "fail-on", *_POSTING),
-    )
-
-
-def make_authorize_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``authorize``: all else that it needs is in the event."""
-    return ("authorize", *_given(inputs, "command"))
-
-
-def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``accept-regression``: what the comment says is in the event."""
-    given = ("config", "workflow", "artifact-name", "head-sha", "comment-key")
-    return ("accept-regression", *_given(inputs, *given))
-
-
-def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``propose``."""
-    found = ("config", "baselines", "run-id", "conclusion", "artifact-name")
-    return ("propose", *_given(inputs, *found, "head-sha", "head-ref", "pr-number", "reason"))
-
-
-def _ruling(rules: RuleSource) -> tuple[str, ...]:
-    return (
-        *_option("--config", rules.config),
-        *_option("--directory", rules.directory),
-        *_option("--rules-commit", rules.sha),
+        *_give("config", rules.config),
+        *_give("directory", rules.directory),
+        *_give("rules-commit", rules.sha),
         *(f"--removed={case_id}" for case_id in rules.removed),
     )
 
 
-def _approvals(rules: RuleSource) -> tuple[str, ...]:
+def _accept(rules: RuleSource) -> tuple[str, ...]:
     files = tuple(f"--approvals={file}" for file in rules.approvals.files)
-    return (*files, *_option("--gate", rules.gate)) if files else ()
+    return (*files, *_give("gate", rules.gate)) if files else ()
 
 
-def _given(inputs: ActionInputs, *names: str) -> tuple[str, ...]:
-    """Pass on inputs that are called as the command's options are."""
-    return tuple(part for name in names for part in _option(f"--{name}", inputs[name]))
-
-
-def _option(name: str, value: str) -> tuple[str, ...]:
+def _give(name: str, value: str) -> tuple[str, ...]:
     """Join name and value in one argument: a value that begins with a dash stays a value."""
-    return (f"{name}={value}",) if value else ()
+    return (f"--{name}={value}",) if value else ()

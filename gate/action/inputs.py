@@ -2,7 +2,8 @@
 
 GitHub hands a composite action nothing but strings, does not enforce ``required`` and knows no types.
 
-``action.yml``, this table and that of docs/github-reference.md name the same inputs; a test compares them.
+``action.yml`` names the same inputs and describes them; docs/github-reference.md is generated from both. A
+command is given each of its inputs as the option of that name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.errors import UsageError
@@ -34,7 +36,7 @@ class ActionMode(StrEnum):
     PROPOSE = "propose-baselines"
 
 
-JUDGING = frozenset((ActionMode.CHECK, ActionMode.JUDGE))  # by rules that hold acceptances
+JUDGING = (ActionMode.CHECK, ActionMode.JUDGE)  # by rules that hold acceptances
 TRUSTED_MODES = frozenset(
     (
         *(ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE),
@@ -61,93 +63,163 @@ _SHA = r"[0-9a-f]{40}"
 class Input:
     """One input: its name in action.yml, and what it may be.
 
-    An empty value is allowed where ``default`` is empty and means "not given".
+    An empty value is allowed where ``default`` is empty, and means "not given", or where it ``can_be_empty``.
     """
 
     name: str
+    modes: tuple[ActionMode, ...] = ()  # whose command is given it, as the option of this name
+    reads: tuple[ActionMode, ...] = ()  # in which the action itself reads it
     default: str = ""
     pattern: str
     expected: str  # says the pattern to a person
+    can_be_empty: bool = False
 
     @property
     def variable(self) -> str:
         """The environment variable that action.yml sets."""
         return "INPUT_" + self.name.upper().replace("-", "_")
 
+    @property
+    def users(self) -> tuple[ActionMode, ...]:
+        """The modes that take it, in order."""
+        return tuple(mode for mode in ActionMode if mode in {*self.modes, *self.reads})
 
-def _choose(name: str, choices: tuple[str, ...], default: str = "") -> Input:
+
+def _choose(name: str, choices: tuple[str, ...], **more: Any) -> Input:  # noqa: ANN401 - fields of Input
     expected = ", ".join(choices[:-1]) + " or " + choices[-1]
-    return Input(name=name, default=default, pattern="|".join(choices), expected=expected)
+    return Input(name=name, pattern="|".join(choices), expected=expected, **more)
 
 
+_EVERY = tuple(ActionMode)
+_MEASURING = (ActionMode.CHECK, ActionMode.MEASURE, ActionMode.REFRESH)
+_PAIRING = (ActionMode.UPGRADE, ActionMode.ANCHOR)  # `ab`, which measures as many pairs as it needs
+_RULED = (ActionMode.CHECK, ActionMode.PLAN, ActionMode.MEASURE, ActionMode.JUDGE)  # by the base's rules
+_PUBLISHING = (ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE)
+_PROPOSE = (ActionMode.PROPOSE,)
 INPUTS = (
-    _choose("mode", tuple(ActionMode), ActionMode.CHECK.value),
-    Input(name="python", default="python3", pattern=_LINE, expected="an interpreter"),
-    Input(name="working-directory", default=".", pattern=_LINE, expected="a directory"),
-    Input(name="config", pattern=_LINE, expected="a file"),
-    Input(name="select", pattern=_SELECTION, expected="case ids, globs and tag:NAME, joined by commas"),
-    Input(name="device", pattern=DEVICE_PATTERN, expected=DEVICE_FORMS),
-    Input(name="trials", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999"),
-    Input(name="baselines", pattern=_LINE, expected="a directory"),
+    _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
+    Input(name="python", default="python3", pattern=_LINE, expected="an interpreter", reads=_EVERY),
+    Input(name="working-directory", default=".", pattern=_LINE, expected="a directory", reads=_EVERY),
+    Input(
+        name="config",
+        pattern=_LINE,
+        expected="a file",
+        modes=tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHORIZE),
+    ),
+    Input(
+        name="select",
+        pattern=_SELECTION,
+        expected="case ids, globs and tag:NAME, joined by commas",
+        modes=(*_MEASURING, ActionMode.PLAN, *_PAIRING),
+        reads=(ActionMode.JUDGE,),
+    ),
+    Input(name="device", pattern=DEVICE_PATTERN, expected=DEVICE_FORMS, modes=(*_MEASURING, *_PAIRING)),
+    Input(
+        name="trials", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999", modes=_MEASURING
+    ),
+    Input(name="baselines", pattern=_LINE, expected="a directory", modes=_PROPOSE, reads=JUDGING),
     Input(
         name="baseline-ref",
         default="base",
         pattern=f"base|head|{_SHA}",
         expected="base, head or a commit's 40 hexadecimal digits",
+        reads=_RULED,
     ),
-    _choose("confirm", ("true", "false"), "true"),
-    Input(name="base-python", pattern=_LINE, expected="an interpreter"),
-    Input(name="head-python", pattern=_LINE, expected="an interpreter"),
-    Input(name="minutes", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999"),
+    _choose("confirm", ("true", "false"), default="true", reads=(ActionMode.CHECK,)),
+    Input(name="base-python", pattern=_LINE, expected="an interpreter", modes=(ActionMode.UPGRADE,)),
+    Input(name="head-python", pattern=_LINE, expected="an interpreter", modes=(ActionMode.UPGRADE,)),
+    Input(
+        name="minutes", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999", modes=_PAIRING
+    ),
     Input(
         name="shards",
         default="2",
         pattern="[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]",
         expected="a whole number from 1 to 256, which is as many jobs as GitHub makes of one matrix",
+        modes=(ActionMode.PLAN,),
     ),
-    Input(name="runs", default="shards", pattern=_LINE, expected="a directory"),
-    _choose("fail-on", ("new", "inconclusive", "regression", "never"), "regression"),
-    Input(name="lock-timeout", pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?", expected="a number of seconds"),
+    Input(name="runs", default="shards", pattern=_LINE, expected="a directory", reads=(ActionMode.JUDGE,)),
+    _choose(
+        "fail-on",
+        ("new", "inconclusive", "regression", "never"),
+        default="regression",
+        modes=(*JUDGING, *_PAIRING, *_PUBLISHING),
+    ),
+    Input(
+        name="lock-timeout",
+        pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?",
+        expected="a number of seconds",
+        modes=(*_MEASURING, *_PAIRING),
+    ),
     Input(
         name="artifact-name",
         default="compile-gate",
         pattern=r"[A-Za-z0-9_.-]{1,100}",
         expected="an artifact's name of letters, digits, _, . and -",
+        modes=(*_PUBLISHING, ActionMode.ACCEPT, ActionMode.PROPOSE),
     ),
-    Input(name="run-id", pattern="[1-9][0-9]{0,18}", expected="a run's number"),
+    Input(
+        name="run-id",
+        pattern="[1-9][0-9]{0,18}",
+        expected="a run's number",
+        modes=(*_PUBLISHING, ActionMode.PROPOSE),
+    ),
     Input(
         name="workflow",
         default=".github/workflows/gate.yml",
         pattern=r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml",
         expected="a workflow's file: .github/workflows/NAME.yml",
+        modes=(ActionMode.PUBLISH, ActionMode.ACCEPT),
     ),
-    _choose("conclusion", ("success", "failure", "cancelled", "skipped")),
-    # Empty is the commands' own: a comment always, an issue where something changed.
-    _choose("comment", ("always", "on-change", "on-failure", "never")),
+    _choose(
+        "conclusion",
+        ("success", "failure", "cancelled", "skipped"),
+        modes=(ActionMode.PUBLISH_UPGRADE, ActionMode.PROPOSE),
+    ),
+    _choose("comment", ("always", "on-change", "on-failure", "never"), modes=_PUBLISHING),
     Input(
         name="comment-key",
         default="default",
         pattern=r"[A-Za-z0-9_.-]{1,40}",
         expected="a key of at most 40 letters, digits, _, . and -",
+        modes=(*_PUBLISHING, ActionMode.ACCEPT),
+        reads=JUDGING,
     ),
     Input(
         name="comment-author",
         pattern=r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})(?:\[bot\])?",
         expected="a login",
+        modes=_PUBLISHING,
     ),
     Input(
         name="status",
-        # Not the check's name: GitHub requires both of one name, and reporting would then decide.
         default="compile-gate/report",
         pattern=r"(?!-)[A-Za-z0-9_./ -]{0,100}",
         expected="a status context of at most 100 letters, digits, _, ., /, - and spaces",
+        modes=(ActionMode.PUBLISH,),
+        can_be_empty=True,
     ),
-    _choose("command", ("refresh-baselines", "accept-regression"), "refresh-baselines"),
-    Input(name="head-sha", pattern=_SHA, expected="a commit's 40 hexadecimal digits"),
-    Input(name="head-ref", pattern=_BRANCH, expected="a branch's name"),
-    Input(name="pr-number", pattern="[1-9][0-9]{0,9}", expected="a pull request's number"),
-    Input(name="reason", pattern=_LINE, expected="one line of text"),
-    Input(name="token", pattern=r"[\x21-\x7e]*", expected="a token"),
+    _choose(
+        "command",
+        ("refresh-baselines", "accept-regression"),
+        default="refresh-baselines",
+        modes=(ActionMode.AUTHORIZE,),
+    ),
+    Input(
+        name="head-sha",
+        pattern=_SHA,
+        expected="a commit's 40 hexadecimal digits",
+        modes=(ActionMode.ACCEPT, ActionMode.PROPOSE),
+    ),
+    Input(name="head-ref", pattern=_BRANCH, expected="a branch's name", modes=_PROPOSE),
+    Input(name="pr-number", pattern="[1-9][0-9]{0,9}", expected="a pull request's number", modes=_PROPOSE),
+    Input(name="reason", pattern=_LINE, expected="one line of text", modes=_PROPOSE),
+    Input(
+        name="token",
+        pattern=r"[\x21-\x7e]*",
+        expected="a token",
+        reads=tuple(mode for mode in ActionMode if mode in TRUSTED_MODES),
+    ),
 )
 
 
@@ -214,7 +286,7 @@ def _check_token(inputs: ActionInputs) -> None:
 
 def _parse_value(item: Input, text: str) -> str:
     value = text.strip()
-    if not value and (not item.default or item.name == "status"):
+    if not value and (item.can_be_empty or not item.default):
         return ""
     if len(value) > _MAX_CHARS or not re.fullmatch(item.pattern, value):
         shown = "that value" if item.name == "token" else _show(value)

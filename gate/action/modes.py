@@ -13,20 +13,12 @@ from pathlib import Path
 
 from gate.action.base import find_head_sha
 from gate.action.commands import (
-    make_accept_arguments,
-    make_anchor_arguments,
-    make_authorize_arguments,
+    make_arguments,
     make_check_arguments,
     make_compare_arguments,
-    make_measure_arguments,
     make_merge_arguments,
-    make_plan_arguments,
-    make_propose_arguments,
-    make_publish_arguments,
-    make_publish_upgrade_arguments,
-    make_upgrade_arguments,
 )
-from gate.action.inputs import ActionInputs, ActionMode, parse_inputs
+from gate.action.inputs import ActionMode, parse_inputs
 from gate.action.results import (
     Places,
     Results,
@@ -59,7 +51,7 @@ def start_plan(step: ActionStep) -> int:
     """Divide the selection over machines by the base commit's registry: the output is a matrix."""
     with hold_rules(step) as rules:
         tell_rules(rules)
-        ended, printed = read_command(step, make_plan_arguments(step.inputs, rules))
+        ended, printed = read_command(step, make_arguments(step.inputs, rules))
     if ended.code == ExitCode.PASS:
         write_outputs(step.environ, {"matrix": printed.strip(), "baseline-sha": rules.sha})
     return tell_failure(ended)
@@ -81,7 +73,8 @@ def start_refresh(step: ActionStep) -> int:
 
 def _measure(step: ActionStep, rules: RuleSource, trials: int = 0) -> int:
     path = clear_results(rules).run
-    ended = run_measured(step, make_measure_arguments(step.inputs, rules, trials))
+    usual = (f"--trials={trials}",) if trials and not step.inputs["trials"] else ()
+    ended = run_measured(step, make_arguments(step.inputs, rules, *usual))
     if path.exists():
         write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
     return tell_failure(ended)
@@ -139,14 +132,14 @@ def _tell_judged(step: ActionStep, rules: RuleSource, results: Results, ended: E
 def run_upgrade(step: ActionStep) -> int:
     """Hold one stack against another with the code fixed, tell the runner."""
     results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
-    ended = run_measured(step, make_upgrade_arguments(step.inputs))
+    ended = run_measured(step, make_arguments(step.inputs))
     return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
 
 
 def start_anchor(step: ActionStep) -> int:
     """Hold what is checked out against the release anchor, tell the runner."""
     results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
-    return tell_verdict(step, results, run_measured(step, make_anchor_arguments(step.inputs)), {})
+    return tell_verdict(step, results, run_measured(step, make_arguments(step.inputs)), {})
 
 
 def tell_verdict(
@@ -245,19 +238,24 @@ def _publish(step: ActionStep) -> int:
     if not found:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
         raise UsageError("input run-id: this event has no run to publish", fix)
-    return tell_failure(run_command(step, make_publish_arguments(step.inputs, found)))
+    return _publish_run(step, found)
 
 
 def _publish_upgrade(step: ActionStep) -> int:
     found = step.inputs["run-id"] or step.environ.get("GITHUB_RUN_ID", "")
     if not found:
         raise UsageError("input run-id: there is no run to publish", "Run this in a job, or set `run-id:`.")
-    return tell_failure(run_command(step, make_publish_upgrade_arguments(step.inputs, found)))
+    return _publish_run(step, found)
 
 
-def _pass_on(make_arguments: Callable[[ActionInputs], tuple[str, ...]]) -> Callable[[ActionStep], int]:
-    """Make a mode that runs one command and tells why it failed."""
-    return lambda step: tell_failure(run_command(step, make_arguments(step.inputs)))
+def _publish_run(step: ActionStep, run_id: str) -> int:
+    values = {**step.inputs.values, "run-id": run_id}
+    return _pass_on(replace(step, inputs=replace(step.inputs, values=values)))
+
+
+def _pass_on(step: ActionStep) -> int:
+    """Run one command, and tell why it failed."""
+    return tell_failure(run_command(step, make_arguments(step.inputs)))
 
 
 _MODES: Mapping[ActionMode, Callable[[ActionStep], int]] = {
@@ -270,7 +268,7 @@ _MODES: Mapping[ActionMode, Callable[[ActionStep], int]] = {
     ActionMode.REFRESH: start_refresh,
     ActionMode.PUBLISH: _publish,
     ActionMode.PUBLISH_UPGRADE: _publish_upgrade,
-    ActionMode.AUTHORIZE: _pass_on(make_authorize_arguments),
-    ActionMode.ACCEPT: _pass_on(make_accept_arguments),
-    ActionMode.PROPOSE: _pass_on(make_propose_arguments),
+    ActionMode.AUTHORIZE: _pass_on,
+    ActionMode.ACCEPT: _pass_on,
+    ActionMode.PROPOSE: _pass_on,
 }

@@ -541,8 +541,9 @@ def test_a_refresh_tells_where_the_run_is(
     command(measure)
 
     assert run_action({**environ, "INPUT_MODE": "refresh", "INPUT_SELECT": "bert"}) == 0
-    assert [argv[:2] for argv in seen] == [["measure", "--select=bert"]]
-    assert seen[0][2].startswith("--trials=")
+    assert seen == [["measure", "--trials=5", "--select=bert"]]
+    assert run_action({**environ, "INPUT_MODE": "refresh", "INPUT_TRIALS": "4"}) == 0
+    assert seen[1] == ["measure", "--trials=4"]
     outputs = read_outputs(environ)
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
