@@ -49,9 +49,9 @@ def load_policy(config: str | Path | None = None) -> Policy:
         FileError: A file cannot be used.
     """
     from gate.project.config import load_config  # noqa: PLC0415 - see load_run
-    from gate.store import approvals  # noqa: PLC0415 - see load_run
+    from gate.store import policy  # noqa: PLC0415 - see load_run
 
-    return approvals.load_policy(load_config(Path(config) if config else None))
+    return policy.load_policy(load_config(Path(config) if config else None))
 
 
 def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Policy) -> Verdict:

@@ -41,7 +41,7 @@ from gate.records.bisection import Bisection
 from gate.records.bounds import Notation
 from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
-from gate.store.acceptances import AcceptedFile, ApprovalFile
+from gate.store.acceptances import AcceptedFile, CommitFile
 from gate.store.anchor import AnchorFile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -50,7 +50,7 @@ ROOTS: Mapping[str, tuple[type, FileKind[Any] | None]] = {
     "registry": (RegistryFile, None),
     "accepted": (AcceptedFile, None),
     "anchor": (AnchorFile, None),
-    "approval": (ApprovalFile, None),
+    "acceptances": (CommitFile, None),
     "run": (Run, RUN),
     "verdict": (Verdict, VERDICT),
     "baseline": (Baseline, BASELINE),
@@ -63,7 +63,7 @@ _TITLES = {
     "registry": "a registry file",
     "accepted": "accepted.yml",
     "anchor": "anchor.yml",
-    "approval": "an approval of one commit",
+    "acceptances": "what was accepted of one commit",
 }
 _SCALARS: Mapping[Any, dict[str, object]] = {
     str: {"type": "string"},

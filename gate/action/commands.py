@@ -65,7 +65,7 @@ def _rule_by(rules: RuleSource) -> tuple[str, ...]:
 
 
 def _accept(rules: RuleSource) -> tuple[str, ...]:
-    files = tuple(f"--approvals={file}" for file in rules.approvals.files)
+    files = tuple(f"--accepted={file}" for file in rules.accepted.files)
     return (*files, *_give("gate", rules.gate)) if files else ()
 
 

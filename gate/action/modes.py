@@ -27,7 +27,7 @@ from gate.action.results import (
     describe_verdict,
     find_confirming_commit,
     list_annotations,
-    tell_approvals,
+    tell_accepted,
     tell_changed,
     tell_failure,
     tell_rules,
@@ -88,7 +88,7 @@ def start_check(step: ActionStep) -> int:
     """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
     with hold_rules(step) as rules:
         tell_rules(rules)
-        tell_approvals(step, rules)
+        tell_accepted(step, rules)
         base = find_confirming_commit(step)
         results = clear_results(rules)
         ended = run_measured(step, make_check_arguments(step.inputs, rules, base))
@@ -108,7 +108,7 @@ def run_judge(step: ActionStep) -> int:
         )
     with hold_rules(step) as rules:
         tell_rules(rules)
-        tell_approvals(step, rules)
+        tell_accepted(step, rules)
         results, config = clear_results(rules), load_rules_config(rules.config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error

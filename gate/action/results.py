@@ -132,11 +132,11 @@ def tell_rules(rules: RuleSource) -> None:
         print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
 
 
-def tell_approvals(step: ActionStep, rules: RuleSource) -> None:
-    """Say what was approved for the commit that is judged, and what of it does not count."""
-    for note in rules.approvals.notes:
+def tell_accepted(step: ActionStep, rules: RuleSource) -> None:
+    """Say what was accepted of the commit that is judged, and what of it does not count."""
+    for note in rules.accepted.notes:
         print(note, flush=True)
-    for warning in rules.approvals.warnings:
+    for warning in rules.accepted.warnings:
         warn(step, warning)
 
 

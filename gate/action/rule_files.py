@@ -20,8 +20,8 @@ from gate.project.arm_cases import Rules
 from gate.project.config import check_places, load_config
 from gate.project.registry import fold_registries, load_cases
 from gate.project.selection import choose_cases
-from gate.store.approvals import load_policy
 from gate.store.baselines import load_baselines
+from gate.store.policy import load_policy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

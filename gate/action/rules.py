@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.action.approvals import Approvals, collect_approvals
+from gate.action.acceptances import AcceptedFiles, collect_accepted
 from gate.action.base import (
     LIMIT_S,
     BaseCommit,
@@ -41,7 +41,7 @@ from gate.project.config import DEFAULT_FILE, Config, load_config, make_config, 
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
-from gate.store.approvals import name_gate
+from gate.store.policy import name_gate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,12 +55,12 @@ class RuleSource:
     directory: str = ""  # for --directory: where measured code is imported from; empty: the configuration's
     changed: tuple[str, ...] = ()  # files of these that the change under test touches
     workflows: tuple[str, ...] = field(default=())  # files below ``WORKFLOWS`` that it touches
-    approvals: Approvals = field(default_factory=Approvals)  # of what is judged
+    accepted: AcceptedFiles = field(default_factory=AcceptedFiles)  # of what is judged
     moved: tuple[str, ...] = ()  # models that are measured where the change has them now
     removed: tuple[str, ...] = ()  # cases that the change no longer has as the base defines them
     mended: str = ""  # what is wrong with the base's, which the change mends: it is judged by its own
     source: str = ""  # the configuration's own path, where ``config`` is made of it
-    gate: str = ""  # which judges, as approvals name it
+    gate: str = ""  # which judges, as acceptances name it
 
     @property
     def is_first(self) -> bool:
@@ -83,8 +83,8 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         inputs = step.inputs
         rules = prepare_rules(inputs["config"], inputs["baselines"], base, place, select=inputs["select"])
         if step.inputs.mode in JUDGING:
-            approvals = collect_approvals(step.event, step.environ, place)
-            rules = replace(rules, approvals=approvals, gate=_name_gate(rules, step))
+            accepted = collect_accepted(step.event, step.environ, place)
+            rules = replace(rules, accepted=accepted, gate=_name_gate(rules, step))
         before = _digest(place)
         yield rules
         if _digest(place) != before:

@@ -46,7 +46,7 @@ from gate.files.codec import BISECTION, save_run
 from gate.metrics import SPECS, Role
 from gate.records import Comparison, Metric, Run, Status
 from gate.records.bisection import Bisection, BisectionStep, Mark
-from gate.store.approvals import load_policy
+from gate.store.policy import load_policy
 
 BISECTION_FILE = "bisection.json"
 _ENDS, _CONFIRMATION = "ends", "first-bad"

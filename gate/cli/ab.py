@@ -36,7 +36,7 @@ from gate.project.config import Config
 from gate.records import BASE_ARM, Metric, Outcome, Policy, Run
 from gate.report.progress import show_progress
 from gate.store.anchor import AnchorFile
-from gate.store.approvals import load_policy
+from gate.store.policy import load_policy
 
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"

@@ -27,7 +27,7 @@ from gate.records.calibration import Effort
 from gate.report.calibration import render_calibration
 from gate.report.page.pages import render_calibration_page
 from gate.report.progress import show_progress
-from gate.store.approvals import load_policy
+from gate.store.policy import load_policy
 
 CALIBRATION_FILE = "calibration.json"
 

@@ -36,8 +36,8 @@ from gate.records.targets import is_target
 from gate.report.progress import show_progress
 from gate.report.words.failures import describe_failure
 from gate.report.words.notes import write_note
-from gate.store.approvals import load_policy
 from gate.store.baselines import load_baselines
+from gate.store.policy import load_policy
 
 
 def run_check(options: Namespace) -> ExitCode:
@@ -45,8 +45,8 @@ def run_check(options: Namespace) -> ExitCode:
     request = load_project(options)
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
-    policy = load_policy(config, options.approvals, gate=find_gate(options, config))
-    tell_other_commits(options.approvals, find_commit(config.directory, "HEAD"), config.directory)
+    policy = load_policy(config, options.accepted, gate=find_gate(options, config))
+    tell_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
         baselines=load_baselines(config.baselines),
         policy=policy,

@@ -18,7 +18,7 @@ from gate.cli.measuring_commands import (
     VERDICT_CODES,
 )
 from gate.cli.options import (
-    APPROVALS,
+    ACCEPTED,
     BASELINES,
     CONFIG,
     DEVICE,
@@ -55,7 +55,7 @@ COMPARE = Command(
         to_directory(
             "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
         ),
-        *(APPROVALS, GATE, FAIL, REPORT_FORMAT, VOLUME),
+        *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, VOLUME),
     ),
 )
 REPORT = Command(
@@ -131,7 +131,7 @@ MERGE = Command(
 
 _SCHEMAS = (
     *("config", "registry", "run", "verdict", "baseline"),
-    *("accepted", "anchor", "approval", "calibration", "selftest", "bisection"),
+    *("accepted", "anchor", "acceptances", "calibration", "selftest", "bisection"),
 )
 _SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 

@@ -34,8 +34,8 @@ from gate.project.config import Origin, check_places
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Policy, Run, Verdict
-from gate.store.approvals import load_policy
 from gate.store.baselines import check_whole, load_baselines
+from gate.store.policy import load_policy
 from gate.units import count_noun
 
 _UNKNOWN_PLAN = "A missing shard would not be noticed: measure with --shard K/N, or merge with --select."
@@ -52,9 +52,9 @@ def run_compare(options: Namespace) -> ExitCode:
     if beside and options.out:
         kept = Origin("BASELINE", is_option=True)
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
-    policy = load_policy(config, options.approvals, beside, find_gate(options, config))
+    policy = load_policy(config, options.accepted, beside, find_gate(options, config))
     candidate = read_run(options.candidate)
-    tell_other_commits(options.approvals, candidate.provenance.commit, config.directory)
+    tell_other_commits(options.accepted, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
     verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=beside is not None), config, options)

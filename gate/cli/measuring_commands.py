@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import methodcaller
 
 from gate.cli.options import (
+    ACCEPTED,
     ANYWAY,
-    APPROVALS,
     BASELINES,
     CONFIG,
     DEVICE,
@@ -89,7 +89,7 @@ CHECK = Command(
             action="store_true",
             help=("measure every suspect fully, even if the result is already known"),
         ),
-        *(APPROVALS, GATE, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
+        *(ACCEPTED, GATE, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
     ),
 )
 AB = Command(

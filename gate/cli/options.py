@@ -208,12 +208,12 @@ FAIL = argument(
     help="lowest outcome with a non-zero exit (default: inconclusive); `new` also fails a PASS with a"
     " missing baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
 )
-APPROVALS = argument(
-    "--approvals",
+ACCEPTED = argument(
+    "--accepted",
     action="append",
     default=[],
     metavar="FILE",
-    help="file of regressions accepted for this commit, as /accept-regression writes it; may be repeated",
+    help="file of what was accepted of this commit, as /accept-regression writes it; may be repeated",
 )
-# For whoever takes the configuration from another commit: whose approvals count.
+# For whoever takes the configuration from another commit: whose acceptances count.
 GATE = argument("--gate", default="", help=argparse.SUPPRESS)

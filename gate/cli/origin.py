@@ -1,4 +1,4 @@
-"""What a verdict says of the configuration and the approvals under which it was reached."""
+"""What a verdict says of the configuration and the acceptances under which it was reached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gate.project.config import DEFAULT_FILE, Config
 from gate.project.contradictions import can_decide
 from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
 from gate.report.words.steps import REFERENCE_MODELS
-from gate.store.approvals import load_approval, name_gate
+from gate.store.policy import load_commit_file, name_gate
 from gate.units import count_noun
 
 
@@ -49,10 +49,11 @@ def note_idle(
     """Name the acceptances and baselines that count for nothing: whoever wrote them thinks that they do."""
     ids = [case.id for case in registry]
     limited = [limit.metric for limit in policy.limits]
-    idle = [one for one in policy.accepted if not any(policy.fits(one.case, name) for name in ids)]
-    vain = [one for one in policy.accepted if one not in idle and not can_decide(one.metric, limited)]
+    accepted = {one: one.metric for one in policy.acceptances if one.metric}
+    idle = [one for one in accepted if not any(policy.fits(one.case, name) for name in ids)]
+    vain = [one for one, metric in accepted.items() if one not in idle and not can_decide(metric, limited)]
     notes = [
-        Fact(code=code, metrics=(one.metric,), names=name_words(pattern=one.case))
+        Fact(code=code, metrics=(accepted[one],), names=name_words(pattern=one.case))
         for code, entries in ((Code.ACCEPTANCE_IDLE, idle), (Code.ACCEPTANCE_VAIN, vain))
         for one in entries
     ]
@@ -72,28 +73,28 @@ _SHORT = 12
 _COMMIT = re.compile(r"[0-9a-f]{40}")  # a run may come from elsewhere
 
 
-def tell_other_commits(approvals: Sequence[str], judged: str, directory: Path) -> None:
+def tell_other_commits(files: Sequence[str], judged: str, directory: Path) -> None:
     """Say on standard error which of these files are of another commit than the one that is judged.
 
-    They count all the same: a merge queue judges commits that it made itself of those that were approved,
+    They count all the same: a merge queue judges commits that it made itself of those that were accepted,
     and only who names the files knows of which. What a merge of two adds is not called another commit.
     ``judged`` is no commit where that is not known, and ``directory`` lies in its repository.
 
     Raises:
         FileError: A file cannot be used.
     """
-    if not approvals or not _COMMIT.fullmatch(judged):
+    if not files or not _COMMIT.fullmatch(judged):
         return
     added = find_commit(directory, f"{judged}^2")
-    for name in approvals:
-        commit = load_approval(Path(name)).commit
+    for name in files:
+        commit = load_commit_file(Path(name)).commit
         if commit not in {judged, added}:
             told = f"{name} is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
-            print(f"note: --approvals: {told}; it counts, whatever else that contains", file=sys.stderr)
+            print(f"note: --accepted: {told}; it counts, whatever else that contains", file=sys.stderr)
 
 
 def find_gate(options: Namespace, config: Config) -> str:
-    """Find which gate judges, as approvals name it; empty where the configuration is in no repository."""
+    """Find which gate judges, as acceptances name it; empty where the configuration is in no repository."""
     source = Path(config.source)
     top = find_checkout(source.parent)
     return options.gate or (name_gate(source, top) if top else "")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gate.cli.setup import RUN_FILE
-from gate.decide import FailOn, compute_exit_code, is_waived, keep_own, measure_coverage
+from gate.decide import FailOn, compute_exit_code, is_lack_accepted, keep_own, measure_coverage
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import (
     RUN,
@@ -87,10 +87,11 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
 
 
 def code_verdict(verdict: Verdict, options: Namespace, policy: Policy | None = None) -> ExitCode:
-    """The exit code of a verdict under ``--fail-on``, and under the policy's approvals if it has any."""
+    """The exit code of a verdict under ``--fail-on``, and under the policy's acceptances if it has any."""
     coverage = measure_coverage(verdict.comparisons)
-    waived = policy is not None and is_waived(verdict.comparisons, keep_own(policy, verdict.environment))
-    return compute_exit_code(verdict.outcome, FailOn(options.fail_on), coverage, is_waived=waived)
+    own = keep_own(policy, verdict.environment) if policy else None
+    accepted = own is not None and is_lack_accepted(verdict.comparisons, own)
+    return compute_exit_code(verdict.outcome, FailOn(options.fail_on), coverage, is_lack_accepted=accepted)
 
 
 def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
@@ -99,8 +100,8 @@ def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
     Where a program reads the report, the notice is on standard error.
     """
     print_report(verdict, options, code)
-    waived = code is not code_verdict(verdict, options)
-    if notice := render_exit_notice(verdict.outcome, code, is_waived=waived):
+    accepted = code is not code_verdict(verdict, options)
+    if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
 
 

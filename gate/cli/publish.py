@@ -24,8 +24,8 @@ from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.publish.trusted import Base
-from gate.store.approvals import DEFAULT_KEY, load_policy, name_gate
 from gate.store.baselines import load_baselines
+from gate.store.policy import DEFAULT_KEY, load_policy, name_gate
 
 _HEAD_FIX = (
     "Pass the output `head-sha` of the step with `mode: authorize-command`, or what `git rev-parse` prints."

@@ -26,12 +26,12 @@ from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.github.refresh import authorize_refresh, describe_protection, find_refresh, make_outputs
 from gate.project.config import Config
 from gate.project.registry import load_cases
-from gate.publish.approval import Accepted, ApprovalTerms, render_accepted
+from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted
 from gate.publish.commands import AcceptRequest, CommandRefusedError
 from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
 from gate.records import Run
 from gate.report.markdown import escape_text
-from gate.store.approvals import load_policy, name_gate
+from gate.store.policy import load_policy, name_gate
 from gate.units import count_noun
 
 _T = TypeVar("_T")
@@ -207,13 +207,13 @@ def _tell_proposal(outcome: ProposalOutcome) -> None:
 
 
 def run_accept_regression(options: Namespace) -> ExitCode:
-    """Check again who asks for what, store the approval, start the failed jobs again, answer."""
+    """Check again who asks for what, store what is accepted, start the failed jobs again, answer."""
     check_head_sha(options.head_sha)
     context, client = load_context(os.environ), make_client(os.environ)
     config = load_configured(options)
     source = Path(config.source)
     top = find_workspace_checkout(source.parent, context.workspace)
-    terms = ApprovalTerms(
+    terms = AcceptTerms(
         cases=load_cases(config),
         workflow=options.workflow,
         artifact_name=options.artifact_name,
@@ -245,7 +245,7 @@ def _check_authorized(request: AcceptRequest, head_sha: str) -> None:
 def _tell_accepted(request: AcceptRequest, accepted: Accepted) -> None:
     write_outputs(os.environ, {"head-sha": request.head_sha, "pr-number": request.pr_number})
     append_summary(os.environ, render_accepted(accepted))
-    count = len(accepted.approval.accepted)
+    count = len(accepted.rows)
     print(f"{request.author} accepts {count} of what regressed at {request.head_sha}.")
     if accepted.trouble:
         text = f"Stored, but the check was not started again: {accepted.trouble}"

@@ -5,7 +5,7 @@ The procedure, its formulas and its constants are told in ``docs/decision.md``.
 
 from __future__ import annotations
 
-from gate.decide.conclude.accept import is_waived, keep_own
+from gate.decide.conclude.accept import is_lack_accepted, keep_own
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code, list_open, measure_coverage
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_pairs

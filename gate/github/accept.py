@@ -15,14 +15,14 @@ from dataclasses import replace
 
 from gate.errors import UsageError
 from gate.github.artifact import fetch_verdict
-from gate.github.branches import store_approval
+from gate.github.branches import store_acceptances
 from gate.github.client import GitHubClient, quote_part
 from gate.github.command import CommentCommand, check_asked_commit, find_command, load_pull, read_command
 from gate.github.context import JobContext
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError, find_text
 from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.git_data import GitData
-from gate.publish.approval import Accepted, ApprovalTerms, make_approval, weigh_approval, write_message
+from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
 from gate.publish.ci_run import CiRun
 from gate.publish.commands import ACCEPT_COMMAND, AcceptRequest, CommandRefusedError, parse_accept_words
 from gate.publish.submitted_verdict import RefusedError
@@ -184,7 +184,7 @@ def authorize_acceptance(
 
 
 def accept_regression(
-    client: GitHubClient, context: JobContext, request: AcceptRequest, terms: ApprovalTerms
+    client: GitHubClient, context: JobContext, request: AcceptRequest, terms: AcceptTerms
 ) -> Accepted:
     """Accept what regressed in the newest run for the head of a pull request, and start that run again.
 
@@ -197,12 +197,13 @@ def accept_regression(
         verdict = fetch_verdict(client, context.repository, run, terms.artifact_name)
     except RefusedError as error:
         raise CommandRefusedError(error.refusal.value, "Run the check again.") from None
-    approval, rows = make_approval(verdict, request, terms)
+    accepted = accept_verdict(verdict, request, terms)
     # Stored before the run starts, whose clone must find it.
-    store_approval(GitData(client, context.path), approval, write_message(request, approval))
+    message = write_message(request, accepted)
+    store_acceptances(GitData(client, context.path), accepted.acceptances, message)
     trouble = ""
     try:
         rerun_failed_jobs(client, context, run)
     except GitHubError as error:
         trouble = f"{error.what}. {error.fix}"
-    return replace(weigh_approval(verdict, approval, rows, terms.today), run_url=run.url, trouble=trouble)
+    return replace(accepted, run_url=run.url, trouble=trouble)

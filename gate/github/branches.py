@@ -1,56 +1,58 @@
-"""The branches that the gate writes: approvals, one file a commit, and proposals of baselines.
+"""The branches that the gate writes: acceptances, one file a commit, and proposals of baselines.
 
-A clone with all branches has the approvals, so that the check reads them without any token.
+A clone with all branches has the acceptances, so that the check reads them without any token.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gate.errors import FileError
 from gate.github.errors import RejectedError
 from gate.github.git_data import GitData, Tip
 from gate.publish.commands import CommandRefusedError
-from gate.records import Approval
-from gate.store.approvals import (
+from gate.records import Acceptance
+from gate.store.policy import (
     BRANCH,
     DIRECTORY,
     MAX_ACCEPTED,
-    MAX_APPROVAL_BYTES,
-    decode_approval,
-    merge_approvals,
-    name_approval,
-    render_approval,
+    MAX_COMMIT_BYTES,
+    decode_commit_file,
+    merge_acceptances,
+    name_commit_file,
+    render_commit_file,
 )
 
 MAX_TRIES = 5  # each loses to another comment that was accepted within the same second or two
 
 
-def find_approval(data: GitData, commit: str, ref: str = BRANCH) -> Approval | None:
-    """Find what was approved for a commit; None where nothing was.
+def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acceptance, ...]:
+    """Find what was accepted of a commit.
 
     Raises:
         FileError: The file cannot be used.
         GitHubError: GitHub does not tell.
     """
-    name = name_approval(commit)
-    content = data.load_file(name, ref, MAX_APPROVAL_BYTES)
-    return None if content is None else decode_approval(content, name, commit)
+    name = name_commit_file(commit)
+    content = data.load_file(name, ref, MAX_COMMIT_BYTES)
+    return () if content is None else decode_commit_file(content, name, commit).acceptances
 
 
-def store_approval(data: GitData, approval: Approval, message: str) -> str:
-    """Add an approval to what is stored for its commit, and return the branch's commit.
+def store_acceptances(data: GitData, acceptances: Sequence[Acceptance], message: str) -> str:
+    """Add acceptances to what is stored for their commit, and return the branch's commit.
 
     Raises:
         CommandRefusedError: What is stored cannot be added to.
         GitHubError: GitHub, or a rule of the repository, does not let it be stored.
     """
+    accepted = acceptances[0].commit
     for _ in range(MAX_TRIES):
         tip_sha = data.find_branch(BRANCH)
         tree = data.load_tip(tip_sha).tree if tip_sha else ""
-        text = render_approval(_add_stored(data, approval, tip_sha))
-        changed = data.write_tree(tree, DIRECTORY, {name_approval(approval.commit): text})
+        text = _render_merged(data, accepted, acceptances, tip_sha)
+        changed = data.write_tree(tree, DIRECTORY, {name_commit_file(accepted): text})
         if changed == tree:
             return tip_sha
         commit = data.write_commit(changed, tip_sha, message)
@@ -59,20 +61,21 @@ def store_approval(data: GitData, approval: Approval, message: str) -> str:
     raise RejectedError(f"the branch {BRANCH} moved on {MAX_TRIES} times meanwhile", "Comment again.")
 
 
-def _add_stored(data: GitData, approval: Approval, tip_sha: str) -> Approval:
+def _render_merged(data: GitData, commit: str, acceptances: Sequence[Acceptance], tip_sha: str) -> str:
     try:
-        old = find_approval(data, approval.commit, tip_sha) if tip_sha else None
+        old = find_acceptances(data, commit, tip_sha) if tip_sha else ()
     except FileError:
         raise CommandRefusedError(
             "what is stored for this commit cannot be read, and is not written over",
-            f"Remove {name_approval(approval.commit)} from the branch {BRANCH}, and comment again.",
+            f"Remove {name_commit_file(commit)} from the branch {BRANCH}, and comment again.",
         ) from None
-    merged = merge_approvals(old, approval) if old else approval
-    if len(merged.accepted) > MAX_ACCEPTED:
+    merged = merge_acceptances(old, acceptances)
+    text = render_commit_file(commit, merged)
+    if len(merged) > MAX_ACCEPTED or len(text.encode()) > MAX_COMMIT_BYTES:
         raise CommandRefusedError(
-            f"more than {MAX_ACCEPTED} regressions of one commit would be accepted", "Fix what they share."
+            f"more than {MAX_ACCEPTED} changes of one commit would be accepted", "Fix what they share."
         )
-    return merged
+    return text
 
 
 _MAX_PROPOSALS = 50  # of one commit: selections, directories and machines

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import FileError, UsageError
 from gate.github.artifact import fetch_verdict, find_own_conclusion
-from gate.github.branches import find_approval
+from gate.github.branches import find_acceptances
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, is_sha
 from gate.github.errors import GitHubError, Troubles
@@ -23,7 +23,7 @@ from gate.github.events import (
     resolve_target,
 )
 from gate.github.git_data import GitData
-from gate.publish.approval import NOTHING_APPROVED, Approved, describe_approval, needs_approval
+from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere, describe_accepted, needs_acceptance
 from gate.publish.submitted_verdict import Refusal, RefusedError
 from gate.publish.telling import (
     CommentWhen,
@@ -32,7 +32,7 @@ from gate.publish.telling import (
 )
 from gate.publish.trusted import Base, Known, TrustedResult
 from gate.records import Code, Fact, Outcome, Verdict
-from gate.store.approvals import DEFAULT_KEY
+from gate.store.policy import DEFAULT_KEY
 
 # Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
 # was skipped is not among them: its check is green, so somebody must say that nothing was measured.
@@ -168,7 +168,7 @@ def _judge(task: Task, remarks: tuple[Fact, ...]) -> TrustedResult:
     if task.settings.issue:
         return make_upgrade_finding(verdict, base, run, fail_on)
     known = Known(
-        remarks=remarks, base_sha=_check_base(task, verdict), approved=_find_approved(task, verdict)
+        remarks=remarks, base_sha=_check_base(task, verdict), accepted=_find_accepted(task, verdict)
     )
     return make_finding(verdict, base, run, known, fail_on)
 
@@ -207,23 +207,23 @@ def _check_base(task: Task, verdict: Verdict) -> str:
     return sha if is_there else ""
 
 
-def _find_approved(task: Task, verdict: Verdict) -> Approved:
+def _find_accepted(task: Task, verdict: Verdict) -> AcceptedHere:
     """Who accepted what the verdict calls accepted, or did not compare; nobody, where GitHub does not tell.
 
     The check read the same file by itself. Here it decides nothing but whether a check that is green although
     nothing was compared may be told so.
     """
     run, data = task.target.run, GitData(task.client, task.context.job.path)
-    if not run.is_of_pull_request or not needs_approval(verdict):
-        return NOTHING_APPROVED
+    if not run.is_of_pull_request or not needs_acceptance(verdict):
+        return NOTHING_ACCEPTED
     try:
-        approval = task.troubles.attempt(
-            "Who accepted what could not be looked up", lambda: find_approval(data, run.head_sha)
+        accepted = task.troubles.attempt(
+            "Who accepted what could not be looked up", lambda: find_acceptances(data, run.head_sha)
         )
     except FileError:
-        return Approved(notes=(Fact(code=Code.APPROVAL_UNREADABLE),))
-    if approval is None:
-        return NOTHING_APPROVED
+        return AcceptedHere(notes=(Fact(code=Code.ACCEPTANCES_UNREADABLE),))
+    if not accepted:
+        return NOTHING_ACCEPTED
     base = task.context.base
-    policy = replace(base.policy, approvals=(approval,), gate=base.gate)
-    return describe_approval(policy, run, verdict)
+    policy = replace(base.policy, acceptances=accepted, commits=(run.head_sha,), gate=base.gate)
+    return describe_accepted(policy, run, verdict)

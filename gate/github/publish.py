@@ -41,7 +41,7 @@ from gate.publish.trusted import TrustedResult
 from gate.records import Outcome, Status
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
-from gate.store.approvals import DEFAULT_KEY
+from gate.store.policy import DEFAULT_KEY
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ def _tell_status(task: Task, finding: TrustedResult) -> str:
         # A commit has one status: this would take back what a pull request's run says of the same one.
         task.notes.append(f"No commit status: the run was started by {finding.run.event}.")
         return ""
-    if _may_be_approved(finding):
+    if _may_be_accepted(finding):
         task.notes.append(
             "No commit status: the check of this merge group is green although something had no baseline, as"
             " it is where that was accepted for each of its pull requests."
@@ -114,7 +114,7 @@ def _tell_status(task: Task, finding: TrustedResult) -> str:
     return status.state.value if was_set else ""
 
 
-def _may_be_approved(finding: TrustedResult) -> bool:
+def _may_be_accepted(finding: TrustedResult) -> bool:
     """Whether a merge group's check passed, and all that is amiss is a lack of baselines.
 
     The check counts what was accepted for the pull requests of the group, which takes a clone to find out

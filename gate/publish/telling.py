@@ -44,7 +44,7 @@ def make_finding(
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),
         base_sha=known.base_sha,
-        is_waived=known.approved.is_waived,
+        is_lack_accepted=known.accepted.is_lack_accepted,
         can_accept=base.can_accept,
         can_refresh=base.can_refresh,
     )

@@ -25,7 +25,7 @@ from gate.decide.explain.advice import list_notes, note_machine, note_target
 from gate.decide.explain.headline import make_headline
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
-from gate.publish.approval import NOTHING_APPROVED, Approved
+from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere
 from gate.publish.ci_run import CiRun
 from gate.publish.submitted_verdict import Refusal
 from gate.records import (
@@ -75,7 +75,7 @@ class Base:
 
     ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
     ``can_accept`` is whether one of its workflows accepts regressions, ``can_refresh`` whether one records
-    baselines. ``gate`` is what its approvals call it.
+    baselines. ``gate`` is what acceptances call it.
     """
 
     cases: tuple[Case, ...]
@@ -91,12 +91,12 @@ class Base:
 class Known:
     """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
 
-    ``remarks`` are more notes, ahead of the others; ``approved`` is who accepted what of it.
+    ``remarks`` are more notes, ahead of the others; ``accepted`` is who accepted what of it.
     """
 
     base_sha: str = ""
     remarks: tuple[Fact, ...] = ()
-    approved: Approved = NOTHING_APPROVED
+    accepted: AcceptedHere = NOTHING_ACCEPTED
 
 
 NOTHING_KNOWN = Known()
@@ -128,7 +128,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
         next_steps=(),  # commands are for who has the machine
         notes=(
             *known.remarks,
-            *known.approved.notes,
+            *known.accepted.notes,
             *note_unknown(verdict, cases),
             *note_target(verdict.environment),
             *_note_environment(environment),
@@ -234,7 +234,7 @@ class TrustedResult:
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION
     base_sha: str = ""  # what head was measured side by side with, where it is on the base branch
-    is_waived: bool = False  # somebody accepts for this commit that baselines are missing
+    is_lack_accepted: bool = False  # somebody accepts for this commit that baselines are missing
     can_accept: bool = True  # the repository has a workflow that accepts regressions
     can_refresh: bool = True  # and one that records baselines
     gate: str = ""  # the key that tells it from others of the repository, if it has one
@@ -247,7 +247,9 @@ class TrustedResult:
     @property
     def is_failing(self) -> bool:
         """Whether the verdict fails the check."""
-        code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_waived=self.is_waived)
+        code = compute_exit_code(
+            self.outcome, self.fail_on, self.coverage, is_lack_accepted=self.is_lack_accepted
+        )
         return code is not ExitCode.PASS
 
     @property

@@ -31,7 +31,7 @@ from gate.records.facts import (
     name_words,
 )
 from gate.records.metric import Metric, Threshold
-from gate.records.policy import Acceptance, Approval, Limit, Override, Policy, Quarantine, Waiver
+from gate.records.policy import Acceptance, Limit, Override, Policy, Quarantine
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,

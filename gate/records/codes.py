@@ -109,10 +109,10 @@ class Code(StrEnum):
     BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise", "cases"
     BASE_LACKS_METRICS = "base_lacks_metrics", "cases"
     NOT_BESIDE = "not_beside", "cases"  # side by side with the base
-    WAIVED = "waived"  # names: author, expires, reason
-    WAIVER_EXPIRED = "waiver_expired"  # names: author, expires
-    UNWAIVED = "unwaived"  # cases: of which nobody accepts that they have no baseline, as of others
-    APPROVED_ELSEWHERE = "approved_elsewhere", "acceptances"  # names: author, gate, environment
+    LACK_ACCEPTED = "lack_accepted"  # names: author, expires, reason
+    LACK_EXPIRED = "lack_expired"  # names: author, expires
+    LACK_UNACCEPTED = "lack_unaccepted"  # cases: of which nobody accepts that, as of others
+    ACCEPTED_ELSEWHERE = "accepted_elsewhere", "acceptances"  # names: author, gate, environment
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
     ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern
@@ -149,9 +149,9 @@ class Code(StrEnum):
     NO_DEVICE = "no_device"  # a target: what only a device can tell is absent by rule
     CODE_IS_THE_BASES = "code_is_the_bases", "same cases"  # a target: all of it, in every case
     CODE_DIFFERS = "code_differs", "same cases"  # a target: in these cases
-    APPROVED = "approved", "changes"  # names: author, expires
-    APPROVED_WITHOUT = "approved_without"  # baselines; names: author, expires
-    APPROVAL_UNREADABLE = "approval_unreadable"
+    ACCEPTED_HERE = "accepted_here", "changes"  # names: author, expires
+    LACK_ACCEPTED_HERE = "lack_accepted_here"  # baselines; names: author, expires
+    ACCEPTANCES_UNREADABLE = "acceptances_unreadable"
 
     # Notes on a calibration.
     NOISE_UNKNOWN = "noise_unknown", "more trials"  # of these cases

@@ -11,42 +11,20 @@ from gate.records.pattern import fits_pattern
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acceptance:
-    """A known change that somebody took responsibility for, until a date."""
+    """A change that somebody took responsibility for, until a date: a standing one, or of one commit.
 
-    case: str  # as in ``fits_pattern``
-    metric: Metric
-    allowance: float  # fraction (log2 units for drift, count for counters)
+    A standing one is of the baseline, whoever made it worse. One of a commit is of what that changes.
+    """
+
+    case: str  # as in ``fits_pattern``; of one commit: an id
+    metric: Metric | None = None  # None: that the case has no baseline to compare with
+    allowance: float = 0.0  # fraction (log2 units for drift, count for counters)
     reason: str
     author: str
     expires: str  # ISO date; the day itself still counts
-    gate: str = ""  # of an approval: whose regression it is; a standing one is of whoever reads the file
     environment: str = "*"  # id or glob: where it counts
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Waiver:
-    """Somebody takes it that these cases had no baseline to compare with, until a date."""
-
-    cases: tuple[str, ...]  # ids
-    reason: str
-    author: str
-    expires: str  # ISO date; the day itself still counts
-    gate: str = ""  # as of an acceptance
-    environment: str = "*"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Approval:
-    """What somebody who may write took responsibility for, for one commit and no other."""
-
-    commit: str
-    accepted: tuple[Acceptance, ...] = ()
-    first_baselines: tuple[Waiver, ...] = ()
-
-    @property
-    def entries(self) -> tuple[Acceptance | Waiver, ...]:
-        """All that was accepted."""
-        return (*self.accepted, *self.first_baselines)
+    commit: str = ""  # that it is for, and no other; empty: a standing one
+    gate: str = ""  # of one commit: whose verdict it is; a standing one is of whoever reads the file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,10 +66,10 @@ class Policy:
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
     limits: tuple[Limit, ...] = ()
-    acceptances: tuple[Acceptance, ...] = ()  # standing ones: worse than the baseline, whoever made it so
-    approvals: tuple[Approval, ...] = ()  # one for each commit that is judged: a merge queue judges several
-    gate: str = ""  # which judges, as approvals name it; empty where that is not known
-    elsewhere: tuple[Acceptance | Waiver, ...] = ()  # of the approvals: for another gate or environment
+    acceptances: tuple[Acceptance, ...] = ()
+    commits: tuple[str, ...] = ()  # that are judged, where each may have acceptances: a merge queue's several
+    gate: str = ""  # which judges, as acceptances name it; empty where that is not known
+    elsewhere: tuple[Acceptance, ...] = ()  # of a commit that is judged, for another gate or environment
     quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
@@ -102,13 +80,3 @@ class Policy:
     def fits(self, pattern: str, case_id: str) -> bool:
         """Whether the pattern of an entry means this case."""
         return fits_pattern(pattern, case_id, self.tags.get(case_id, ()))
-
-    @property
-    def approved(self) -> tuple[Acceptance, ...]:
-        """What was accepted of what is judged alone: worse than what it is compared with."""
-        return tuple(entry for approval in self.approvals for entry in approval.accepted)
-
-    @property
-    def accepted(self) -> tuple[Acceptance, ...]:
-        """All that somebody accepted, standing or for what is judged alone."""
-        return (*self.acceptances, *self.approved)

@@ -169,16 +169,16 @@ _HIDDEN: Mapping[Outcome, str] = {
 }
 
 
-def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_waived: bool = False) -> str:
+def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepted: bool = False) -> str:
     """Return what to print last: "" after a plain pass, loud lines where exit 0 hides the outcome.
 
-    ``is_waived`` is whether it is 0 because somebody takes the lack of baselines.
+    ``is_lack_accepted`` is whether it is 0 because somebody accepts the lack of baselines.
     """
     if exit_code is not ExitCode.PASS:
         return f"exit {int(exit_code)} ({_PARTIAL if outcome is Outcome.PASS else outcome.value})"
     if outcome not in _HIDDEN:
         return ""
-    because = "an approval takes it; the notes say whose" if is_waived else "--fail-on lets it pass"
+    because = "somebody accepted that; the notes say who" if is_lack_accepted else "--fail-on lets it pass"
     lines = (f"{outcome.value}, BUT EXIT 0: {because}.", *_HIDDEN[outcome].split("\n"))
     return "\n".join(f"!! {line}" for line in lines)
 

@@ -38,7 +38,7 @@ from gate.selftest.attempts import (
 )
 from gate.selftest.catalog import NOTHING, choose_faults, is_fitting, list_faults
 from gate.selftest.score import score_faults
-from gate.store.approvals import load_policy
+from gate.store.policy import load_policy
 
 SELFTEST_FILE = "selftest.json"
 # One undecided attempt must not eat the time of the others: it stops after this part of it.

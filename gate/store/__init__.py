@@ -1,1 +1,1 @@
-"""What is kept beside the code: baselines, acceptances, approvals, the release anchor."""
+"""What is kept beside the code: baselines, acceptances, the release anchor."""

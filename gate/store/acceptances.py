@@ -1,4 +1,4 @@
-"""Accepted changes: ``baselines/accepted.yml``, and the shapes of what accepts a change."""
+"""Accepted changes: ``baselines/accepted.yml``, and the entries of what is accepted of one commit."""
 
 from __future__ import annotations
 
@@ -94,40 +94,34 @@ class AcceptedFile(Entry):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OwnEntry:
-    """Somebody accepts something of one commit, of what one gate measured in one environment."""
+class CommitEntry:
+    """Somebody accepts a change of one commit, of what one gate measured in one environment.
+
+    Without a metric: that the case had no baseline to compare with.
+    """
 
     reason: Line
     author: Login
     expires: Date
     gate: Line
     environment: EnvironmentId
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WaiverEntry(OwnEntry):
-    """These cases had no baseline to compare with, and somebody takes that."""
-
-    cases: tuple[CaseId, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovedEntry(OwnEntry):
-    """A regression of one case that is accepted for one commit."""
-
     case: CaseId
-    metric: Metric
-    allowance: Allowance
+    metric: Metric | None = None
+    allowance: Allowance = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovalFile:
-    """``approvals/<commit>.yml`` on the branch of approvals."""
+class CommitFile:
+    """``acceptances/<commit>.yml`` on the branch of acceptances: what was accepted of one commit."""
 
     version: Version
     commit: Sha
-    accepted: tuple[ApprovedEntry, ...] = ()
-    first_baselines: tuple[WaiverEntry, ...] = ()
+    accepted: tuple[CommitEntry, ...] = ()
+
+    @property
+    def acceptances(self) -> tuple[Acceptance, ...]:
+        """Its entries as records, expired ones included."""
+        return tuple(make_acceptance(one, self.commit) for one in self.accepted)
 
 
 _HEADER = f"""\
@@ -149,10 +143,10 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
     return tuple(map(make_acceptance, file.accepted))
 
 
-def make_acceptance(entry: AcceptanceEntry | ApprovedEntry) -> Acceptance:
+def make_acceptance(entry: AcceptanceEntry | CommitEntry, commit: str = "") -> Acceptance:
     """Make the record of an entry: a percentage becomes a fraction."""
     allowance = read_amount(entry.allowance)
-    return Acceptance(**{**encode(entry), "metric": entry.metric, "allowance": allowance})
+    return Acceptance(**{**encode(entry), "metric": entry.metric, "allowance": allowance}, commit=commit)
 
 
 def parse_allowance(text: str, metric: Metric) -> float:
@@ -246,8 +240,8 @@ def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> s
     return text if tuple(map(make_acceptance, file.accepted)) == expected else ""
 
 
-# What an entry of accepted.yml leaves out: it lies beside its gate's baselines.
-_UNSAID = {"gate": "", "environment": "*"}
+# What an entry leaves out: one of accepted.yml lies beside its gate's baselines, and a file is of one commit.
+_UNSAID = {"gate": "", "environment": "*", "metric": None}
 
 
 def render_entry(acceptance: Acceptance) -> str:
@@ -259,8 +253,12 @@ def render_entry(acceptance: Acceptance) -> str:
 def _encode(acceptance: Acceptance) -> dict[str, object]:
     """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
     plain: dict[str, object] = {
-        key: value for key, value in encode(acceptance).items() if _UNSAID.get(key) != value
+        key: value
+        for key, value in encode(acceptance).items()
+        if key != "commit" and (key not in _UNSAID or _UNSAID[key] != value)
     }
-    if SPECS[acceptance.metric].is_ratio:
+    if acceptance.metric is None:
+        del plain["allowance"]
+    elif SPECS[acceptance.metric].is_ratio:
         plain["allowance"] = write_percent(acceptance.allowance) or acceptance.allowance
     return plain

@@ -1,4 +1,4 @@
-"""``/accept-regression``: what its words mean, who may, and what becomes an approval."""
+"""``/accept-regression``: what its words mean, who may, and what becomes an acceptance."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gate.fingerprint import compute_environment_id
 from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
-from gate.publish.approval import ApprovalTerms, make_approval, render_accepted, weigh_approval
+from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, render_accepted
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError, parse_accept_words
-from gate.records import Acceptance, Approval, Metric, Outcome, Reason, Status, Verdict, Waiver
+from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 
 HEAD = "a" * 40
@@ -183,7 +183,7 @@ def test_only_a_comment_can_accept() -> None:
         find_acceptance(make_context("workflow_dispatch", {}))
 
 
-TERMS = ApprovalTerms(
+TERMS = AcceptTerms(
     cases=CASES,
     workflow=".github/workflows/gate.yml",
     artifact_name="compile-gate",
@@ -193,12 +193,16 @@ TERMS = ApprovalTerms(
 WHERE = {"gate": TERMS.gate, "environment": compute_environment_id(CUDA_HOST)}
 
 
-def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: ApprovalTerms = TERMS) -> Approval:
+def weigh(verdict: Verdict, text: str = 'reason="worth it"', terms: AcceptTerms = TERMS) -> Accepted:
     request = make_request(author="ada", head_sha=HEAD, words=parse(text))
-    return make_approval(verdict, request, terms)[0]
+    return accept_verdict(verdict, request, terms)
 
 
-def make_entry(metric: Metric = LATENCY, allowance: float = 0.33, case: int = 0) -> Acceptance:
+def accept(verdict: Verdict, text: str = 'reason="worth it"', terms: AcceptTerms = TERMS) -> list[Acceptance]:
+    return list(weigh(verdict, text, terms).acceptances)
+
+
+def make_entry(metric: Metric | None = LATENCY, allowance: float = 0.33, case: int = 0) -> Acceptance:
     return Acceptance(
         case=CASES[case].id,
         metric=metric,
@@ -206,12 +210,12 @@ def make_entry(metric: Metric = LATENCY, allowance: float = 0.33, case: int = 0)
         reason="worth it",
         author="ada",
         expires="2026-11-15",
+        commit=HEAD,
         **WHERE,
     )
 
 
-ALL = tuple(case.id for case in CASES)
-WAIVER = Waiver(cases=ALL, reason="worth it", author="ada", expires="2026-11-15", **WHERE)
+LACK = [make_entry(None, 0.0, case) for case in range(len(CASES))]
 BREAKS = make_comparison(CASES[1], Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.BEYOND_BAR, (1.0, 3.0))
 BREAKS = replace(BREAKS, change=replace(BREAKS.change, centre=2.0, low=2.0, high=2.0))  # type: ignore[type-var]
 TWO = make_verdict(*make_regressed(CASES[0]), BREAKS, *make_unchanged(CASES[2]))
@@ -220,48 +224,48 @@ NEW = [make_comparison(case, LATENCY, Status.NEW, Reason.NO_BASELINE) for case i
 
 def test_what_regressed_and_decides_is_accepted_and_nothing_else() -> None:
     """+30.6 % with an interval up to +32.6 % is 33 %; two breaks more are 2; unchanged rows are left."""
-    expected = (make_entry(), make_entry(Metric.GRAPH_BREAKS, 2.0, case=1))
-    assert approve(TWO) == Approval(commit=HEAD, accepted=expected)
+    expected = [make_entry(), make_entry(Metric.GRAPH_BREAKS, 2.0, case=1)]
+    assert accept(TWO) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('select=bert reason="worth it"', (make_entry(),)),
-        ('select=resnet50/* reason="worth it"', (make_entry(Metric.GRAPH_BREAKS, 2.0, case=1),)),
-        ('metric=compiled_latency reason="worth it"', (make_entry(),)),
+        ('select=bert reason="worth it"', make_entry()),
+        ('select=resnet50/* reason="worth it"', make_entry(Metric.GRAPH_BREAKS, 2.0, case=1)),
+        ('metric=compiled_latency reason="worth it"', make_entry()),
     ],
 )
-def test_only_what_the_comment_names_is_accepted(text: str, expected: tuple[Acceptance, ...]) -> None:
+def test_only_what_the_comment_names_is_accepted(text: str, expected: Acceptance) -> None:
     """By case, by glob, by metric."""
-    assert approve(TWO, text).accepted == expected
+    assert accept(TWO, text) == [expected]
 
 
 def test_what_does_not_decide_is_not_accepted() -> None:
     """A control that moved, and a case in quarantine, fail nothing."""
     control = replace(make_regressed(CASES[1])[0], decides=False)
     verdict = make_verdict(*make_regressed(CASES[0]), control)
-    assert approve(verdict).accepted == (make_entry(),)
+    assert accept(verdict) == [make_entry()]
 
 
 def test_a_case_that_the_default_branch_does_not_know_is_not_accepted() -> None:
     """An id from the artifact becomes text of a file only where the registry has it."""
     terms = replace(TERMS, cases=CASES[1:])
-    assert approve(TWO, terms=terms).accepted == (make_entry(Metric.GRAPH_BREAKS, 2.0, case=1),)
+    assert accept(TWO, terms=terms) == [make_entry(Metric.GRAPH_BREAKS, 2.0, case=1)]
     with pytest.raises(CommandRefusedError, match="registry does not have"):
-        approve(make_failing(), terms=terms)
+        accept(make_failing(), terms=terms)
 
 
 def test_an_interval_that_the_artifact_makes_up_widens_nothing() -> None:
     """A measured change of 6 % with an upper end of a million is accepted up to 12 %."""
     slower, other = make_regressed(CASES[0])
     lie = replace(slower, change=replace(slower.change, centre=0.06, high=1e6))  # type: ignore[type-var]
-    assert approve(make_verdict(lie, other)).accepted == (make_entry(allowance=0.12),)
+    assert accept(make_verdict(lie, other)) == [make_entry(allowance=0.12)]
 
 
 def test_a_lack_of_baselines_is_taken_where_nothing_could_be_compared() -> None:
     """The first pull request: no acceptance, and somebody who takes it."""
-    assert approve(make_verdict(*NEW)) == Approval(commit=HEAD, first_baselines=(WAIVER,))
+    assert accept(make_verdict(*NEW)) == LACK
 
 
 def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
@@ -272,40 +276,36 @@ def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
         baseline=None,
         change=replace(drift.change, centre=0.5, low=0.4, high=0.611),  # type: ignore[type-var]
     )
-    approval = approve(make_verdict(beyond, *NEW[1:]))
-    assert approval == Approval(
-        commit=HEAD, accepted=(make_entry(Metric.DRIFT, 0.62),), first_baselines=(WAIVER,)
-    )
+    accepted = accept(make_verdict(beyond, *NEW[1:]))
+    assert accepted == [make_entry(Metric.DRIFT, 0.62), *LACK]
 
 
 def test_a_pass_that_wants_more_baselines_can_be_taken() -> None:
     """With `fail-on: new` a PASS over part of the plan fails: that lack is taken too."""
     verdict = make_verdict(*make_unchanged(CASES[0]), *NEW[1:])
-    waiver = replace(WAIVER, cases=ALL[1:])
-    assert approve(verdict) == Approval(commit=HEAD, first_baselines=(waiver,))
+    assert accept(verdict) == LACK[1:]
 
 
 def test_a_lack_of_baselines_is_taken_of_known_cases_alone() -> None:
     """An id from the artifact becomes text of a file only where the registry has it, here as well."""
-    (waiver,) = approve(make_verdict(*NEW), terms=replace(TERMS, cases=CASES[1:])).first_baselines
-    assert waiver.cases == ALL[1:]
+    assert accept(make_verdict(*NEW), terms=replace(TERMS, cases=CASES[1:])) == LACK[1:]
     with pytest.raises(CommandRefusedError, match="registry does not have"):
-        approve(make_verdict(*NEW), terms=replace(TERMS, cases=()))
+        accept(make_verdict(*NEW), terms=replace(TERMS, cases=()))
 
 
 def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
     """The default does not fail for those; where it does, a second comment can take them."""
     verdict = make_verdict(*make_regressed(CASES[0]), *NEW[1:])
-    assert approve(verdict).first_baselines == ()
+    assert accept(verdict) == [make_entry()]
 
 
 CRASHED = make_comparison(CASES[2], LATENCY, Status.FAILED, Reason.CASE_FAILED)
 
 
 def test_a_regression_beside_a_crash_can_be_accepted_and_the_crash_cannot() -> None:
-    """The approval covers the regression; INCOMPLETE stays."""
+    """What is accepted covers the regression; INCOMPLETE stays."""
     verdict = make_verdict(*make_regressed(CASES[0]), CRASHED)
-    assert approve(verdict) == Approval(commit=HEAD, accepted=(make_entry(),))
+    assert accept(verdict) == [make_entry()]
 
 
 GONE = replace(CRASHED, status=Status.MISSING, reason=Reason.REMOVED)
@@ -315,9 +315,8 @@ GONE = replace(CRASHED, status=Status.MISSING, reason=Reason.REMOVED)
 def test_a_case_that_the_change_removes_can_be_accepted(text: str) -> None:
     """With nothing worse allowed of it; what is left is judged as before."""
     verdict = make_verdict(*make_unchanged(CASES[0]), GONE)
-    approval = approve(verdict, text)
-    assert approval == Approval(commit=HEAD, accepted=(make_entry(allowance=0.0, case=2),))
-    weighed = weigh_approval(verdict, approval, (GONE,), "2026-11-01")
+    weighed = weigh(verdict, text)
+    assert weighed.acceptances == (make_entry(allowance=0.0, case=2),)
     assert (weighed.remaining, weighed.left) == (Outcome.PASS, 0)
     assert "| the whole case | removed | |" in render_accepted(weighed)
     assert "until 2026-11-15: 1 of what regressed or is removed." in render_accepted(weighed)
@@ -326,8 +325,7 @@ def test_a_case_that_the_change_removes_can_be_accepted(text: str) -> None:
 def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
     """A removal that a comment does not mean stays, and is counted."""
     verdict = make_verdict(*make_regressed(CASES[0]), GONE)
-    approval = approve(verdict, 'select=bert reason="worth it"')
-    weighed = weigh_approval(verdict, approval, (), "2026-11-01")
+    weighed = weigh(verdict, 'select=bert reason="worth it"')
     assert (weighed.remaining, weighed.left) == (Outcome.INCOMPLETE, 1)
 
 
@@ -350,5 +348,5 @@ def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
 def test_where_nothing_can_be_accepted_that_is_said(verdict: Verdict, text: str, words: str) -> None:
     """A crash, a pass, an open question, another case: refused, with the next step."""
     with pytest.raises(CommandRefusedError, match=words) as caught:
-        approve(verdict, text)
+        accept(verdict, text)
     assert caught.value.fix

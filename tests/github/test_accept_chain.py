@@ -27,8 +27,8 @@ from gate.files.codec import load_verdict, save_run
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Metric, Policy, Provenance, Run, Status, Trial
-from gate.store.approvals import BRANCH, name_approval
 from gate.store.baselines import propose_baselines
+from gate.store.policy import BRANCH, name_commit_file
 from tests.told import tell_row
 
 RUN_ID = 77
@@ -151,13 +151,13 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
 
     red = stage.check(head, 2.0)
     assert (red.steps[0].code, red.outputs["verdict"]) == (10, "REGRESSION")
-    assert f"Nothing is approved: this clone has no branch {BRANCH}." in red.log
+    assert f"Nothing is accepted of this commit: this clone has no branch {BRANCH}." in red.log
 
     authorized, accepted = stage.comment("ada", '/accept-regression reason="the new decoder"')
     assert accepted is not None
     assert (authorized.succeeded, accepted.succeeded) == (True, True), authorized.log + accepted.log
     assert github.state.runs[RUN_ID]["run_attempt"] == 2
-    assert stage.git.run("ls-tree", "-r", "--name-only", BRANCH) == name_approval(head)
+    assert stage.git.run("ls-tree", "-r", "--name-only", BRANCH) == name_commit_file(head)
 
     green = stage.check(head, 2.0)
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "PASS"), green.log
@@ -165,7 +165,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
     assert row.status is Status.ACCEPTED
     assert "Accepted by ada until" in tell_row(row)
     assert tell_row(row).endswith(": the new decoder.")
-    assert f"Approved for commit {head[:12]}: 1 of what regressed, by ada." in green.log
+    assert f"Accepted of commit {head[:12]}: 1 of what regressed, by ada." in green.log
     assert "Accepted by ada until" in green.summary
 
     for given in (
@@ -182,7 +182,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
 
     pushed = stage.check(stage.push("x = 2\n"), 2.0)
     assert (pushed.steps[0].code, pushed.outputs["verdict"]) == (10, "REGRESSION")
-    assert "Nothing is approved for commit" in pushed.log
+    assert "Nothing is accepted of commit" in pushed.log
     assert not any(TOKEN in text for text in stage.jobs.logs)
 
 
@@ -199,17 +199,17 @@ def test_a_first_change_without_baselines_can_be_merged(stage: Stage) -> None:
     assert stage.check(head, 2.0).steps[0].code == 3  # of the same configuration, and without the key
     green = stage.check(head, 2.0, comment_key="new")
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "NOTHING_COMPARED"), green.log
-    assert "NOTHING_COMPARED, BUT EXIT 0: an approval takes it" in green.log
+    assert "NOTHING_COMPARED, BUT EXIT 0: somebody accepted that" in green.log
     assert "ada accepts that there are no baselines until" in green.summary
     assert stage.check(stage.push("x = 2\n"), 2.0, comment_key="new").steps[0].code == 3
 
 
-def test_an_approval_in_the_change_itself_counts_nothing(stage: Stage) -> None:
-    """A pull request that brings the file, on its own branch or as a branch of its fork, approves nothing."""
+def test_an_acceptance_in_the_change_itself_counts_nothing(stage: Stage) -> None:
+    """A pull request that brings the file, on its own branch or as a branch of its fork, accepts nothing."""
     head = stage.begin(has_baselines=True)
     text = json.dumps({"version": 1, "commit": head})
     own = stage.git.commit(
-        {name_approval(head): text, f"{BRANCH}/{name_approval(head)}": text}, branch="topic"
+        {name_commit_file(head): text, f"{BRANCH}/{name_commit_file(head)}": text}, branch="topic"
     )
 
     red = stage.check(own, 2.0)

@@ -22,7 +22,6 @@ from gate.files.codec import RUN, decode_file
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
-    Approval,
     Baseline,
     CaseFailure,
     Disturbance,
@@ -36,7 +35,6 @@ from gate.records import (
     Run,
     Trial,
     Verdict,
-    Waiver,
 )
 from tests.told import make_raised, warn
 
@@ -54,11 +52,13 @@ POLICY = Policy(
 )
 
 
-def waive(run: Run, expires: str) -> Policy:
-    """Somebody takes it that none of the cases has a baseline."""
-    cases = tuple(case.id for case in run.cases)
-    waiver = Waiver(cases=cases, reason="the first run.", author="Ada", expires=expires)
-    return replace(POLICY, approvals=(Approval(commit="a" * 40, first_baselines=(waiver,)),))
+def accept_lack(run: Run, expires: str) -> Policy:
+    """Somebody accepts that none of the cases has a baseline."""
+    commit = "a" * 40
+    lack = Acceptance(case="", reason="the first run.", author="Ada", expires=expires, commit=commit)
+    return replace(
+        POLICY, acceptances=tuple(replace(lack, case=case.id) for case in run.cases), commits=(commit,)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,13 +348,13 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         "waived",
         again,
         (),
-        policy=waive(again, "2026-12-31"),
+        policy=accept_lack(again, "2026-12-31"),
     )
     yield hold(
         "waiver_expired",
         again,
         (),
-        policy=waive(again, "2026-10-31"),
+        policy=accept_lack(again, "2026-10-31"),
     )
     yield hold("some_baselines", again, stored[:2])
     yield hold("other_host", again, on_host("AMD EPYC 9654", stored))

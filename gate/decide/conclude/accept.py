@@ -25,7 +25,6 @@ from gate.records import (
     Quarantine,
     Reason,
     Status,
-    Waiver,
     name_words,
 )
 
@@ -37,36 +36,27 @@ _MAX_INTERVAL = 2.0
 
 
 def keep_own(policy: Policy, environment: Environment) -> Policy:
-    """Keep the acceptances that are for this environment, and of the approvals what is for this gate too.
+    """Keep the acceptances that are for this environment, and of those of a commit what is for this gate too.
 
-    What others approved is moved to ``elsewhere``, so that a second call changes nothing.
+    What was accepted of a commit for others is moved to ``elsewhere``: a second call changes nothing.
     """
     here = compute_environment_id(environment)
-    approvals, elsewhere = [], list(policy.elsewhere)
-    for one in policy.approvals:
-        others = [entry for entry in one.entries if not _is_own(entry, policy.gate, here)]
-        elsewhere += others
-        accepted = tuple(entry for entry in one.accepted if entry not in others)
-        waivers = tuple(entry for entry in one.first_baselines if entry not in others)
-        approvals.append(replace(one, accepted=accepted, first_baselines=waivers))
-    return replace(
-        policy,
-        acceptances=tuple(one for one in policy.acceptances if fnmatchcase(here, one.environment)),
-        approvals=tuple(approvals),
-        elsewhere=tuple(elsewhere),
-    )
+    own = tuple(one for one in policy.acceptances if _is_own(one, policy.gate, here))
+    others = tuple(one for one in policy.acceptances if one.commit and one not in own)
+    return replace(policy, acceptances=own, elsewhere=(*policy.elsewhere, *others))
 
 
-def _is_own(entry: Acceptance | Waiver, gate: str, environment: str) -> bool:
-    return fnmatchcase(environment, entry.environment) and gate in {"", entry.gate}
+def _is_own(entry: Acceptance, gate: str, environment: str) -> bool:
+    is_of_gate = not entry.commit or gate in {"", entry.gate}
+    return is_of_gate and fnmatchcase(environment, entry.environment)
 
 
 def note_elsewhere(policy: Policy) -> list[Fact]:
-    """A note on what each approved for another gate or environment: they may think that it counts."""
+    """A note on what each accepted for another gate or environment: they may think that it counts."""
     places = Counter((one.author, one.gate, one.environment) for one in policy.elsewhere)
     return [
         Fact(
-            code=Code.APPROVED_ELSEWHERE,
+            code=Code.ACCEPTED_ELSEWHERE,
             numbers={"acceptances": count},
             names=name_words(author=author, gate=gate, environment=environment),
         )
@@ -90,7 +80,7 @@ def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acc
     """The acceptances that fit something compared here and no longer count."""
     return tuple(
         acceptance
-        for acceptance in policy.accepted
+        for acceptance in policy.acceptances
         if not is_in_force(acceptance, policy) and any(_fits(acceptance, one, policy) for one in comparisons)
     )
 
@@ -102,7 +92,7 @@ def list_exceeded(
     regressed = [one for one in comparisons if one.status is Status.REGRESSED and one.change is not None]
     return tuple(
         (acceptance, one)
-        for acceptance in policy.accepted
+        for acceptance in policy.acceptances
         if is_in_force(acceptance, policy)
         for one in regressed
         if _fits(acceptance, one, policy)
@@ -120,7 +110,9 @@ def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]
             names=name_words(pattern=entry.case),
         )
         for entry in policy.acceptances
-        if is_in_force(entry, policy)
+        if entry.metric
+        and not entry.commit
+        and is_in_force(entry, policy)
         and any(entry.metric in trials and policy.fits(entry.case, case_id) for case_id, trials in recorded)
     )
 
@@ -174,22 +166,26 @@ def round_allowance(metric: Metric, amount: float) -> float:
     return rounded / step if rounded / step >= amount else math.ceil(amount * step) / step
 
 
-def list_unwaived(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
-    """Ids of the cases without a baseline of which nobody, today, takes that for each commit judged."""
-    taken = [
-        {case for one in approval.first_baselines if is_in_force(one, policy) for case in one.cases}
-        for approval in policy.approvals
-    ]
-    common = frozenset[str].intersection(*map(frozenset, taken)) if taken else frozenset()
-    return tuple(case for case in list_uncompared(comparisons) if case not in common)
+def list_unaccepted(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
+    """Ids of the cases without a baseline of which nobody, today, accepts that for each commit judged."""
+    taken = {
+        (one.commit, one.case)
+        for one in policy.acceptances
+        if one.metric is None and is_in_force(one, policy)
+    }
+    return tuple(
+        case
+        for case in list_uncompared(comparisons)
+        if not policy.commits or any((commit, case) not in taken for commit in policy.commits)
+    )
 
 
-def is_waived(comparisons: Sequence[Comparison], policy: Policy) -> bool:
-    """Whether somebody takes it, today, of each case without a baseline that it has none."""
-    return bool(list_uncompared(comparisons)) and not list_unwaived(comparisons, policy)
+def is_lack_accepted(comparisons: Sequence[Comparison], policy: Policy) -> bool:
+    """Whether somebody accepts, today, of each case without a baseline that it has none."""
+    return bool(list_uncompared(comparisons)) and not list_unaccepted(comparisons, policy)
 
 
-def is_in_force(entry: Acceptance | Quarantine | Waiver, policy: Policy) -> bool:
+def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
     """Whether the entry still counts today; its last day does. Without a date of today it does not."""
     return bool(policy.today) and policy.today <= entry.expires
 
@@ -220,9 +216,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     is_removed = _is_removed(comparison)
     if not is_removed and not _is_or_may_be_worse(comparison):
         return comparison
-    since_stored = measure_since_stored(comparison)
-    standing = [one for one in policy.acceptances if since_stored <= one.allowance and not is_removed]
-    for acceptance in (*standing, *policy.approved):
+    for acceptance in policy.acceptances:
         if is_in_force(acceptance, policy) and _covers(acceptance, comparison, policy):
             return replace(
                 comparison,
@@ -236,11 +230,17 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
 
 
 def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the acceptance speaks of this comparison and allows its change."""
-    return measure_worsening(comparison) <= acceptance.allowance and _fits(acceptance, comparison, policy)
+    """Whether the acceptance speaks of this comparison and allows its change.
+
+    A standing one allows so much of the baseline, and a case that is removed is no change of that.
+    """
+    worse = measure_worsening(comparison)
+    if not acceptance.commit:
+        worse = math.inf if _is_removed(comparison) else max(worse, measure_since_stored(comparison))
+    return worse <= acceptance.allowance and _fits(acceptance, comparison, policy)
 
 
-def name_terms(taken: Acceptance | Waiver) -> Mapping[str, tuple[str, ...]]:
+def name_terms(taken: Acceptance) -> Mapping[str, tuple[str, ...]]:
     """Who takes responsibility, until when and why, as a fact has it."""
     return name_words(author=taken.author, expires=taken.expires, reason=taken.reason.rstrip("."))
 

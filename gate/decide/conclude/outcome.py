@@ -217,16 +217,16 @@ def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outc
 
 
 def compute_exit_code(
-    outcome: Outcome, fail_on: FailOn, coverage: Coverage, *, is_waived: bool = False
+    outcome: Outcome, fail_on: FailOn, coverage: Coverage, *, is_lack_accepted: bool = False
 ) -> ExitCode:
     """The exit code of an outcome; a laxer ``fail_on`` turns some into 0, and the caller says so.
 
     The strictest turns a PASS that is not about the whole plan into the code of NOTHING_COMPARED:
-    either way what to do is to record baselines. ``is_waived`` is whether somebody takes it that there
+    either way what to do is to record baselines. ``is_lack_accepted`` is whether somebody takes it that there
     are none: that code, and no other, is 0 then.
     """
     code = _compute_code(outcome, fail_on, coverage)
-    return ExitCode.PASS if is_waived and code is ExitCode.NOTHING_COMPARED else code
+    return ExitCode.PASS if is_lack_accepted and code is ExitCode.NOTHING_COMPARED else code
 
 
 def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> ExitCode:

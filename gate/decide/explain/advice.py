@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gate.decide.conclude.accept import (
     is_in_force,
-    is_waived,
+    is_lack_accepted,
     list_days,
     list_exceeded,
     list_expired,
     list_set_apart,
-    list_unwaived,
+    list_unaccepted,
     measure_since_stored,
     measure_worsening,
     name_terms,
@@ -165,7 +165,7 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
 def note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
     """What somebody accepted that counts for less than they think, and who takes a lack of baselines."""
     return (
-        *_note_waivers(comparisons, policy),
+        *_note_lack(comparisons, policy),
         *_note_expired(comparisons, policy),
         *_note_exceeded(comparisons, policy),
         *note_elsewhere(policy),
@@ -177,7 +177,7 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
     return [
         Fact(
             code=Code.ACCEPTANCE_EXPIRED,
-            metrics=(one.metric,),
+            metrics=tuple(filter(None, [one.metric])),
             names=name_words(pattern=one.case, expires=one.expires, reason=one.reason.rstrip(".")),
         )
         for one in list_expired(comparisons, policy)
@@ -204,18 +204,18 @@ def _name_stored(known: Acceptance, found: Comparison) -> dict[str, float]:
     return {"stored": since} if measure_worsening(found) <= known.allowance < since else {}
 
 
-def _note_waivers(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """Who accepts that there was no baseline, where there was none; else what nobody accepts of it."""
-    waivers = [waiver for one in policy.approvals for waiver in one.first_baselines]
-    if not waivers or not _is_unjudged(comparisons):
+    accepted = [one for one in policy.acceptances if one.metric is None]
+    if not accepted or not _is_unjudged(comparisons):
         return []
-    in_force = [one for one in waivers if is_in_force(one, policy)]
-    if is_waived(comparisons, policy):
+    in_force = [one for one in accepted if is_in_force(one, policy)]
+    if is_lack_accepted(comparisons, policy):
         first = min(in_force, key=lambda one: one.expires)  # all of them must still count
-        return [Fact(code=Code.WAIVED, names=name_terms(first))]
+        return [Fact(code=Code.LACK_ACCEPTED, names=name_terms(first))]
     if not in_force:
-        return [Fact(code=Code.WAIVER_EXPIRED, names=name_terms(waivers[0]))]
-    return [Fact(code=Code.UNWAIVED, cases=list_unwaived(comparisons, policy))]
+        return [Fact(code=Code.LACK_EXPIRED, names=name_terms(accepted[0]))]
+    return [Fact(code=Code.LACK_UNACCEPTED, cases=list_unaccepted(comparisons, policy))]
 
 
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:

@@ -45,10 +45,10 @@ _UNJUDGED: Mapping[Code, str] = {
 _TEMPLATES: Mapping[Code, str] = {
     Code.STOPPED: "The run was stopped before its end.",
     Code.NOT_BESIDE: "Not measured side by side with the base: the times of {cases:case}.",
-    Code.WAIVED: "{author} accepts that there are no baselines until {expires}: {reason}.",
-    Code.WAIVER_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",
-    Code.UNWAIVED: "Missing baselines were not accepted for each commit judged: {case_list:some}.",
-    Code.APPROVED_ELSEWHERE: (
+    Code.LACK_ACCEPTED: "{author} accepts that there are no baselines until {expires}: {reason}.",
+    Code.LACK_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",
+    Code.LACK_UNACCEPTED: "Missing baselines were not accepted for each commit judged: {case_list:some}.",
+    Code.ACCEPTED_ELSEWHERE: (
         "Accepted by {author} for {gate} on {environment}, so it does not count here:"
         " {acceptances:acceptance}."
     ),
@@ -134,11 +134,11 @@ _TEMPLATES: Mapping[Code, str] = {
         "The generated code is that of the base in {same} of {cases:case}, and not in {case_list:some}."
         " `plan --after` leaves these for a GPU to measure."
     ),
-    Code.APPROVED: "{author} accepted {changes:change} for this commit alone, until {expires}.",
-    Code.APPROVED_WITHOUT: (
+    Code.ACCEPTED_HERE: "{author} accepted {changes:change} for this commit alone, until {expires}.",
+    Code.LACK_ACCEPTED_HERE: (
         "{author} accepts for this commit alone, until {expires}, that baselines are missing."
     ),
-    Code.APPROVAL_UNREADABLE: ("The acceptances of this commit cannot be read, and do not count."),
+    Code.ACCEPTANCES_UNREADABLE: ("The acceptances of this commit cannot be read, and do not count."),
     Code.NOISE_UNKNOWN: "Not enough trials of {case_list}{others}: it takes {trials} trials of a case.",
     Code.SOME_NOT_REPLAYED: (
         "{short} of {cases:case} were not replayed: that takes {trials} trials of each (--trials {trials})."

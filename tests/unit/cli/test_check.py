@@ -21,9 +21,9 @@ from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
 from gate.project.config import load_config
-from gate.records import Approval, Code, Policy
+from gate.records import Code, Policy
 from gate.records.events import Event, Noted
-from gate.store.approvals import render_approval
+from gate.store.policy import render_commit_file
 from tests.told import describe_measuring, tell_notes
 from tests.unit.cli.conftest import CONFIG, Place, make_run
 
@@ -79,15 +79,15 @@ def test_a_change_that_moves_its_own_bar_says_so(
     assert note_rules(verdict, config, "") == verdict
 
 
-def test_a_check_tells_that_an_approval_is_of_another_commit(
+def test_a_check_tells_that_an_acceptance_is_of_another_commit(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before anything is measured, and on standard error."""
     place.git("init", "--quiet")
     place.git("add", "gate.yml")
     place.git("commit", "--quiet", "--message", "Begin")
-    (place.top / "other.yml").write_text(render_approval(Approval(commit="a" * 40)), encoding="utf-8")
-    assert place.run("check", "--quiet", "--approvals", "other.yml") == 0
+    (place.top / "other.yml").write_text(render_commit_file("a" * 40, ()), encoding="utf-8")
+    assert place.run("check", "--quiet", "--accepted", "other.yml") == 0
     assert f"other.yml is of commit {'a' * 12}, and " in capsys.readouterr().err
 
 

@@ -31,7 +31,7 @@ def list_files() -> list[str]:
     "arguments",
     [
         *(["check", option, ""] for option in ("--base", "--config", "--select", "--baselines", "--out")),
-        *(["check", option, ""] for option in ("--device", "--approvals")),
+        *(["check", option, ""] for option in ("--device", "--accepted")),
         *(["ab", ""], ["ab", "main", ""], ["ab", "--base-python", ""], ["ab", "--head-python", ""]),
         *(["compare", "", "slow.json"], ["compare", "old.json", ""], ["report", ""]),
         *(["merge", "", "--out", "out"], ["merge", "old.json", "--out", ""], ["calibrate", "--run", ""]),
@@ -109,10 +109,10 @@ def test_a_repeated_selection_grows(times: list[str]) -> None:
 
 
 def test_repeated_files_and_faults_grow() -> None:
-    """So do --run, --approvals and --faults."""
+    """So do --run, --accepted and --faults."""
     parser = make_parser()
     assert parser.parse_args(["calibrate", "--run", "a", "b", "--run", "c"]).run_files == ["a", "b", "c"]
-    assert parser.parse_args(["check", "--approvals", "a", "--approvals", "b"]).approvals == ["a", "b"]
+    assert parser.parse_args(["check", "--accepted", "a", "--accepted", "b"]).accepted == ["a", "b"]
     assert parser.parse_args(["selftest", "--faults", "a", "--faults", "b"]).faults == "a,b"
 
 

@@ -126,11 +126,11 @@ HISTORY = (
     '"machine":"cpu: a","cases":{"a/x":{"graph_breaks":[0]}}}\n'
 )
 FACTORY = "import gate\ndef build():\n    return gate.Workload(forward=len, inputs=((),))\n"
-APPROVAL = f"""\
+LACK = f"""\
 version: 1
 commit: {"a" * 40}
-first_baselines:
-  - {{cases: [{CASE_ID}], reason: the first change with a gate, author: ada, expires: EXPIRES,
+accepted:
+  - {{case: {CASE_ID}, reason: the first change with a gate, author: ada, expires: EXPIRES,
       gate: gate.yml, environment: {compute_environment_id(SAME.environment)}}}
 """
 
@@ -165,13 +165,13 @@ def quarantine(expires: str) -> Side:
     return play
 
 
-def approve(*options: str) -> Side:
+def accept_lack(*options: str) -> Side:
     """Judge without any baseline."""
 
     def play(scene: Scene) -> int:
         (scene.place.top / "none").mkdir()
-        text = APPROVAL.replace("EXPIRES", TOMORROW)
-        (scene.place.top / "approval.yml").write_text(text, encoding="utf-8")
+        text = LACK.replace("EXPIRES", TOMORROW)
+        (scene.place.top / "commit.yml").write_text(text, encoding="utf-8")
         return scene.place.run("compare", "none", "old.json", *options)
 
     return play
@@ -367,13 +367,15 @@ WAYS = {
     "whole-run": Way(good=judge(SAME), bad=judge(replace(SAME, finished=False))),
     "whole-baseline": Way(good=judge(SAME), bad=judge_by(replace(SAME, finished=False))),
     "whole-metrics": Way(good=judge(SAME), bad=judge(change(SAME, Metric.GRAPH_BREAKS))),
-    "something-judged": Way(good=judge(MORE), bad=approve(), says="2 of 3 comparisons"),
+    "something-judged": Way(good=judge(MORE), bad=accept_lack(), says="2 of 3 comparisons"),
     "everything-judged": Way(good=judge(SAME, "--fail-on", "new"), bad=judge(MORE, "--fail-on", "new")),
     "readable-baselines": Way(good=read_stored(is_link=False), bad=read_stored(is_link=True)),
     "accepted": Way(good=accept(TOMORROW), bad=accept(YESTERDAY), says="ccepted by ada"),
     "quarantined": Way(good=quarantine(TOMORROW), bad=quarantine(YESTERDAY), says="uarantine"),
-    "approved": Way(
-        good=approve("--approvals", "approval.yml"), bad=approve(), says="!! NOTHING_COMPARED, BUT EXIT 0"
+    "lack-accepted": Way(
+        good=accept_lack("--accepted", "commit.yml"),
+        bad=accept_lack(),
+        says="!! NOTHING_COMPARED, BUT EXIT 0",
     ),
     "fail-on-regression": Way(
         good=judge(UNSTABLE, "--fail-on", "regression"),

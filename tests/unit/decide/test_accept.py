@@ -1,4 +1,4 @@
-"""How much an approval allows, and what is said where it does not cover what was measured."""
+"""How much an acceptance allows, and what is said where it does not cover what was measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gate.decide.conclude.accept import (
     can_be_accepted,
     compute_acceptance_limit,
-    is_waived,
+    is_lack_accepted,
     keep_own,
     list_covered,
     note_left,
@@ -21,7 +21,6 @@ from gate.decide.conclude.accept import (
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
-    Approval,
     Baseline,
     Change,
     Code,
@@ -33,7 +32,6 @@ from gate.records import (
     Reason,
     Status,
     Verdict,
-    Waiver,
 )
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.told import tell_note, tell_notes
@@ -44,12 +42,14 @@ Find = Callable[..., Comparison]
 TODAY = "2026-03-01"
 CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
-WAIVER = Waiver(cases=(CASE,), reason="the first change with a gate.", author="ada", expires=TODAY)
+LACK = Acceptance(case=CASE, reason="the first change with a gate.", author="ada", expires=TODAY)
 
 
-def waive(*waivers: Waiver) -> tuple[Approval, ...]:
-    """An approval of one commit for each."""
-    return tuple(Approval(commit=f"{index:040}", first_baselines=(one,)) for index, one in enumerate(waivers))
+def accept_lack(*accepted: Acceptance) -> dict[str, Any]:
+    """The part of a policy that judges one commit for each, of which that is accepted."""
+    commits = tuple(f"{index:040}" for index in range(len(accepted)))
+    pairs = zip(accepted, commits, strict=True)
+    return {"acceptances": tuple(replace(one, commit=commit) for one, commit in pairs), "commits": commits}
 
 
 def make_row(metric: Metric, change: Change) -> Comparison:
@@ -136,15 +136,14 @@ def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(
     situation: Make, judge: Judge, expires: str, note: str
 ) -> None:
     """Nothing was compared, whoever takes it."""
-    waiver = replace(WAIVER, expires=expires)
-    verdict = judge(situation(after={BREAKS: (0.0,)}), approvals=waive(waiver))
+    verdict = judge(situation(after={BREAKS: (0.0,)}), **accept_lack(replace(LACK, expires=expires)))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert note in tell_notes(verdict)
 
 
-def test_a_waiver_is_no_acceptance(situation: Make, judge: Judge, find: Find) -> None:
+def test_an_accepted_lack_accepts_no_change(situation: Make, judge: Judge, find: Find) -> None:
     """With a baseline there is nothing to take, and a regression stays one."""
-    verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), approvals=waive(WAIVER))
+    verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), **accept_lack(LACK))
     assert find(verdict, BREAKS).status is Status.REGRESSED
     assert not any("lack of baselines" in note for note in tell_notes(verdict))
 
@@ -156,45 +155,47 @@ BESIDE = replace(UNJUDGED, case_id="mlp/other")
 
 
 @pytest.mark.parametrize(
-    ("today", "waivers", "expected"),
+    ("today", "accepted", "expected"),
     [
-        (TODAY, [WAIVER], True),
-        ("2026-03-02", [WAIVER], False),
-        ("", [WAIVER], False),
+        (TODAY, [LACK], True),
+        ("2026-03-02", [LACK], False),
+        ("", [LACK], False),
         (TODAY, [], False),
-        (TODAY, [WAIVER, replace(WAIVER, cases=(CASE, "mlp/z"))], True),
-        (TODAY, [WAIVER, replace(WAIVER, cases=("mlp/z",))], False),
+        (TODAY, [LACK, LACK], True),
+        (TODAY, [LACK, replace(LACK, case="mlp/z")], False),
     ],
     ids=["last day", "past", "no date", "nobody", "of both commits", "of one commit"],
 )
-def test_a_waiver_counts_through_its_last_day(today: str, waivers: list[Waiver], expected: bool) -> None:
+def test_an_accepted_lack_counts_through_its_last_day(
+    today: str, accepted: list[Acceptance], expected: bool
+) -> None:
     """The day after is past, without a date it does not count, and each commit of a queue needs one."""
-    policy = Policy(thresholds={}, approvals=waive(*waivers), today=today)
-    assert is_waived([UNJUDGED], policy) is expected
+    policy = Policy(thresholds={}, **accept_lack(*accepted), today=today)
+    assert is_lack_accepted([UNJUDGED], policy) is expected
 
 
-def test_a_waiver_is_of_cases() -> None:
+def test_an_accepted_lack_is_of_cases() -> None:
     """Another selection's lack of baselines is not taken with one's own; what was compared lacks nothing."""
-    policy = Policy(thresholds={}, approvals=waive(WAIVER), today=TODAY)
+    policy = Policy(thresholds={}, **accept_lack(LACK), today=TODAY)
     judged = make_row(BREAKS, Change(centre=1.0, low=1.0, high=1.0, detectable=0.0))
-    assert not is_waived([UNJUDGED, BESIDE], policy)
-    assert not is_waived([judged], policy)
-    assert is_waived([replace(judged, decides=False)], policy)  # nothing decides: all of it is taken
+    assert not is_lack_accepted([UNJUDGED, BESIDE], policy)
+    assert not is_lack_accepted([judged], policy)
+    assert is_lack_accepted([replace(judged, decides=False)], policy)  # nothing decides: all of it is taken
 
 
 @pytest.mark.parametrize(
-    ("waivers", "told"),
+    ("accepted", "told"),
     [
-        ([replace(WAIVER, cases=("mlp/z",))], f"judged: {CASE}."),
-        ([WAIVER, replace(WAIVER, expires="2026-02-28")], f"judged: {CASE}."),
+        ([replace(LACK, case="mlp/z")], f"judged: {CASE}."),
+        ([LACK, replace(LACK, expires="2026-02-28")], f"judged: {CASE}."),
     ],
     ids=["of another case", "expired for one commit"],
 )
 def test_a_lack_of_baselines_that_nobody_takes_is_named(
-    situation: Make, judge: Judge, waivers: list[Waiver], told: str
+    situation: Make, judge: Judge, accepted: list[Acceptance], told: str
 ) -> None:
     """Whoever took another one would think that the check is green."""
-    notes = tell_notes(judge(situation(after={BREAKS: (0.0,)}), approvals=waive(*waivers)))
+    notes = tell_notes(judge(situation(after={BREAKS: (0.0,)}), **accept_lack(*accepted)))
     assert any(
         note.startswith("Missing baselines were not accepted") and note.endswith(told) for note in notes
     )
@@ -214,15 +215,14 @@ HERE, THERE = compute_environment_id(CPU_HOST), compute_environment_id(CUDA_HOST
         (("a/gate.yml", THERE), False),
     ],
 )
-def test_an_approval_counts_for_its_gate_and_machine_alone(
+def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
     situation: Make, judge: Judge, find: Find, place: tuple[str, str], is_own: bool
 ) -> None:
     """Of another gate.yml, another key or another card it counts nothing, and the note says whose it is."""
     gate, environment = place
-    entry = replace(ONE, gate=gate, environment=environment)
-    approvals = (Approval(commit="a" * 40, accepted=(entry,)),)
+    entry = replace(ONE, commit="a" * 40, gate=gate, environment=environment)
     one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
-    verdict = judge(one, approvals=approvals, gate="a/gate.yml")
+    verdict = judge(one, acceptances=(entry,), gate="a/gate.yml")
     assert find(verdict, BREAKS).status is (Status.ACCEPTED if is_own else Status.REGRESSED)
     note = f"Accepted by ada for {gate} on {environment}, so it does not count here: 1 acceptance."
     assert (note in tell_notes(verdict)) is not is_own
@@ -243,12 +243,12 @@ def test_a_standing_acceptance_may_be_of_some_machines(
 
 
 def test_what_is_for_others_is_set_apart_once() -> None:
-    """A commit's approval stays, empty: that commit has nobody who takes its lack of baselines here."""
-    waiver = replace(WAIVER, environment=THERE)
-    policy = Policy(thresholds={}, approvals=waive(waiver, WAIVER))
+    """The commit is still judged: it has nobody who accepts its lack of baselines here."""
+    policy = Policy(thresholds={}, today=TODAY, **accept_lack(replace(LACK, environment=THERE), LACK))
+    other, own = policy.acceptances
     kept = keep_own(policy, CPU_HOST)
-    assert [one.entries for one in kept.approvals] == [(), (WAIVER,)]
-    assert kept.elsewhere == (waiver,)
+    assert (kept.acceptances, kept.elsewhere) == ((own,), (other,))
+    assert not is_lack_accepted([UNJUDGED], kept)
     assert keep_own(kept, CPU_HOST) == kept
 
 

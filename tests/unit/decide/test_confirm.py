@@ -10,7 +10,6 @@ import pytest
 from gate.decide import conclude_verdict, confirm_screening, decide_verdict, screen_run
 from gate.records import (
     Acceptance,
-    Approval,
     Baseline,
     Comparison,
     Metric,
@@ -115,11 +114,11 @@ def one_more_again(confirm: Confirm, unbroken: Baseline) -> Callable[[Policy], V
     return judge
 
 
-def test_an_approval_of_what_the_change_adds_holds_after_one_pair(
+def test_an_acceptance_of_what_the_change_adds_holds_after_one_pair(
     one_more_again: Callable[[Policy], Verdict], find: Find, policy: Policy
 ) -> None:
     """It is for this commit, whatever others added since the baselines were recorded."""
-    verdict = one_more_again(replace(policy, approvals=(Approval(commit="c" * 40, accepted=(ONE_MORE,)),)))
+    verdict = one_more_again(replace(policy, acceptances=(replace(ONE_MORE, commit="c" * 40),)))
     assert find(verdict, BREAKS).status is Status.ACCEPTED
     assert verdict.outcome is Outcome.PASS
 

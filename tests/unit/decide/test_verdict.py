@@ -24,7 +24,6 @@ from gate.errors import ExitCode
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
-    Approval,
     Case,
     CaseFailure,
     Change,
@@ -117,18 +116,17 @@ def test_a_removed_case_that_runs_is_judged_as_any_other(situation: Make, find: 
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_only_an_approval_of_the_change_takes_that_a_case_is_removed(
+def test_only_an_acceptance_of_the_change_takes_that_a_case_is_removed(
     situation: Make, find: Find, *, is_taken: bool
 ) -> None:
     """A standing acceptance is of how fast a case is, and not of its end."""
     entry = Acceptance(
         case=CASE, metric=LATENCY, allowance=0.5, reason="gone.", author="ada", expires=conftest.TODAY
     )
-    approved = {"approvals": (Approval(commit="abc", accepted=(entry,)),)}
     other = situation(case_id="b/x", before=SAME, after=SAME)
 
-    taken = approved if is_taken else {"acceptances": (entry,)}
-    verdict = judge_removed(situation(before=SAME, failures=(fail(),)), other, **taken)
+    entry = replace(entry, commit="abc" if is_taken else "")
+    verdict = judge_removed(situation(before=SAME, failures=(fail(),)), other, acceptances=(entry,))
 
     row = find(verdict, LATENCY, CASE)
     assert state(row) == (Status.ACCEPTED if is_taken else Status.MISSING, Reason.REMOVED)

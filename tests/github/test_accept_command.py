@@ -1,4 +1,4 @@
-"""From a comment to an approval that is stored, a check that runs again, and an answer."""
+"""From a comment to acceptances that are stored, a check that runs again, and an answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from records import CASES, make_archive, make_comparison, make_failing, make_reg
 from runner_log import list_commands
 
 from gate.cli import main
-from gate.publish.approval import MAX_APPROVAL_ROWS
-from gate.records import Approval, Case, Code, Metric, Reason, Status, Verdict
-from gate.store.approvals import BRANCH, decode_approval, name_approval, render_approval
+from gate.publish.acceptance import MAX_ACCEPTED_ROWS
+from gate.records import Acceptance, Case, Code, Metric, Reason, Status, Verdict
+from gate.store.policy import BRANCH, decode_commit_file, name_commit_file, render_commit_file
 from tests.told import say
 
 HEAD = "a" * 40
@@ -111,12 +111,13 @@ def leave(github: FakeGitHub, verdict: Verdict) -> None:
     github.state.add_artifact(RUN_ID, "compile-gate", make_archive(verdict))
 
 
-def load(git: BareRepository) -> Approval:
-    return decode_approval(git.read(f"{BRANCH}:{name_approval(HEAD)}").encode(), "approval", HEAD)
+def load(git: BareRepository) -> tuple[Acceptance, ...]:
+    text = git.read(f"{BRANCH}:{name_commit_file(HEAD)}")
+    return decode_commit_file(text.encode(), "the file", HEAD).acceptances
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_a_writers_comment_becomes_an_approval_and_the_check_runs_again(
+def test_a_writers_comment_becomes_an_acceptance_and_the_check_runs_again(
     ask: Any, github: FakeGitHub, git: BareRepository
 ) -> None:
     """Stored for the head, with the author that GitHub names; the run is at its second attempt; answered."""
@@ -125,7 +126,7 @@ def test_a_writers_comment_becomes_an_approval_and_the_check_runs_again(
     asked = ask()
 
     assert asked.code == 0, asked.log
-    (entry,) = load(git).accepted
+    (entry,) = load(git)
     assert (entry.case, entry.metric, entry.allowance) == (CASES[0].id, Metric.COMPILED_LATENCY, 0.33)
     assert (entry.author, entry.reason) == ("ada", "the new attention")
     assert github.state.runs[RUN_ID]["run_attempt"] == 2
@@ -215,7 +216,7 @@ def test_no_text_of_the_artifact_is_stored_or_told(
     asked = ask()
 
     if asked.code == 0:
-        assert [entry.case for entry in load(git).accepted] == [CASES[0].id]
+        assert [entry.case for entry in load(git)] == [CASES[0].id]
         assert "1 regression is not covered by it: the check stays red." in asked.answers[0]
     for told in (*asked.answers, asked.summary, asked.log):
         assert text not in told
@@ -236,8 +237,7 @@ def test_a_first_change_without_baselines_is_taken(ask: Any, github: FakeGitHub,
 
     asked = ask()
 
-    approval = load(git)
-    assert (approval.accepted, bool(approval.first_baselines)) == ((), True)
+    assert [(one.case, one.metric) for one in load(git)] == [(case.id, None) for case in CASES]
     assert "the lack of baselines." in asked.answers[0]
     assert "Nothing was compared; the check says so, and is green." in asked.answers[0]
 
@@ -264,7 +264,7 @@ def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
     asked = ask(f'/accept-regression {words}reason="worth it"')
 
     assert asked.code == 0, asked.log
-    assert (not load(git).first_baselines) is bool(words)
+    assert all(one.metric for one in load(git)) is bool(words)
     assert told in asked.answers[0]
     assert ("green" in asked.answers[0]) is (not words)
 
@@ -272,14 +272,14 @@ def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
 def test_a_run_that_cannot_be_started_again_is_told(
     ask: Any, github: FakeGitHub, git: BareRepository
 ) -> None:
-    """The approval holds; whoever may can start the check by hand, and the job warns."""
+    """What was accepted holds; whoever may can start the check by hand, and the job warns."""
     leave(github, make_failing())
     github.fail("POST", r"/rerun-failed-jobs$", Fault(status=403, message=NO_RIGHT, times=9))
 
     asked = ask()
 
     assert asked.code == 0
-    assert load(git).accepted
+    assert load(git)
     assert "It could not be started again: re-run the failed jobs of" in asked.answers[0]
     (warning,) = (one for one in list_commands(asked.log) if one.name == "warning")
     assert warning.data.startswith("Stored, but the check was not started again")
@@ -308,7 +308,7 @@ def test_a_second_comment_adds_to_the_first(ask: Any, github: FakeGitHub, git: B
 
     assert ask('/accept-regression select=resnet50 reason="that too"').code == 0
 
-    assert [(one.case, one.reason) for one in load(git).accepted] == [
+    assert [(one.case, one.reason) for one in load(git)] == [
         (CASES[0].id, "worth it"),
         (CASES[1].id, "that too"),
     ]
@@ -327,7 +327,7 @@ def test_while_the_check_runs_nothing_is_accepted(ask: Any, github: FakeGitHub) 
 
 def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, tmp_path: Path) -> None:
     """The answer shows as many rows as a reader reads, and counts the rest; all are stored."""
-    names = [f"model{index}" for index in range(MAX_APPROVAL_ROWS + 5)]
+    names = [f"model{index}" for index in range(MAX_ACCEPTED_ROWS + 5)]
     models = "".join(f"  - {{name: {name}, factory: 'b:m', cases: [{{size: smoke}}]}}\n" for name in names)
     (tmp_path / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
     cases = tuple(Case(id=f"{name}/inference-float32-smoke-default", model=name) for name in names)
@@ -338,15 +338,15 @@ def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, t
 
     assert asked.code == 0, asked.log
     assert "| *and 5 more* | | | |" in asked.answers[0]
-    assert len(load(git).accepted) == MAX_APPROVAL_ROWS + 5
+    assert len(load(git)) == MAX_ACCEPTED_ROWS + 5
 
 
-def test_a_broken_approval_in_place_is_told(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
+def test_a_broken_file_in_place_is_told(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
     """Somebody edited the branch by hand: it is not written over, and the answer names the file."""
-    git.commit({name_approval(HEAD): render_approval(Approval(commit="b" * 40))}, branch=BRANCH)
+    git.commit({name_commit_file(HEAD): render_commit_file("b" * 40, ())}, branch=BRANCH)
     leave(github, make_failing())
 
     asked = ask()
 
     assert asked.code == 2
-    assert f"Remove approvals/{HEAD}.yml from the branch" in asked.answers[0]
+    assert f"Remove acceptances/{HEAD}.yml from the branch" in asked.answers[0]

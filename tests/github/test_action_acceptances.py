@@ -1,9 +1,10 @@
-"""Which approvals a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
+"""Which acceptances a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,17 +14,18 @@ from action.samples import git
 from fake.git_routes import BareRepository
 from records import make_comparison
 
-from gate.action.approvals import REF, Approvals, collect_approvals
+from gate.action.acceptances import REF, AcceptedFiles, collect_accepted
 from gate.action.commands import make_check_arguments, make_compare_arguments
 from gate.action.inputs import parse_inputs
-from gate.action.results import tell_approvals
+from gate.action.results import tell_accepted
 from gate.action.rules import RuleSource, hold_rules
 from gate.action.step import ActionStep
 from gate.cli.parser import make_parser
-from gate.decide.conclude.accept import is_waived
+from gate.decide.conclude.accept import is_lack_accepted
 from gate.fingerprint import compute_environment_id
-from gate.records import Acceptance, Approval, Case, Metric, Policy, Reason, Status, Waiver
-from gate.store.approvals import BRANCH, load_approval, name_approval, render_approval
+from gate.project.config import make_default_config
+from gate.records import Acceptance, Case, Metric, Reason, Status
+from gate.store.policy import BRANCH, load_commit_file, load_policy, name_commit_file, render_commit_file
 from tests.hosts import CPU_HOST
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
@@ -37,15 +39,10 @@ ENTRY = Acceptance(
     gate="gate.yml",
     environment=compute_environment_id(CPU_HOST),
 )
-WAIVER = Waiver(
-    cases=(ENTRY.case,),
-    reason="new",
-    author="bob",
-    expires=LATER,
-    gate=ENTRY.gate,
-    environment=ENTRY.environment,
+LACK = replace(ENTRY, metric=None, allowance=0.0, reason="new", author="bob")
+NEW = make_comparison(
+    Case(id=ENTRY.case, model="bert"), Metric.COMPILED_LATENCY, Status.NEW, Reason.NO_BASELINE
 )
-NEW = make_comparison(Case(id=ENTRY.case, model="bert"), ENTRY.metric, Status.NEW, Reason.NO_BASELINE)
 
 
 class Place:
@@ -77,15 +74,15 @@ class Place:
         tree = self.git.run("merge-tree", "--write-tree", first, second)
         return self.git.run("commit-tree", tree, "-p", first, "-m", "A change (#7)")
 
-    def approve(self, approval: Approval, text: str = "", name: str = "") -> None:
-        """Put an approval, or any text, on the branch of approvals."""
-        name = name or name_approval(approval.commit)
-        self.git.commit({name: text or render_approval(approval)}, branch=BRANCH)
+    def accept(self, commit: str, *accepted: Acceptance, text: str = "", name: str = "") -> None:
+        """Put what is accepted of a commit, or any text, on the branch of acceptances."""
+        name = name or name_commit_file(commit)
+        self.git.commit({name: text or render_commit_file(commit, accepted)}, branch=BRANCH)
 
-    def collect(self, event: dict[str, object]) -> Approvals:
-        return collect_approvals(event, self.environ, self.root / "rules")
+    def collect(self, event: dict[str, object]) -> AcceptedFiles:
+        return collect_accepted(event, self.environ, self.root / "rules")
 
-    def check(self, head: str, checked_out: str = "") -> Approvals:
+    def check(self, head: str, checked_out: str = "") -> AcceptedFiles:
         """Check the pull request's head out, in its trial merge, and collect."""
         check_out(self.clone, checked_out or self.merge(self.base, head))
         return self.collect(make_pull(head))
@@ -96,10 +93,6 @@ def make_pull(head: str) -> dict[str, object]:
     return {"pull_request": {"head": {"sha": head}, "base": {"sha": "b" * 40}}}
 
 
-def accept(commit: str) -> Approval:
-    return Approval(commit=commit, accepted=(ENTRY,))
-
-
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """The clone is entered."""
@@ -108,42 +101,46 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return made
 
 
-def load_all(found: Approvals) -> list[Approval]:
-    return [load_approval(Path(file)) for file in found.files]
+def load_all(found: AcceptedFiles) -> dict[str, list[str]]:
+    """Who accepted something of which commit."""
+    files = [load_commit_file(Path(file)) for file in found.files]
+    return {file.commit: [one.author for one in file.accepted] for file in files}
 
 
-def test_the_approval_of_the_head_is_found_in_its_trial_merge(place: Place) -> None:
+def test_the_acceptance_of_the_head_is_found_in_its_trial_merge(place: Place) -> None:
     """A clone with all branches has it, for a fork's pull request too: no token is needed."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
 
     found = place.check(head)
 
-    assert load_all(found) == [accept(head)]
-    assert found.notes == (f"Approved for commit {head[:12]}: 1 of what regressed, by ada.",)
+    assert load_all(found) == {head: ["ada"]}
+    assert found.notes == (f"Accepted of commit {head[:12]}: 1 of what regressed, by ada.",)
     assert found.warnings == ()
 
 
 def test_the_head_itself_may_be_checked_out(place: Place) -> None:
     """With ``ref: github.event.pull_request.head.sha``."""
     head = place.push("x = 2")
-    place.approve(Approval(commit=head, first_baselines=(WAIVER,)))
+    place.accept(head, LACK)
 
     found = place.check(head, checked_out=head)
 
-    assert found.notes == (f"Approved for commit {head[:12]}: the lack of baselines, by bob.",)
+    assert found.notes == (f"Accepted of commit {head[:12]}: the lack of baselines, by bob.",)
 
 
-def test_without_the_branch_nothing_is_approved_and_that_is_said(place: Place) -> None:
+def test_without_the_branch_nothing_is_accepted_and_that_is_said(place: Place) -> None:
     """As in most repositories; no warning."""
     found = place.check(place.push("x = 2"))
-    assert found == Approvals(notes=(f"Nothing is approved: this clone has no branch {BRANCH}.",))
+    assert found == AcceptedFiles(
+        notes=(f"Nothing is accepted of this commit: this clone has no branch {BRANCH}.",)
+    )
 
 
 def test_a_clone_that_cannot_have_the_branch_says_so(place: Place) -> None:
-    """With ``fetch-depth: 2`` the rules of the base are there, and approvals are not."""
+    """With ``fetch-depth: 2`` the rules of the base are there, and acceptances are not."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     merge = place.merge(place.base, head)
     git(place.clone, "fetch", "--quiet", "--depth=2", "origin", f"+{merge}:refs/remotes/pull/7/merge")
     git(place.clone, "checkout", "--quiet", "--detach", merge)
@@ -153,20 +150,20 @@ def test_a_clone_that_cannot_have_the_branch_says_so(place: Place) -> None:
 
 
 def test_a_push_is_another_commit(place: Place) -> None:
-    """What was approved was the commit before."""
+    """What was accepted was the commit before."""
     old = place.push("x = 2")
-    place.approve(accept(old))
+    place.accept(old, ENTRY)
     new = place.push("x = 3")
 
     found = place.check(new)
 
-    assert (found.files, found.notes) == ((), (f"Nothing is approved for commit {new[:12]}.",))
+    assert (found.files, found.notes) == ((), (f"Nothing is accepted of commit {new[:12]}.",))
 
 
-def test_a_reverted_approval_is_gone(place: Place) -> None:
+def test_a_reverted_acceptance_is_gone(place: Place) -> None:
     """The tip of the branch counts, and not its history."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     place.check(head)
     place.git.run("branch", "--force", BRANCH, place.git.commit({"README": "x"}, branch="empty"))
 
@@ -176,7 +173,7 @@ def test_a_reverted_approval_is_gone(place: Place) -> None:
 def test_a_branch_that_is_removed_is_pruned_from_a_kept_clone(place: Place) -> None:
     """A self-hosted runner fetches into the clone of the job before."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     place.check(head)
     place.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
 
@@ -185,24 +182,24 @@ def test_a_branch_that_is_removed_is_pruned_from_a_kept_clone(place: Place) -> N
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(place: Place, is_there: bool) -> None:
-    """An earlier job's code wrote an approval into .git: the fetch overwrites or prunes it."""
+    """An earlier job's code wrote an acceptance into .git: the fetch overwrites or prunes it."""
     head = place.push("x = 2")
     other = place.push("x = 1", branch="other")
     if is_there:
-        place.approve(accept(other))
+        place.accept(other, ENTRY)
     place.check(other)
     blob = place.clone / "forged.yml"
-    blob.write_text(render_approval(accept(head)))
+    blob.write_text(render_commit_file(head, (ENTRY,)))
     git(
         place.clone,
         "update-index",
         "--add",
         "--cacheinfo",
-        f"100644,{git(place.clone, 'hash-object', '-w', str(blob))},{name_approval(head)}",
+        f"100644,{git(place.clone, 'hash-object', '-w', str(blob))},{name_commit_file(head)}",
     )
     forged = git(place.clone, "commit-tree", git(place.clone, "write-tree"), "-m", "Forged")
     git(place.clone, "update-ref", REF, forged)
-    assert place.collect(make_pull(head)) != Approvals()
+    assert place.collect(make_pull(head)) != AcceptedFiles()
 
     assert place.check(head).files == ()
 
@@ -210,15 +207,15 @@ def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(place: Place, i
 def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
     """Fetching does not remove refs/replace: what such a ref puts in an object's place is not read."""
     head = place.push("x = 2")
-    place.approve(Approval(commit=head))
+    place.accept(head)
     place.check(head)
     forged = place.clone / "forged.yml"
-    forged.write_text(render_approval(accept(head)))
-    real = git(place.clone, "rev-parse", f"{REF}:{name_approval(head)}")
+    forged.write_text(render_commit_file(head, (ENTRY,)))
+    real = git(place.clone, "rev-parse", f"{REF}:{name_commit_file(head)}")
     git(place.clone, "replace", real, git(place.clone, "hash-object", "-w", str(forged)))
-    assert "worth it" in git(place.clone, "show", f"{REF}:{name_approval(head)}")
+    assert "worth it" in git(place.clone, "show", f"{REF}:{name_commit_file(head)}")
 
-    assert load_all(place.check(head)) == [Approval(commit=head)]
+    assert load_all(place.check(head)) == {head: []}
 
 
 @pytest.mark.parametrize(
@@ -232,17 +229,19 @@ def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
         "/srv/octo-org/models",
     ],
 )
-def test_a_forks_branch_approves_nothing(place: Place, url: str) -> None:
+def test_a_forks_branch_accepts_nothing(place: Place, url: str) -> None:
     """A workflow that clones the fork, by ``repository:``, has the fork's branches."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     place.check(head)
     git(place.clone, "remote", "set-url", "origin", url)
     place.environ["GITHUB_SERVER_URL"] = "https://github.com"
 
     found = place.collect(make_pull(head))
 
-    assert found == Approvals(warnings=("No approval counts: `origin` of this clone is another repository.",))
+    assert found == AcceptedFiles(
+        warnings=("No acceptance counts: `origin` of this clone is another repository.",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,92 +257,92 @@ def test_a_forks_branch_approves_nothing(place: Place, url: str) -> None:
 def test_the_repository_has_several_addresses(place: Place, url: str) -> None:
     """As actions/checkout writes it, with and without a key; names are the same in any case."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     place.check(head)
     git(place.clone, "remote", "set-url", "origin", url)
     place.environ["GITHUB_SERVER_URL"] = "https://github.com"
 
-    assert load_all(place.collect(make_pull(head))) == [accept(head)]
+    assert load_all(place.collect(make_pull(head))) == {head: ["ada"]}
 
 
 def test_another_commit_than_the_events_is_not_covered(place: Place) -> None:
     """A branch's name in ``ref:`` is, in a re-run, whatever was pushed since."""
     old = place.push("x = 2")
-    place.approve(accept(old))
+    place.accept(old, ENTRY)
     new = place.push("x = 3")
 
     found = place.check(old, checked_out=new)
 
-    text = f"No approval counts: what is checked out is neither {old[:12]} nor a merge of it."
-    assert found == Approvals(warnings=(text,))
+    text = f"No acceptance counts: what is checked out is neither {old[:12]} nor a merge of it."
+    assert found == AcceptedFiles(warnings=(text,))
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("version: 1\n", "the key 'commit' is missing"),
-        (render_approval(accept("c" * 40)), "another commit than"),
-        ("#" * 600_000, "more than any approval"),
+        (render_commit_file("c" * 40, (ENTRY,)), "another commit than"),
+        ("#" * 1_100_000, "more than any file of acceptances"),
         ("\x00", "is not YAML"),
-        (render_approval(accept("c" * 40)).replace("0.33", "-1"), ""),
+        (render_commit_file("c" * 40, (ENTRY,)).replace("0.33", "-1"), ""),
     ],
 )
 def test_a_broken_file_is_told_and_does_not_count(place: Place, text: str, words: str) -> None:
     """Whoever can push there can write anything."""
     head = place.push("x = 2")
-    place.approve(accept(head), text)
+    place.accept(head, text=text)
 
     found = place.check(head)
 
     assert (found.files, found.notes) == ((), ())
     (warning,) = found.warnings
-    assert warning.startswith(f"The approval of commit {head[:12]} does not count: ")
+    assert warning.startswith(f"What was accepted of commit {head[:12]} does not count: ")
     assert words in warning
 
 
 def test_a_directory_in_the_files_place_is_told(place: Place) -> None:
-    """No crash, and no approval."""
+    """No crash, and no acceptance."""
     head = place.push("x = 2")
-    place.approve(accept(head), "x", f"{name_approval(head)}/x")
+    place.accept(head, text="x", name=f"{name_commit_file(head)}/x")
 
     assert "does not count" in place.check(head).warnings[0]
 
 
-def test_events_without_a_change_have_no_approvals(place: Place) -> None:
+def test_events_without_a_change_have_no_acceptances(place: Place) -> None:
     """A push or a dispatch judges what is merged already."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     check_out(place.clone, head)
 
-    assert place.collect({"ref": "refs/heads/topic"}) == Approvals()
+    assert place.collect({"ref": "refs/heads/topic"}) == AcceptedFiles()
 
 
 # --- merge queues ---
 
 
-def collect_group(place: Place, head: str) -> Approvals:
+def collect_group(place: Place, head: str) -> AcceptedFiles:
     place.git.run("branch", "--force", "gh-readonly-queue/main/pr-7", head)
     check_out(place.clone, head, is_on_branch=True)
     return place.collect({"merge_group": {"head_sha": head, "base_sha": place.base}})
 
 
-def test_a_merge_group_has_the_approvals_of_the_pull_requests_in_it(place: Place) -> None:
-    """Two pull requests, of which one was approved: the second parents of the group's merges."""
+def test_a_merge_group_has_the_acceptances_of_the_pull_requests_in_it(place: Place) -> None:
+    """Two pull requests, of which one was accepted: the second parents of the group's merges."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(accept(one))
+    place.accept(one, ENTRY)
     head = place.merge(place.merge(place.base, one), two)
 
-    assert load_all(collect_group(place, head)) == [Approval(commit=two), accept(one)]
+    assert load_all(collect_group(place, head)) == {two: [], one: ["ada"]}
 
 
 def test_what_was_squashed_into_a_group_is_found_by_its_files(place: Place) -> None:
     """A squashed commit has no parent in the pull request; what it changes is the same."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(accept(two))
-    place.approve(accept(one))
+    place.accept(two, ENTRY)
+    place.accept(one, ENTRY)
     head = place.squash(place.squash(place.base, one), two)
 
-    assert load_all(collect_group(place, head)) == [accept(two), accept(one)]
+    assert load_all(collect_group(place, head)) == {two: ["ada"], one: ["ada"]}
 
 
 @pytest.fixture
@@ -361,9 +360,9 @@ esac"""
 
 
 def squash_group(place: Place) -> tuple[str, str]:
-    """Squash two pull requests into a group, the second approved; return the group and what was approved."""
+    """Squash two pull requests into a group, the second accepted; return the group and what was accepted."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(accept(two))
+    place.accept(two, ENTRY)
     return place.squash(place.squash(place.base, one), two), two
 
 
@@ -371,59 +370,58 @@ def test_an_old_git_finds_what_was_squashed_by_what_it_changes(
     place: Place, request: pytest.FixtureRequest
 ) -> None:
     """It cannot merge without a checkout; that is no answer, and what it may miss is said."""
-    head, approved = squash_group(place)
+    head, accepted = squash_group(place)
     request.getfixturevalue("old_git")
 
     found = collect_group(place, head)
 
-    assert accept(approved) in load_all(found)
+    assert load_all(found)[accepted] == ["ada"]
     (warning,) = found.warnings
     assert warning.startswith("git version 2.34.1 is older than 2.38: of what a queue squashes,")
 
 
-def test_an_old_git_takes_no_other_change_for_the_approved_one(
+def test_an_old_git_takes_no_other_change_for_the_accepted_one(
     place: Place, request: pytest.FixtureRequest
 ) -> None:
-    """What was pushed after the approval is in the group, and was not approved."""
-    place.approve(accept(place.push("x = 2")))
+    """What was pushed after the acceptance is in the group, and was not accepted."""
+    place.accept(place.push("x = 2"), ENTRY)
     head = place.squash(place.base, place.push("x = 3"))
     request.getfixturevalue("old_git")
 
-    assert [one.accepted for one in load_all(collect_group(place, head))] == [()]
+    assert list(load_all(collect_group(place, head)).values()) == [[]]
 
 
 def test_a_squashed_commit_with_other_files_is_not_covered(place: Place) -> None:
-    """What was pushed after the approval is in the group, and was not approved."""
+    """What was pushed after the acceptance is in the group, and was not accepted."""
     old = place.push("x = 2")
-    place.approve(accept(old))
+    place.accept(old, ENTRY)
     head = place.squash(place.base, place.push("x = 3"))
 
     found = collect_group(place, head)
 
-    assert load_all(found) == [Approval(commit=head)]
-    assert found.notes == (f"Nothing is approved for commit {head[:12]}.",)
+    assert load_all(found) == {head: []}
+    assert found.notes == (f"Nothing is accepted of commit {head[:12]}.",)
 
 
-def takes_lack(found: Approvals) -> bool:
-    policy = Policy(thresholds={}, approvals=tuple(load_all(found)), today=LATER)
-    return is_waived([NEW], policy)
+def takes_lack(found: AcceptedFiles) -> bool:
+    return is_lack_accepted([NEW], load_policy(make_default_config(), found.files))
 
 
 def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(place: Place) -> None:
-    """The second pull request of the group was never approved."""
+    """The second pull request of the group was never accepted."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(Approval(commit=one, first_baselines=(WAIVER,)))
+    place.accept(one, LACK)
     first = place.merge(place.base, one)
 
     assert takes_lack(collect_group(place, first))
     assert not takes_lack(collect_group(place, place.merge(first, two)))
 
 
-def test_a_group_with_an_approval_that_cannot_be_used_takes_no_lack_of_baselines(place: Place) -> None:
+def test_a_group_with_an_acceptance_that_cannot_be_used_takes_no_lack_of_baselines(place: Place) -> None:
     """As one without any: the first pull request's alone is not the group's."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(Approval(commit=one, first_baselines=(WAIVER,)))
-    place.approve(accept(two), "version: 1\n")
+    place.accept(one, LACK)
+    place.accept(two, text="version: 1\n")
     found = collect_group(place, place.merge(place.merge(place.base, one), two))
     assert "does not count" in found.warnings[0]
     assert not takes_lack(found)
@@ -432,10 +430,10 @@ def test_a_group_with_an_approval_that_cannot_be_used_takes_no_lack_of_baselines
 # --- what the check does with them ---
 
 
-def test_the_check_is_given_what_was_approved(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """The files are there while the rules are held, and are options of the command; the log says whose."""
     head = place.push("x = 2")
-    place.approve(accept(head))
+    place.accept(head, ENTRY)
     place.check(head)
     temporary = place.root / "temp"
     environ = place.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
@@ -445,31 +443,33 @@ def test_the_check_is_given_what_was_approved(place: Place, capsys: pytest.Captu
     with hold_rules(step) as rules:
         arguments = make_check_arguments(step.inputs, rules)
         options = make_parser().parse_args(arguments)
-        (file,) = options.approvals
+        (file,) = options.accepted
         assert options.gate == "gate.yml:slow"
-        assert load_approval(Path(file), head) == accept(head)
-        tell_approvals(step, rules)
+        assert load_all(rules.accepted) == {head: ["ada"]}
+        tell_accepted(step, rules)
 
     assert not Path(file).exists()
-    assert capsys.readouterr().out == f"Approved for commit {head[:12]}: 1 of what regressed, by ada.\n"
+    assert capsys.readouterr().out == f"Accepted of commit {head[:12]}: 1 of what regressed, by ada.\n"
 
 
 def test_the_judgement_of_shards_is_given_them_too() -> None:
     """In front of the paths that it compares."""
-    rules = RuleSource(config="", baselines="", approvals=Approvals(files=("/a.yml", "/b.yml")))
+    rules = RuleSource(config="", baselines="", accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
 
     arguments = make_compare_arguments(inputs, rules, "-b", "run.json", "out")
 
-    assert make_parser().parse_args(arguments).approvals == ["/a.yml", "/b.yml"]
+    assert make_parser().parse_args(arguments).accepted == ["/a.yml", "/b.yml"]
 
 
 def test_what_does_not_count_is_a_warning(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """On the run's page, and no error: the check goes on without it."""
-    rules = RuleSource(config="", baselines="", approvals=Approvals(warnings=("No approval counts: x.",)))
+    rules = RuleSource(
+        config="", baselines="", accepted=AcceptedFiles(warnings=("No acceptance counts: x.",))
+    )
     environ = place.environ
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event={})
 
-    tell_approvals(step, rules)
+    tell_accepted(step, rules)
 
-    assert capsys.readouterr().out == "::warning title=compile-gate::No approval counts: x.\n"
+    assert capsys.readouterr().out == "::warning title=compile-gate::No acceptance counts: x.\n"

@@ -1,4 +1,4 @@
-"""``compare --approvals``: what counts, what is said, and what an approval never hides."""
+"""``compare --accepted``: what counts, what is said, and what an acceptance never hides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,6 @@ from gate.files.codec import load_verdict, save_run
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
-    Approval,
     Case,
     CaseFailure,
     FailureKind,
@@ -26,17 +26,18 @@ from gate.records import (
     Run,
     Status,
     Trial,
-    Waiver,
 )
-from gate.store.approvals import render_approval
+from gate.store.policy import render_commit_file
 from tests.hosts import CPU_HOST
 from tests.told import make_raised, tell_notes, tell_row
 
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
+METRIC = Metric.GRAPH_BREAKS
+BEFORE = "before.json"
 LATER, PAST = (datetime.now(UTC) + timedelta(days=300)).date().isoformat(), "2026-01-01"
-HERE = {"gate": "gate.yml", "environment": compute_environment_id(CPU_HOST)}
-WAIVER = Waiver(cases=(CASE,), reason="the first change with a gate", author="ada", expires=LATER, **HERE)
+HERE: dict[str, Any] = {"gate": "gate.yml", "environment": compute_environment_id(CPU_HOST)}
+LACK = Acceptance(case=CASE, reason="the first change with a gate", author="ada", expires=LATER, **HERE)
 
 
 def make_run(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
@@ -53,17 +54,8 @@ def make_run(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run
     )
 
 
-def accept(allowance: float, expires: str = LATER) -> Approval:
-    entry = Acceptance(
-        case=CASE,
-        metric=Metric.GRAPH_BREAKS,
-        allowance=allowance,
-        reason="the new decoder",
-        author="ada",
-        expires=expires,
-        **HERE,
-    )
-    return Approval(commit=COMMIT, accepted=(entry,))
+def accept(allowance: float, expires: str = LATER) -> Acceptance:
+    return replace(LACK, metric=METRIC, allowance=allowance, reason="the new decoder", expires=expires)
 
 
 @pytest.fixture
@@ -76,18 +68,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compare(place: Path, run: Run, *approvals: Approval, left: str = "before.json") -> int:
-    """Judge a run under approvals, and return the exit code."""
+def compare(place: Path, run: Run, *accepted: Acceptance, commit: str = COMMIT, left: str = BEFORE) -> int:
+    """Judge a run under what was accepted of a commit, if anything, and return the exit code."""
     save_run(run, place / "after.json")
-    options = []
-    for index, approval in enumerate(approvals):
-        path = place / f"approval{index}.yml"
-        path.write_text(render_approval(approval), encoding="utf-8")
-        options.append(f"--approvals={path}")
+    path = place / "accepted.yml"
+    path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
+    options = [f"--accepted={path}"] if accepted else []
     return main(["compare", left, "after.json", "--out", "out", *options])
 
 
-def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two graph breaks that ada accepted: ACCEPTED, with who, until when and why, and exit code 0."""
     assert compare(place, make_run(2.0)) == 10
     capsys.readouterr()
@@ -102,29 +92,28 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("approval", "note"),
+    ("accepted", "note"),
     [
         (accept(1.0), f"ada accepted up to 1 until {LATER}, and this is more"),
         (accept(2.0, PAST), "expired on 2026-01-01 and no longer counts"),
-        (Approval(commit=COMMIT, first_baselines=(WAIVER,)), ""),
+        (LACK, ""),
     ],
-    ids=["a larger one", "expired", "first baselines only"],
+    ids=["a larger one", "expired", "a lack of baselines"],
 )
-def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval, note: str) -> None:
+def test_what_is_not_covered_stays_a_regression(place: Path, accepted: Acceptance, note: str) -> None:
     """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
-    assert compare(place, make_run(2.0), approval) == 10
+    assert compare(place, make_run(2.0), accepted) == 10
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
     assert note in " ".join(tell_notes(verdict))
 
 
-def test_an_approval_hides_no_failure(place: Path) -> None:
+def test_an_acceptance_hides_no_failure(place: Path) -> None:
     """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
     crash = CaseFailure(
         case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
     )
-    approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=(WAIVER,))
-    assert compare(place, make_run(2.0, (crash,)), approval) == 12
+    assert compare(place, make_run(2.0, (crash,)), accept(2.0), LACK) == 12
 
 
 def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,21 +121,19 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
     assert compare(place, make_run(0.0), left="baselines") == 3
     capsys.readouterr()
 
-    approval = Approval(commit=COMMIT, first_baselines=(WAIVER,))
-    assert compare(place, make_run(0.0), approval, left="baselines") == 0
+    assert compare(place, make_run(0.0), LACK, left="baselines") == 0
 
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     taken = f"ada accepts that there are no baselines until {LATER}: the first change with a gate."
     assert taken in tell_notes(verdict)
     told = capsys.readouterr().out
-    assert "!! NOTHING_COMPARED, BUT EXIT 0: an approval takes it; the notes say whose." in told
+    assert "!! NOTHING_COMPARED, BUT EXIT 0: somebody accepted that; the notes say who." in told
 
 
 def test_a_lack_of_baselines_that_expired_is_not_taken(place: Path) -> None:
     """Past its last day it is exit code 3 again."""
-    approval = Approval(commit=COMMIT, first_baselines=(replace(WAIVER, expires=PAST),))
-    assert compare(place, make_run(0.0), approval, left="baselines") == 3
+    assert compare(place, make_run(0.0), replace(LACK, expires=PAST), left="baselines") == 3
 
 
 THERE = "cpu-another-torch2.13.0-1a2b3c4d"
@@ -156,9 +143,7 @@ def test_what_was_accepted_of_another_machine_passes_nothing(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither its regression nor its lack of baselines: exit codes 10 and 3, and the report says so."""
-    (entry,) = accept(2.0).accepted
-    regressed = Approval(commit=COMMIT, accepted=(replace(entry, environment=THERE),))
-    lacking = Approval(commit=COMMIT, first_baselines=(replace(WAIVER, environment=THERE),))
+    regressed, lacking = (replace(one, environment=THERE) for one in (accept(2.0), LACK))
     assert compare(place, make_run(2.0), regressed) == 10
     assert compare(place, make_run(2.0), lacking, left="baselines") == 3
     told = " ".join(capsys.readouterr().out.split())
@@ -182,36 +167,38 @@ def test_what_was_accepted_of_another_gate_passes_nothing(
     (place / ".git").mkdir()
     (place / "b").mkdir()
     shutil.copy(place / "gate.yml", place / "b")
-    (place / "approval.yml").write_text(render_approval(accept(2.0)), encoding="utf-8")
+    (place / "commit.yml").write_text(render_commit_file(COMMIT, (accept(2.0),)), encoding="utf-8")
     save_run(make_run(2.0), place / "after.json")
-    assert main(["compare", "before.json", "after.json", "--approvals=approval.yml", *options]) == code
+    assert main(["compare", "before.json", "after.json", "--accepted=commit.yml", *options]) == code
 
 
-def test_approvals_of_several_commits_add_up(place: Path) -> None:
+def test_acceptances_of_several_commits_add_up(place: Path) -> None:
     """As in a merge group: one of them accepts it."""
-    other = Approval(commit="b" * 40)
-    assert compare(place, make_run(2.0), other, accept(2.0)) == 0
+    save_run(make_run(2.0), place / "after.json")
+    for name, accepted in (("a", (accept(2.0),)), ("b", ())):
+        (place / name).write_text(render_commit_file(name * 40, accepted), encoding="utf-8")
+    assert main(["compare", BEFORE, "after.json", "--accepted=b", "--accepted=a"]) == 0
 
 
-def test_a_broken_approval_is_an_error_that_names_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_file_is_an_error_that_names_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Asked for by name, it must be usable: exit code 2, and nothing is judged."""
     (place / "broken.yml").write_text("version: 1\n", encoding="utf-8")
-    assert main(["compare", "before.json", "before.json", "--approvals", "broken.yml"]) == 2
+    assert main(["compare", "before.json", "before.json", "--accepted", "broken.yml"]) == 2
     assert "broken.yml: the key 'commit' is missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("commit", "is_told"), [(COMMIT, False), ("b" * 40, True)])
-def test_an_approval_of_another_commit_is_told(
+def test_an_acceptance_of_another_commit_is_told(
     place: Path, capsys: pytest.CaptureFixture[str], commit: str, is_told: bool
 ) -> None:
     """It counts, as in a merge group, and who named the file by mistake learns of it."""
-    assert compare(place, make_run(2.0), replace(accept(2.0), commit=commit)) == 0
-    note = f"approval0.yml is of commit {commit[:12]}, and {COMMIT[:12]} is judged"
+    assert compare(place, make_run(2.0), accept(2.0), commit=commit) == 0
+    note = f"accepted.yml is of commit {commit[:12]}, and {COMMIT[:12]} is judged"
     assert (note in capsys.readouterr().err) is is_told
 
 
 def test_what_a_merge_adds_is_no_other_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The check of a pull request judges its merge into the base, and the approval is of its head."""
+    """The check of a pull request judges its merge into the base, and what is accepted is of its head."""
     commits = ("commit --allow-empty -m Base", "checkout -b topic", "commit --allow-empty -m Topic")
     merge = ("checkout main", "merge --no-ff -m Merge topic")
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
@@ -219,7 +206,7 @@ def test_what_a_merge_adds_is_no_other_commit(tmp_path: Path, capsys: pytest.Cap
         subprocess.run(["git", *identity, *command.split()], cwd=tmp_path, check=True, capture_output=True)
     judged, head, base = (find_commit(tmp_path, name) for name in ("HEAD", "topic", "HEAD^1"))
     for name, commit in (("head", head), ("base", base)):
-        (tmp_path / name).write_text(render_approval(replace(accept(1.0), commit=commit)), encoding="utf-8")
+        (tmp_path / name).write_text(render_commit_file(commit, (accept(1.0),)), encoding="utf-8")
     tell_other_commits([str(tmp_path / "head")], judged, tmp_path)
     assert capsys.readouterr().err == ""
     tell_other_commits([str(tmp_path / "base")], judged, tmp_path)

@@ -1,4 +1,4 @@
-"""The file of an approval: strict, bounded, for one commit."""
+"""The file of what was accepted of a commit: strict, bounded, for one commit."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.project.config import load_config
-from gate.records import Acceptance, Approval, Metric, Waiver
-from gate.store.approvals import (
+from gate.records import Acceptance, Metric
+from gate.store.policy import (
     MAX_ACCEPTED,
-    MAX_APPROVAL_BYTES,
+    MAX_COMMIT_BYTES,
     compute_expiry,
-    decode_approval,
-    load_approval,
+    decode_commit_file,
+    load_commit_file,
     load_policy,
-    merge_approvals,
-    name_approval,
+    merge_acceptances,
+    name_commit_file,
     name_gate,
-    render_approval,
+    render_commit_file,
 )
 
 COMMIT = "a" * 40
@@ -35,28 +35,21 @@ FIRST = Acceptance(
     expires="2026-11-15",
     gate="a/gate.yml",
     environment="cpu-amd-epyc-torch2.13.0-1a2b3c4d",
+    commit=COMMIT,
 )
 SECOND = replace(FIRST, metric=Metric.GRAPH_BREAKS, allowance=2.0)
-WAIVER = Waiver(
-    cases=(FIRST.case,),
-    reason="the first change with a gate",
-    author="ada",
-    expires="2026-11-15",
-    gate=FIRST.gate,
-    environment=FIRST.environment,
-)
-APPROVAL = Approval(commit=COMMIT, accepted=(FIRST, SECOND), first_baselines=(WAIVER,))
+LACK = replace(FIRST, metric=None, allowance=0.0, reason="the first change with a gate")
 BEGIN = f"version: 1\ncommit: {COMMIT}\n"
 
 
-def decode(text: str) -> Approval:
-    return decode_approval(text.encode(), "x.yml", COMMIT)
+def decode(text: str) -> tuple[Acceptance, ...]:
+    return decode_commit_file(text.encode(), "x.yml", COMMIT).acceptances
 
 
 def test_the_file_is_for_people_to_read() -> None:
     """A key a line, as accepted.yml is, and a header that says how to take it back."""
     assert (
-        render_approval(replace(APPROVAL, accepted=(FIRST,)))
+        render_commit_file(COMMIT, (FIRST, LACK))
         == """\
 # Written by compile-gate: what was accepted for this commit, and no other. Remove the file to revoke it.
 version: 1
@@ -68,41 +61,32 @@ accepted:
     reason: "the \\"new\\" attention: #123"
     author: ada
     expires: "2026-11-15"
-    gate: a/gate.yml
     environment: cpu-amd-epyc-torch2.13.0-1a2b3c4d
-first_baselines:
-  - cases: [bert/inference-float32-smoke-default]
+    gate: a/gate.yml
+  - case: bert/inference-float32-smoke-default
     reason: "the first change with a gate"
     author: ada
     expires: "2026-11-15"
-    gate: a/gate.yml
     environment: cpu-amd-epyc-torch2.13.0-1a2b3c4d
+    gate: a/gate.yml
 """
     )
 
 
-@pytest.mark.parametrize(
-    "approval",
-    [
-        APPROVAL,
-        replace(APPROVAL, accepted=()),
-        replace(APPROVAL, first_baselines=()),
-        Approval(commit=COMMIT),
-    ],
-)
-def test_what_is_rendered_is_read_back(approval: Approval, tmp_path: Path) -> None:
-    """With acceptances, with a lack of baselines that somebody takes, with both and with neither."""
-    path = tmp_path / name_approval(COMMIT)
+@pytest.mark.parametrize("accepted", [(FIRST, SECOND, LACK), (LACK,), (FIRST,), ()])
+def test_what_is_rendered_is_read_back(accepted: tuple[Acceptance, ...], tmp_path: Path) -> None:
+    """With changes, with a lack of baselines, with both and with neither."""
+    path = tmp_path / name_commit_file(COMMIT)
     path.parent.mkdir()
-    path.write_text(render_approval(approval), encoding="utf-8")
-    assert load_approval(path, COMMIT) == approval
+    path.write_text(render_commit_file(COMMIT, accepted), encoding="utf-8")
+    assert load_commit_file(path).acceptances == accepted
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda text: text.isprintable() and text.strip()))
 def test_whatever_reason_can_be_seen_is_read_back(reason: str) -> None:
     """Quotes, colons and letters of any script survive."""
-    approval = Approval(commit=COMMIT, accepted=(replace(FIRST, reason=reason),))
-    assert decode(render_approval(approval)) == approval
+    accepted = (replace(FIRST, reason=reason),)
+    assert decode(render_commit_file(COMMIT, accepted)) == accepted
 
 
 @pytest.mark.parametrize(
@@ -114,13 +98,12 @@ def test_whatever_reason_can_be_seen_is_read_back(reason: str) -> None:
         (f"version: 1\ncommit: {'b' * 40}\n", "commit", "another commit than aaaaaaaaaaaa"),
         ("version: 1\ncommit: main\n", "commit", "a whole commit id"),
         (BEGIN + "accepted: [{}]\n", "accepted[0]", "the key 'case' is missing"),
-        (BEGIN + "first_baselines: [{reason: x, author: ada}]\n", "first_baselines[0]", "'cases' is missing"),
         (BEGIN + "anything: 1\n", "anything", "unknown key"),
         (BEGIN + "commit: x\n", "commit", "is given twice, first in line 2"),
         (BEGIN + "accepted: &a []\n", "", "an anchor or alias"),
     ],
 )
-def test_a_file_that_is_no_approval_is_refused(text: str, key: str, words: str) -> None:
+def test_a_file_of_something_else_is_refused(text: str, key: str, words: str) -> None:
     """Another commit's, another version's, cut short, extended: the error names file, key and fix."""
     with pytest.raises(FileError, match=words) as caught:
         decode(text)
@@ -152,38 +135,32 @@ def test_an_entry_that_says_too_little_or_too_much_is_refused(changes: dict[str,
     """One case, metric, gate and machine, a bounded reason of one line, somebody's login and a day."""
     entry = replace(FIRST, **changes)  # type: ignore[arg-type] # the test's
     with pytest.raises(FileError) as caught:
-        decode(render_approval(Approval(commit=COMMIT, accepted=(entry,))))
+        decode(render_commit_file(COMMIT, (entry,)))
     assert caught.value.key == f"accepted[0].{key}"
 
 
 def test_a_file_is_bounded() -> None:
     """More entries or bytes than a person reads are refused; as many as may be are not."""
-    longest = replace(FIRST, case="c" * 300, reason="\U0001f600" * 300, author="a" * 100)
-    most = Approval(commit=COMMIT, accepted=(longest,) * MAX_ACCEPTED, first_baselines=(WAIVER,))
-    assert len(render_approval(most).encode()) < MAX_APPROVAL_BYTES
-    assert decode(render_approval(most)) == most
-    with pytest.raises(FileError, match="more than 200"):
-        decode(render_approval(replace(most, accepted=(FIRST,) * (MAX_ACCEPTED + 1))))
+    most = (replace(FIRST, reason="x" * 300),) * MAX_ACCEPTED
+    assert decode(render_commit_file(COMMIT, most)) == most
+    with pytest.raises(FileError, match="more than 1000"):
+        decode(render_commit_file(COMMIT, (*most, FIRST)))
     with pytest.raises(FileError, match="is larger than"):
-        decode(BEGIN + "#" * MAX_APPROVAL_BYTES)
+        decode(BEGIN + "#" * MAX_COMMIT_BYTES)
 
 
-def test_a_second_approval_adds_to_the_first() -> None:
+def test_a_second_comment_adds_to_the_first() -> None:
     """Of the same case and metric the newer word counts; the rest stays."""
     again = replace(FIRST, allowance=0.5, author="bob")
-    merged = merge_approvals(APPROVAL, Approval(commit=COMMIT, accepted=(again,)))
-    assert merged == replace(APPROVAL, accepted=(again, SECOND))
+    assert merge_acceptances((FIRST, SECOND, LACK), (again,)) == (again, SECOND, LACK)
 
 
 @pytest.mark.parametrize("gate", ["b/gate.yml", "a/gate.yml:slow", FIRST.gate])
 def test_what_another_gate_or_machine_accepts_is_kept_apart(gate: str) -> None:
-    """Of the same commit, case and metric: two entries, and two that take a lack of baselines."""
+    """Of the same commit, case and metric: two entries, and two of a lack of baselines."""
     other = "cpu-intel-torch2.13.0-1a2b3c4d" if gate == FIRST.gate else FIRST.environment
-    entry = replace(FIRST, gate=gate, environment=other)
-    waiver = replace(WAIVER, gate=gate, environment=other)
-    merged = merge_approvals(APPROVAL, Approval(commit=COMMIT, accepted=(entry,), first_baselines=(waiver,)))
-    assert merged.accepted == (FIRST, SECOND, entry)
-    assert merged.first_baselines == (WAIVER, waiver)
+    others = tuple(replace(one, gate=gate, environment=other) for one in (FIRST, LACK))
+    assert merge_acceptances((FIRST, LACK), others) == (FIRST, LACK, *others)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +182,7 @@ def test_a_gate_is_named_by_its_configuration_and_key(
     assert name_gate(tmp_path / config, tmp_path, key) == expected
 
 
-def test_an_approval_lasts_two_weeks() -> None:
+def test_an_acceptance_of_a_commit_lasts_two_weeks() -> None:
     """14 days, over the end of a month."""
     assert compute_expiry("2026-02-20") == "2026-03-06"
 

@@ -1,11 +1,11 @@
-"""From what a comment accepts of a verdict to an approval of just that, and the words for it; pure.
+"""From what a comment accepts of a verdict to acceptances of just that, and the words for it; pure.
 
 Anybody could have written the verdict, so of it only cases that the default branch knows, metrics and
 numbers are taken.
 
 The answer does not repeat the reason: whoever gave it wrote it in the comment.
 
-The check read the approvals by itself. Here they decide nothing but whether a check that is green although
+The check read the acceptances by itself. Here they decide nothing but whether a check that is green although
 nothing was compared may be told so.
 """
 
@@ -19,7 +19,7 @@ from gate.decide.conclude.accept import (
     can_be_accepted,
     compute_acceptance_limit,
     is_in_force,
-    is_waived,
+    is_lack_accepted,
     keep_own,
     list_covered,
     note_elsewhere,
@@ -32,7 +32,6 @@ from gate.publish.ci_run import CiRun
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError
 from gate.records import (
     Acceptance,
-    Approval,
     Case,
     Code,
     Comparison,
@@ -42,98 +41,89 @@ from gate.records import (
     Reason,
     Status,
     Verdict,
-    Waiver,
     name_words,
 )
 from gate.report.markdown import escape_code
 from gate.report.words.templates import name_metric
-from gate.store.approvals import compute_expiry
-from gate.units import render_allowance, render_change
+from gate.store.policy import compute_expiry
+from gate.units import count_noun, render_allowance, render_change
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovalTerms:
+class AcceptTerms:
     """What the default branch says, where the gate's run left its verdict, and the ISO date of today."""
 
     cases: tuple[Case, ...]
     workflow: str  # the path of the file that runs the gate
     artifact_name: str
     today: str
-    gate: str = ""  # whose artifact is read, as approvals name it
+    gate: str = ""  # whose artifact is read, as acceptances name it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
-    """What is accepted of a run: the approval, and the regressions that its entries are for, in order.
+    """What is accepted of a run: ``rows`` are what regressed, with an acceptance each; then come cases.
 
     ``remaining`` is what the same measurements would come to under it; ``trouble`` says why the check
     was not started again, and is empty where it was.
     """
 
-    approval: Approval
+    acceptances: tuple[Acceptance, ...]
     rows: tuple[Comparison, ...]
     remaining: Outcome
     left: int  # regressions that it does not cover
-    is_waived: bool  # no case without a baseline is left either, that nobody takes
+    is_lack_accepted: bool  # no case without a baseline is left either, that nobody accepts
     run_url: str = ""
     trouble: str = ""
 
 
-def weigh_approval(
-    verdict: Verdict, approval: Approval, rows: tuple[Comparison, ...], today: str
-) -> Accepted:
-    """Weigh what the same measurements would come to under an approval that covers ``rows``."""
-    policy = Policy(thresholds={}, approvals=(approval,), today=today)
-    remaining = apply_acceptances(verdict.comparisons, policy)
-    return Accepted(
-        approval=approval,
-        rows=rows,
-        remaining=decide_outcome(remaining, finished=verdict.tally.finished),
-        left=sum(map(can_be_accepted, remaining)),
-        is_waived=is_waived(remaining, policy),
-    )
+def accept_verdict(verdict: Verdict, request: AcceptRequest, terms: AcceptTerms) -> Accepted:
+    """Accept just what regressed and is meant, and find what the same measurements come to then.
 
-
-def make_approval(
-    verdict: Verdict, request: AcceptRequest, terms: ApprovalTerms
-) -> tuple[Approval, tuple[Comparison, ...]]:
-    """Make the approval of just what regressed and is meant, and list that.
-
-    Each entry allows what was measured and no more. Where nothing would be compared then, or nothing was,
-    and the comment means everything, the lack of baselines is taken as well.
+    Each acceptance allows what was measured and no more. Where nothing would be compared then, or nothing
+    was, and the comment means everything, the lack of baselines is accepted as well.
 
     Raises:
         CommandRefusedError: Nothing is left that could be accepted.
     """
-    words = request.words
-    told = {
-        "reason": words.reason,
-        "author": request.author,
-        "expires": compute_expiry(terms.today),
-        "gate": terms.gate,
-        "environment": compute_environment_id(verdict.environment),
-    }
-    meant = _find_meant(words, terms.cases)
+    words, meant = request.words, _find_meant(request.words, terms.cases)
     rows = tuple(
         one
         for one in verdict.comparisons
         if can_be_accepted(one) and one.case_id in meant and words.metric in {None, one.metric}
     )
-    entries = tuple(
-        Acceptance(
-            case=one.case_id,
-            metric=one.metric,
-            allowance=compute_acceptance_limit(one),
-            **told,
-        )
+    shared = Acceptance(
+        case="",
+        reason=words.reason,
+        author=request.author,
+        expires=compute_expiry(terms.today),
+        environment=compute_environment_id(verdict.environment),
+        commit=request.head_sha,
+        gate=terms.gate,
+    )
+    accepted = tuple(
+        replace(shared, case=one.case_id, metric=one.metric, allowance=compute_acceptance_limit(one))
         for one in rows
     )
-    approval = Approval(commit=request.head_sha, accepted=entries)
-    if not words.is_narrow and (lacking := _list_lacking(verdict, approval, terms)):
-        approval = replace(approval, first_baselines=(Waiver(cases=lacking, **told),))
-    if not approval.accepted and not approval.first_baselines:
+    if not words.is_narrow:
+        lacking = _list_lacking(verdict, accepted, terms)
+        accepted = (*accepted, *(replace(shared, case=case) for case in lacking))
+    if not accepted:
         raise _describe_nothing(verdict, words)
-    return approval, rows
+    policy = _make_policy(accepted, terms)
+    remaining = apply_acceptances(verdict.comparisons, policy)
+    return Accepted(
+        acceptances=accepted,
+        rows=rows,
+        remaining=decide_outcome(remaining, finished=verdict.tally.finished),
+        left=sum(map(can_be_accepted, remaining)),
+        is_lack_accepted=is_lack_accepted(remaining, policy),
+    )
+
+
+def _make_policy(accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> Policy:
+    commits = tuple(dict.fromkeys(one.commit for one in accepted))
+    return Policy(thresholds={}, acceptances=accepted, commits=commits, today=terms.today)
 
 
 def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:
@@ -146,13 +136,12 @@ def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:
         ) from None
 
 
-def _list_lacking(verdict: Verdict, approval: Approval, terms: ApprovalTerms) -> tuple[str, ...]:
+def _list_lacking(verdict: Verdict, accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> tuple[str, ...]:
     """List the known cases without a baseline, where that alone fails once what regressed is accepted."""
-    policy = Policy(thresholds={}, approvals=(approval,), today=terms.today)
-    after = apply_acceptances(verdict.comparisons, policy)
+    after = apply_acceptances(verdict.comparisons, _make_policy(accepted, terms))
     outcome = decide_outcome(after, finished=verdict.tally.finished)
     # A PASS that failed all the same asks for everything to have a baseline.
-    is_partial = outcome is Outcome.PASS and not approval.accepted and not measure_coverage(after).is_whole
+    is_partial = outcome is Outcome.PASS and not accepted and not measure_coverage(after).is_whole
     known = {case.id for case in terms.cases} if outcome is Outcome.NOTHING_COMPARED or is_partial else set()
     return tuple(case for case in list_uncompared(after) if case in known)
 
@@ -186,11 +175,11 @@ _NOTHING = {
 }
 
 
-def write_message(request: AcceptRequest, approval: Approval) -> str:
+def write_message(request: AcceptRequest, accepted: Accepted) -> str:
     """Write the commit's message; GitHub's own words and numbers are all that is in it."""
-    count = len(approval.accepted)
-    what = [f"{count} {'regression' if count == 1 else 'regressions'}"] if count else []
-    what += ["a lack of baselines"] if approval.first_baselines else []
+    count = len(accepted.rows)
+    what = [count_noun(count, "regression")] if count else []
+    what += ["a lack of baselines"] if len(accepted.acceptances) > count else []
     return (
         f"Accept {' and '.join(what)} of {request.head_sha[:12]}\n\n"
         f"By {request.author}, on pull request {request.pr_number}.\n"
@@ -198,17 +187,17 @@ def write_message(request: AcceptRequest, approval: Approval) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Approved:
-    """What counts of an approval. ``notes`` name who, and never why: that is foreign text."""
+class AcceptedHere:
+    """What counts of a commit's acceptances. ``notes`` name who, and never why: that is foreign text."""
 
     notes: tuple[Fact, ...] = ()
-    is_waived: bool = False  # the check is green without baselines, and somebody accepts that
+    is_lack_accepted: bool = False  # the check is green without baselines, and somebody accepts that
 
 
-NOTHING_APPROVED = Approved()
+NOTHING_ACCEPTED = AcceptedHere()
 
 
-def needs_approval(verdict: Verdict) -> bool:
+def needs_acceptance(verdict: Verdict) -> bool:
     """Whether a verdict calls anything accepted, or compared less than everything."""
     accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
     return accepted or _lacks_baselines(verdict)
@@ -219,30 +208,24 @@ def _lacks_baselines(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.NOTHING_COMPARED or (verdict.outcome is Outcome.PASS and not is_whole)
 
 
-def describe_approval(policy: Policy, run: CiRun, verdict: Verdict) -> Approved:
-    """Describe what of the approval of a commit the verdict counts: by whom, and never why."""
+def describe_accepted(policy: Policy, run: CiRun, verdict: Verdict) -> AcceptedHere:
+    """Describe what of a commit's acceptances the verdict counts: by whom, and never why."""
     policy = keep_own(policy, verdict.environment)
     notes = note_elsewhere(policy)
-    for author in dict.fromkeys(entry.author for entry in policy.approved):
-        own = tuple(one for one in policy.approved if one.author == author and is_in_force(one, policy))
-        covered = list_covered(verdict.comparisons, own, policy)
-        if covered:
-            until = min(entry.expires for entry in own)
-            names = name_words(author=author, expires=until)
-            notes.append(Fact(code=Code.APPROVED, numbers={"changes": len(covered)}, names=names))
-    waivers = [one for approval in policy.approvals for one in approval.first_baselines]
-    taken = _lacks_baselines(verdict) and is_waived(verdict.comparisons, policy)
-    if taken:
-        notes += [
-            Fact(code=Code.APPROVED_WITHOUT, names=name_words(author=one.author, expires=one.expires))
-            for one in waivers
-            if is_in_force(one, policy)
-        ]
+    own = [one for one in policy.acceptances if one.commit and is_in_force(one, policy)]
+    is_lacking = _lacks_baselines(verdict) and is_lack_accepted(verdict.comparisons, policy)
+    for author in dict.fromkeys(one.author for one in own):
+        said = [one for one in own if one.author == author]
+        names = name_words(author=author, expires=min(one.expires for one in said))
+        if covered := list_covered(verdict.comparisons, said, policy):
+            notes.append(Fact(code=Code.ACCEPTED_HERE, numbers={"changes": len(covered)}, names=names))
+        if is_lacking and any(one.metric is None for one in said):
+            notes.append(Fact(code=Code.LACK_ACCEPTED_HERE, names=names))
     # A check that is red all the same did not count it.
-    return Approved(notes=tuple(notes), is_waived=taken and run.conclusion in {"success", ""})
+    return AcceptedHere(notes=tuple(notes), is_lack_accepted=is_lacking and run.conclusion in {"success", ""})
 
 
-MAX_APPROVAL_ROWS = 40  # a reader has seen them in the report already
+MAX_ACCEPTED_ROWS = 40  # a reader has seen them in the report already
 _REMAINING = {
     Outcome.INCOMPLETE: (
         "Not all cases could be measured: that cannot be accepted, and the check stays red until they are."
@@ -260,19 +243,17 @@ def render_accepted(accepted: Accepted) -> str:
 
 
 def _list_parts(accepted: Accepted) -> Iterator[str]:
-    approval = accepted.approval
-    first = approval.entries[0]  # all of one comment, and so of one gate, environment and day
+    first = accepted.acceptances[0]  # all of one comment, and so of one gate, environment and day
     removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
-    entries = len(approval.accepted)
-    what = f"{entries} of what regressed{removed}" if entries else "the lack of baselines"
-    yield f"Accepted for commit {approval.commit[:12]} alone, until {first.expires}: {what}."
+    what = f"{len(accepted.rows)} of what regressed{removed}" if accepted.rows else "the lack of baselines"
+    yield f"Accepted for commit {first.commit[:12]} alone, until {first.expires}: {what}."
     yield f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else."
     if accepted.rows:
         yield "\n".join(_list_lines(accepted))
     if accepted.left:
         count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
         yield f"{count} not covered by it: the check stays red."
-    elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_waived:
+    elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_lack_accepted:
         yield _TAKEN
     elif accepted.remaining in _REMAINING:
         yield _REMAINING[accepted.remaining]
@@ -282,18 +263,17 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
 def _list_lines(accepted: Accepted) -> Iterator[str]:
     yield "| case | metric | measured | accepted up to |"
     yield "| --- | --- | ---: | ---: |"
-    pairs = zip(accepted.rows, accepted.approval.accepted, strict=True)
-    for row, entry in list(pairs)[:MAX_APPROVAL_ROWS]:
+    for row, entry in list(zip(accepted.rows, accepted.acceptances, strict=False))[:MAX_ACCEPTED_ROWS]:
         yield _render_row(row, entry)
-    if len(accepted.rows) > MAX_APPROVAL_ROWS:
-        yield f"| *and {len(accepted.rows) - MAX_APPROVAL_ROWS} more* | | | |"
+    if len(accepted.rows) > MAX_ACCEPTED_ROWS:
+        yield f"| *and {len(accepted.rows) - MAX_ACCEPTED_ROWS} more* | | | |"
 
 
 def _render_row(row: Comparison, entry: Acceptance) -> str:
     if row.reason is Reason.REMOVED:
         return f"| {escape_code(row.case_id)} | the whole case | removed | |"
     change = render_change(row.metric, row.change.centre) if row.change else ""
-    allowance = render_allowance(entry.metric, entry.allowance)
+    allowance = render_allowance(row.metric, entry.allowance)
     return f"| {escape_code(row.case_id)} | {name_metric(row.metric)} | {change} | {allowance} |"
 
 
@@ -302,6 +282,6 @@ def _describe_next(accepted: Accepted) -> str:
     if accepted.trouble:
         return (
             f"It could not be started again: re-run the failed jobs of {run} yourself."
-            " A new commit needs a new approval."
+            " A new commit needs a new acceptance."
         )
-    return f"Now {run} runs again, and counts it. A new commit needs a new approval."
+    return f"Now {run} runs again, and counts it. A new commit needs a new acceptance."

@@ -1,4 +1,4 @@
-"""Where approvals are kept: on a branch of its own, through the Git data API, whoever else writes."""
+"""Where acceptances of commits are kept: on a branch of its own, whoever else writes to it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 
 from gate.errors import FileError
-from gate.github.branches import MAX_TRIES, find_approval, store_approval
+from gate.github.branches import MAX_TRIES, find_acceptances, store_acceptances
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError, GitHubError, RejectedError
 from gate.github.git_data import GitData
 from gate.publish.commands import CommandRefusedError
-from gate.records import Acceptance, Approval, Metric, Waiver
-from gate.store.approvals import BRANCH, MAX_ACCEPTED, name_approval, render_approval
+from gate.records import Acceptance, Metric
+from gate.store.policy import BRANCH, MAX_ACCEPTED, MAX_COMMIT_BYTES, name_commit_file, render_commit_file
 
-COMMIT = "a" * 40
-FILE = name_approval(COMMIT)
+COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
+FILE = name_commit_file(COMMIT)
 ENTRY = Acceptance(
     case="bert/inference-float32-smoke-default",
     metric=Metric.COMPILED_LATENCY,
@@ -31,17 +31,9 @@ ENTRY = Acceptance(
     expires="2026-11-15",
     gate="gate.yml",
     environment="cpu-torch2.13.0-1a2b3c4d",
+    commit=COMMIT,
 )
-APPROVAL = Approval(commit=COMMIT, accepted=(ENTRY,))
-WAIVER = Waiver(
-    cases=(ENTRY.case,),
-    reason="new",
-    author="bob",
-    expires="2026-11-15",
-    gate=ENTRY.gate,
-    environment=ENTRY.environment,
-)
-OTHER = Approval(commit="b" * 40, first_baselines=(WAIVER,))
+OTHER = replace(ENTRY, metric=None, allowance=0.0, author="bob", commit=OTHER_COMMIT)
 REFS = "/repos/octo-org/models/git/refs"
 
 
@@ -66,16 +58,16 @@ def list_files(git: BareRepository) -> list[str]:
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_the_first_approval_makes_a_branch_that_holds_nothing_else(
+def test_the_first_acceptance_makes_a_branch_that_holds_nothing_else(
     data: GitData, git: BareRepository, tmp_path: Path
 ) -> None:
     """No history and no file of the default branch; a clone of the repository has it."""
-    commit = store_approval(data, APPROVAL, "Accept")
+    commit = store_acceptances(data, (ENTRY,), "Accept")
 
     assert git.find_ref(f"heads/{BRANCH}") == commit
     assert list_files(git) == [FILE]
     assert git.run("rev-list", "--count", BRANCH) == "1"
-    assert find_approval(data, COMMIT) == APPROVAL
+    assert find_acceptances(data, COMMIT) == (ENTRY,)
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", "--no-local", str(git.path), str(clone)], check=True)
     fsck = ["git", "-C", str(clone), "fsck", "--full", "--strict"]
@@ -84,69 +76,71 @@ def test_the_first_approval_makes_a_branch_that_holds_nothing_else(
 
 def test_each_commit_has_a_file_of_its_own(data: GitData, git: BareRepository) -> None:
     """The second is a child of the first, which stays as it is."""
-    first = store_approval(data, APPROVAL, "Accept")
-    second = store_approval(data, OTHER, "Accept too")
+    first = store_acceptances(data, (ENTRY,), "Accept")
+    second = store_acceptances(data, (OTHER,), "Accept too")
 
     assert git.run("rev-parse", f"{BRANCH}^") == first
     assert git.run("log", "-1", "--format=%s", second) == "Accept too"
-    assert list_files(git) == [FILE, name_approval(OTHER.commit)]
-    assert (find_approval(data, COMMIT), find_approval(data, OTHER.commit)) == (APPROVAL, OTHER)
+    assert list_files(git) == [FILE, name_commit_file(OTHER_COMMIT)]
+    assert find_acceptances(data, COMMIT) == (ENTRY,)
+    assert find_acceptances(data, OTHER_COMMIT) == (OTHER,)
 
 
 def test_what_was_accepted_of_a_commit_before_stays(data: GitData) -> None:
     """A second comment adds to the first; the same case and metric again are as the newer one says."""
-    store_approval(data, APPROVAL, "Accept")
+    store_acceptances(data, (ENTRY,), "Accept")
     more = replace(ENTRY, metric=Metric.GRAPH_BREAKS, allowance=2.0)
     again = replace(ENTRY, author="bob", allowance=0.4)
-    store_approval(data, Approval(commit=COMMIT, accepted=(more, again)), "Accept more")
+    store_acceptances(data, (more, again), "Accept more")
 
-    assert find_approval(data, COMMIT) == Approval(commit=COMMIT, accepted=(again, more))
+    assert find_acceptances(data, COMMIT) == (again, more)
 
 
 def test_the_same_again_writes_no_commit(data: GitData, git: BareRepository) -> None:
     """A job that is run again changes nothing."""
-    first = store_approval(data, APPROVAL, "Accept")
-    assert store_approval(data, APPROVAL, "Accept") == first
+    first = store_acceptances(data, (ENTRY,), "Accept")
+    assert store_acceptances(data, (ENTRY,), "Accept") == first
     assert git.run("rev-list", "--count", BRANCH) == "1"
 
 
-def test_nothing_is_found_where_nothing_was_approved(data: GitData) -> None:
+def test_nothing_is_found_where_nothing_was_accepted(data: GitData) -> None:
     """Neither without the branch nor without the file."""
-    assert find_approval(data, COMMIT) is None
-    store_approval(data, OTHER, "Accept")
-    assert find_approval(data, COMMIT) is None
+    assert find_acceptances(data, COMMIT) == ()
+    store_acceptances(data, (OTHER,), "Accept")
+    assert find_acceptances(data, COMMIT) == ()
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_two_comments_at_once_both_count(
     data: GitData, github: FakeGitHub, git: BareRepository, is_first: bool
 ) -> None:
-    """Between reading and writing somebody else's approval comes in: it stays, and ours is put on top."""
+    """Between reading and writing somebody else's acceptance comes in: it stays, and ours is put on top."""
     if not is_first:
-        git.commit({"approvals/README": "x"}, branch=BRANCH)
-    others = iter([render_approval(OTHER)])
+        git.commit({"acceptances/README": "x"}, branch=BRANCH)
+    others = iter([render_commit_file(OTHER_COMMIT, (OTHER,))])
 
     def interfere() -> None:
         for text in others:
-            git.commit({name_approval(OTHER.commit): text}, branch=BRANCH)
+            git.commit({name_commit_file(OTHER_COMMIT): text}, branch=BRANCH)
 
     github.call_before("POST" if is_first else "PATCH", r"/git/refs", interfere)
-    store_approval(data, APPROVAL, "Accept")
+    store_acceptances(data, (ENTRY,), "Accept")
 
-    assert (find_approval(data, COMMIT), find_approval(data, OTHER.commit)) == (APPROVAL, OTHER)
+    assert find_acceptances(data, COMMIT) == (ENTRY,)
+    assert find_acceptances(data, OTHER_COMMIT) == (OTHER,)
 
 
 def test_a_branch_that_never_rests_is_given_up(
     data: GitData, github: FakeGitHub, git: BareRepository
 ) -> None:
     """After as many tries it is an error that says so; what others wrote stays."""
-    git.commit({"approvals/README": "x"}, branch=BRANCH)
+    git.commit({"acceptances/README": "x"}, branch=BRANCH)
     count = iter(range(100))
     github.call_before(
-        "PATCH", r"/git/refs", lambda: git.commit({f"approvals/{next(count)}": "x"}, branch=BRANCH)
+        "PATCH", r"/git/refs", lambda: git.commit({f"acceptances/{next(count)}": "x"}, branch=BRANCH)
     )
     with pytest.raises(RejectedError, match=f"moved on {MAX_TRIES} times"):
-        store_approval(data, APPROVAL, "Accept")
+        store_acceptances(data, (ENTRY,), "Accept")
     assert FILE not in list_files(git)
 
 
@@ -156,11 +150,11 @@ def test_a_lost_answer_neither_loses_nor_doubles(
 ) -> None:
     """The branch was moved and the connection broke."""
     if method == "PATCH":
-        git.commit({"approvals/README": "x"}, branch=BRANCH)
+        git.commit({"acceptances/README": "x"}, branch=BRANCH)
     github.fail(method, r"/git/refs", Fault(truncate=True))
-    commit = store_approval(data, APPROVAL, "Accept")
+    commit = store_acceptances(data, (ENTRY,), "Accept")
     assert git.find_ref(f"heads/{BRANCH}") == commit
-    assert find_approval(data, COMMIT) == APPROVAL
+    assert find_acceptances(data, COMMIT) == (ENTRY,)
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -181,15 +175,21 @@ def test_a_rule_that_forbids_it_is_told(
 ) -> None:
     """A protected branch, or a token that may not write: an error, not five tries."""
     if exists:
-        git.commit({"approvals/README": "x"}, branch=BRANCH)
+        git.commit({"acceptances/README": "x"}, branch=BRANCH)
     github.fail("PATCH" if exists else "POST", r"/git/refs", replace(fault))
     with pytest.raises(error):
-        store_approval(data, APPROVAL, "Accept")
+        store_acceptances(data, (ENTRY,), "Accept")
     assert sum("/git/refs" in write for write in github.list_writes()) == 1
 
 
 @pytest.mark.parametrize(
-    "text", ["", "version: 1\n", render_approval(OTHER), render_approval(APPROVAL).replace("ada", "a b")]
+    "text",
+    [
+        "",
+        "version: 1\n",
+        render_commit_file(OTHER_COMMIT, (OTHER,)),
+        render_commit_file(COMMIT, (ENTRY,)).replace("ada", "a b"),
+    ],
 )
 def test_a_broken_file_is_neither_used_nor_written_over(
     data: GitData, git: BareRepository, text: str
@@ -197,23 +197,23 @@ def test_a_broken_file_is_neither_used_nor_written_over(
     """Empty, cut short, another commit's under this name, or with somebody who is none."""
     git.commit({FILE: text}, branch=BRANCH)
     with pytest.raises(FileError):
-        find_approval(data, COMMIT)
+        find_acceptances(data, COMMIT)
     with pytest.raises(CommandRefusedError, match="is not written over") as caught:
-        store_approval(data, APPROVAL, "Accept")
+        store_acceptances(data, (ENTRY,), "Accept")
     assert FILE in caught.value.fix
     assert git.read(f"{BRANCH}:{FILE}") == text + ("" if text.endswith("\n") else "\n")
 
 
 def test_a_file_beyond_all_bounds_is_refused(data: GitData, git: BareRepository) -> None:
     """Whoever can push there can make it as large as they like."""
-    git.commit({FILE: "#" * 600_000}, branch=BRANCH)
+    git.commit({FILE: "#" * (MAX_COMMIT_BYTES + 1)}, branch=BRANCH)
     with pytest.raises(GitHubError, match="cannot be used"):
-        find_approval(data, COMMIT)
+        find_acceptances(data, COMMIT)
 
 
 def test_a_commit_takes_no_more_than_a_person_reads(data: GitData) -> None:
     """The entries of several comments together are bounded."""
     entries = tuple(replace(ENTRY, case=f"model{index}/x") for index in range(MAX_ACCEPTED))
-    store_approval(data, Approval(commit=COMMIT, accepted=entries), "Accept")
-    with pytest.raises(CommandRefusedError, match="more than 200"):
-        store_approval(data, APPROVAL, "Accept")
+    store_acceptances(data, entries, "Accept")
+    with pytest.raises(CommandRefusedError, match="more than 1000"):
+        store_acceptances(data, (ENTRY,), "Accept")

@@ -1,9 +1,10 @@
-"""What publishing tells of an approval: who accepted what, and that a check is green without baselines."""
+"""What publishing tells of acceptances: who accepted what, and that a check is green without baselines."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake.faults import NO_RIGHT, Fault
@@ -30,8 +31,8 @@ from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.body import make_marker, render_body
 from gate.publish.telling import make_finding
-from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
-from gate.store.approvals import BRANCH, name_approval, render_approval
+from gate.records import Acceptance, Metric, Reason, Status, Verdict
+from gate.store.policy import BRANCH, name_commit_file, render_commit_file
 
 LATENCY = Metric.COMPILED_LATENCY
 SLOWER = make_comparison(CASES[0], LATENCY, Status.ACCEPTED, Reason.ACCEPTED, (0.010, 0.0108))
@@ -47,19 +48,16 @@ ENTRY = Acceptance(
     gate="gate.yml",
     environment=compute_environment_id(NEW.environment),
 )
-WAIVER = Waiver(
-    cases=tuple(case.id for case in CASES),
-    reason="@octo-org/all",
-    author="ada",
-    expires="2026-11-15",
-    gate="gate.yml",
-    environment=ENTRY.environment,
-)
+LACK = tuple(replace(ENTRY, case=case.id, metric=None, allowance=0.0) for case in CASES)
+
+
+def change_lack(**changes: Any) -> tuple[Acceptance, ...]:
+    return tuple(replace(one, **changes) for one in LACK)
 
 
 @pytest.fixture
 def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> PublishContext:
-    """A pull request whose check ran again after an approval, and is green."""
+    """A pull request whose check ran again after an acceptance, and is green."""
     github.state.git = BareRepository.create(tmp_path / "bare.git")  # type: ignore[attr-defined]
     github.state.add_pull(7, SHA)
     github.state.add_run(RUN.id, SHA)["conclusion"] = "success"
@@ -72,12 +70,12 @@ def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> Publish
 
 
 def tell(
-    github: FakeGitHub, context: PublishContext, verdict: Verdict, approval: Approval | str | None
+    github: FakeGitHub, context: PublishContext, verdict: Verdict, accepted: tuple[Acceptance, ...] | str
 ) -> tuple[Publication, str]:
-    """Store an approval, publish a verdict, and return what was published and the comment."""
-    if approval is not None:
-        text = approval if isinstance(approval, str) else render_approval(approval)
-        github.state.git.commit({name_approval(SHA): text}, branch=BRANCH)  # type: ignore[attr-defined]
+    """Store what is accepted, publish a verdict, and return what was published and the comment."""
+    if accepted:
+        text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
+        github.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)  # type: ignore[attr-defined]
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
     published = publish(context, Settings(run_id=RUN.id))
     (comment,) = github.state.list_comments(7)
@@ -87,7 +85,7 @@ def tell(
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: PublishContext) -> None:
     """The login is GitHub's; the reason is in the comment that gave it."""
-    published, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(ENTRY,)))
+    published, body = tell(github, context, ACCEPTED, (ENTRY,))
 
     assert "ada accepted 1 change for this commit alone, until 2026-11-15." in body
     assert "evil" not in body
@@ -109,11 +107,11 @@ def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: Publis
     ],
     ids=["smaller", "another metric", "another case", "expired", "another gate", "another key", "elsewhere"],
 )
-def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
+def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(
     github: FakeGitHub, context: PublishContext, entry: Acceptance
 ) -> None:
     """An artifact that calls something accepted puts no name to it."""
-    _, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(entry,)))
+    _, body = tell(github, context, ACCEPTED, (entry,))
 
     assert "accepted 1 change" not in body
     is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
@@ -125,7 +123,7 @@ def test_a_check_that_is_green_without_baselines_is_told_so(
     github: FakeGitHub, context: PublishContext
 ) -> None:
     """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
-    published, body = tell(github, context, NEW, Approval(commit=SHA, first_baselines=(WAIVER,)))
+    published, body = tell(github, context, NEW, LACK)
 
     assert published.outputs["status-state"] == "success"
     assert published.outputs["verdict"] == "NOTHING_COMPARED"
@@ -135,15 +133,15 @@ def test_a_check_that_is_green_without_baselines_is_told_so(
 
 
 @pytest.mark.parametrize(
-    ("approval", "conclusion"),
+    ("accepted", "conclusion"),
     [
-        (None, "success"),
-        (Approval(commit=SHA, accepted=(ENTRY,)), "success"),
-        (Approval(commit=SHA, first_baselines=(replace(WAIVER, expires="2026-10-31"),)), "success"),
-        (Approval(commit=SHA, first_baselines=(WAIVER,)), "failure"),
-        (Approval(commit=SHA, first_baselines=(replace(WAIVER, gate="b/gate.yml"),)), "success"),
-        (Approval(commit=SHA, first_baselines=(replace(WAIVER, environment="cpu-torch2.13"),)), "success"),
-        (Approval(commit=SHA, first_baselines=(replace(WAIVER, cases=WAIVER.cases[1:]),)), "success"),
+        ((), "success"),
+        ((ENTRY,), "success"),
+        (change_lack(expires="2026-10-31"), "success"),
+        (LACK, "failure"),
+        (change_lack(gate="b/gate.yml"), "success"),
+        (change_lack(environment="cpu-torch2.13"), "success"),
+        (LACK[1:], "success"),
         ("version: 1\n", "success"),
     ],
     ids=[
@@ -151,13 +149,13 @@ def test_a_check_that_is_green_without_baselines_is_told_so(
         *("of another gate", "of another machine", "of other cases", "broken"),
     ],
 )
-def test_without_an_approval_that_counts_nothing_compared_fails(
-    github: FakeGitHub, context: PublishContext, approval: Approval | str | None, conclusion: str
+def test_without_an_acceptance_that_counts_nothing_compared_fails(
+    github: FakeGitHub, context: PublishContext, accepted: tuple[Acceptance, ...] | str, conclusion: str
 ) -> None:
     """Whatever a fork's own workflow makes of its exit code."""
     github.state.runs[RUN.id]["conclusion"] = conclusion
 
-    published, body = tell(github, context, NEW, approval)
+    published, body = tell(github, context, NEW, accepted)
 
     assert published.outputs["status-state"] == "failure"
     assert 'comments `/accept-regression reason="..."`' in body
@@ -174,7 +172,7 @@ def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: Pub
     """The verdict is told; that who accepted is not known is told as trouble."""
     github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
 
-    published, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(ENTRY,)))
+    published, body = tell(github, context, ACCEPTED, (ENTRY,))
 
     assert "PASS" in body
     assert "Trouble: Who accepted what could not be looked up: " in published.summary
@@ -183,7 +181,7 @@ def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: Pub
 def test_where_nothing_was_accepted_nobody_is_asked(github: FakeGitHub, context: PublishContext) -> None:
     """One request is saved for each of the most verdicts."""
     github.state.runs[RUN.id]["conclusion"] = "failure"
-    tell(github, context, make_failing(), None)
+    tell(github, context, make_failing(), ())
 
     assert not any("/contents/" in seen.path for seen in github.requests)
 
