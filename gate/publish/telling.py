@@ -108,7 +108,6 @@ def make_upgrade_finding(
         verdict=replace(trusted, notes=notes),
         steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
         preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
-        can_accept=False,
     )
 
 
