@@ -31,7 +31,7 @@ def make_arguments(inputs: ActionInputs, rules: RuleSource | None = None, *more:
     given = (
         f"--{item.name}={inputs[item.name]}"
         for item in INPUTS
-        if inputs.mode in item.modes and (inputs[item.name] or item.can_be_empty)
+        if inputs.mode in item.modes and inputs[item.name]
         if not (rules and item.name == "config")
     )
     return (*_COMMANDS[inputs.mode], *(_rule_by(rules) if rules else ()), *more, *given)
@@ -49,10 +49,10 @@ def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, 
 
 
 def make_compare_arguments(
-    inputs: ActionInputs, rules: RuleSource, baselines: str, run: str, out: str
+    inputs: ActionInputs, rules: RuleSource, paths: tuple[str, str], out: str, *more: str
 ) -> tuple[str, ...]:
-    """Make the arguments of ``compare``, a run against baselines."""
-    return (*make_arguments(inputs, rules, *_accept(rules), f"--out={out}"), "--", baselines, run)
+    """Make the arguments of ``compare``; ``paths`` are of baselines and of a run."""
+    return (*make_arguments(inputs, rules, *_accept(rules), f"--out={out}", *more), "--", *paths)
 
 
 def _rule_by(rules: RuleSource) -> tuple[str, ...]:

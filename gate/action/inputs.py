@@ -63,7 +63,7 @@ _SHA = r"[0-9a-f]{40}"
 class Input:
     """One input: its name in action.yml, and what it may be.
 
-    An empty value is allowed where ``default`` is empty, and means "not given", or where it ``can_be_empty``.
+    An empty value is allowed where ``default`` is empty and means "not given".
     """
 
     name: str
@@ -72,7 +72,6 @@ class Input:
     default: str = ""
     pattern: str
     expected: str  # says the pattern to a person
-    can_be_empty: bool = False
 
     @property
     def variable(self) -> str:
@@ -139,12 +138,7 @@ INPUTS = (
         modes=(ActionMode.PLAN,),
     ),
     Input(name="runs", default="shards", pattern=_LINE, expected="a directory", reads=(ActionMode.JUDGE,)),
-    _choose(
-        "fail-on",
-        ("new", "inconclusive", "regression", "never"),
-        default="regression",
-        modes=(*JUDGING, *_PAIRING, *_PUBLISHING),
-    ),
+    _choose("fail-on", ("new", "inconclusive", "regression", "never"), modes=(*JUDGING, *_PAIRING)),
     Input(
         name="lock-timeout",
         pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?",
@@ -190,14 +184,6 @@ INPUTS = (
         pattern=r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})(?:\[bot\])?",
         expected="a login",
         modes=_PUBLISHING,
-    ),
-    Input(
-        name="status",
-        default="compile-gate/report",
-        pattern=r"(?!-)[A-Za-z0-9_./ -]{0,100}",
-        expected="a status context of at most 100 letters, digits, _, ., /, - and spaces",
-        modes=(ActionMode.PUBLISH,),
-        can_be_empty=True,
     ),
     _choose(
         "command",
@@ -286,7 +272,7 @@ def _check_token(inputs: ActionInputs) -> None:
 
 def _parse_value(item: Input, text: str) -> str:
     value = text.strip()
-    if not value and (item.can_be_empty or not item.default):
+    if not value and not item.default:
         return ""
     if len(value) > _MAX_CHARS or not re.fullmatch(item.pattern, value):
         shown = "that value" if item.name == "token" else _show(value)

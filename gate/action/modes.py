@@ -91,7 +91,8 @@ def start_check(step: ActionStep) -> int:
         tell_accepted(step, rules)
         base = find_confirming_commit(step)
         results = clear_results(rules)
-        ended = run_measured(step, make_check_arguments(step.inputs, rules, base))
+        arguments = make_check_arguments(step.inputs, rules, base)
+        ended = run_measured(step, (*arguments, *_fail_by(step, rules.config)))
     return _tell_judged(step, rules, results, ended)
 
 
@@ -116,9 +117,16 @@ def run_judge(step: ActionStep) -> int:
         select = step.inputs["select"] or choose_cases(config, load_cases(config)).selection
         ended = run_measured(step, make_merge_arguments(rules, runs, select, out))
         if ended.code == ExitCode.PASS:
-            compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)
+            fail_on = _fail_by(step, rules.config)
+            compared = make_compare_arguments(step.inputs, rules, (str(stored), merged), out, *fail_on)
             ended = run_measured(step, compared)
     return _tell_judged(step, rules, results, ended)
+
+
+def _fail_by(step: ActionStep, config: str) -> tuple[str, ...]:
+    """The action's own default, where neither the workflow nor gate.yml says what fails."""
+    is_said = step.inputs["fail-on"] or load_rules_config(config).fail_on
+    return () if is_said else ("--fail-on=regression",)
 
 
 def _tell_judged(step: ActionStep, rules: RuleSource, results: Results, ended: Ended) -> int:
@@ -132,14 +140,18 @@ def _tell_judged(step: ActionStep, rules: RuleSource, results: Results, ended: E
 def run_upgrade(step: ActionStep) -> int:
     """Hold one stack against another with the code fixed, tell the runner."""
     results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
-    ended = run_measured(step, make_arguments(step.inputs))
+    ended = run_measured(step, _make_pair_arguments(step))
     return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
 
 
 def start_anchor(step: ActionStep) -> int:
     """Hold what is checked out against the release anchor, tell the runner."""
     results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
-    return tell_verdict(step, results, run_measured(step, make_arguments(step.inputs)), {})
+    return tell_verdict(step, results, run_measured(step, _make_pair_arguments(step)), {})
+
+
+def _make_pair_arguments(step: ActionStep) -> tuple[str, ...]:
+    return make_arguments(step.inputs, None, *_fail_by(step, step.inputs["config"]))
 
 
 def tell_verdict(

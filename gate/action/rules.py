@@ -25,10 +25,11 @@ from gate.action.base import (
     Tree,
     check_commit,
     find_base,
+    find_head_sha,
     has_path,
     load_top,
 )
-from gate.action.inputs import JUDGING
+from gate.action.inputs import JUDGING, ActionMode
 from gate.action.rule_files import RuleFiles, Wanted, check_after_merge, load_rule_files
 from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
@@ -76,6 +77,7 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         UsageError, FileError: They cannot be had.
         MachineError: Something wrote to them meanwhile.
     """
+    _check_agreed(step)
     root = Path(step.environ.get("RUNNER_TEMP") or tempfile.gettempdir())
     place = root / f"compile-gate-rules-{secrets.token_hex(4)}"
     base = _choose_commit(step)
@@ -94,6 +96,18 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
             )
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _check_agreed(step: ActionStep) -> None:
+    """Refuse what a workflow says of how a change is judged: its other jobs, and the publisher, must agree.
+
+    A shard measures what the plan, which is the base's, gave it.
+    """
+    of_change = find_head_sha(step.event) and step.inputs.mode is not ActionMode.MEASURE
+    for name in ("fail-on", "select") if of_change else ():
+        if step.inputs[name]:
+            what = f"input {name}: of a pull request or a merge group the base's gate.yml says that"
+            raise UsageError(what, f"Set `{name.replace('-', '_')}:` there, and remove it from the workflow.")
 
 
 def _name_gate(rules: RuleSource, step: ActionStep) -> str:

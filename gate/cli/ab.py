@@ -73,11 +73,11 @@ def run_ab(options: Namespace) -> ExitCode:
         verdict = checked.verdict
         verdict = note_anchor(verdict, anchor)
         verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
-        codes.append(code_verdict(verdict, options))
+        codes.append(code_verdict(verdict, request.config))
         save_reports(verdict, factor.out, codes[-1])
         if anchor is not None and factor.name != STACK:
             record_creep(options, request.config, verdict)
-        print_verdict(verdict, codes[-1], options)
+        print_verdict(verdict, codes[-1], request.config, options)
         tell_traces(checked.run, factor.out)
     return min(codes, key=_STRENGTH.index)
 

@@ -85,10 +85,10 @@ def run_check(options: Namespace) -> ExitCode:
     verdict = note_origin(verdict, config, options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *verdict.notes))
     verdict = note_rules(verdict, config, sources.base.commit if sources else "")
-    code = code_verdict(verdict, options, terms.policy)
+    code = code_verdict(verdict, config, terms.policy)
     save_reports(verdict, config.out, code)
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
-    print_verdict(verdict, code, options)
+    print_verdict(verdict, code, config, options)
     tell_traces(checked.run, config.out)
     return code
 

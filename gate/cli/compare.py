@@ -62,10 +62,10 @@ def run_compare(options: Namespace) -> ExitCode:
     if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
         verdict = replace(verdict, notes=(*gone, *verdict.notes))
-    code = code_verdict(verdict, options, policy)
+    code = code_verdict(verdict, config, policy)
     if options.out:
         save_reports(verdict, Path(options.out), code)
-    print_verdict(verdict, code, options)
+    print_verdict(verdict, code, config, options)
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from gate.cli.options import BASELINES, CONFIG, FAIL_ON, QUIET, Command, argument
+from gate.cli.options import BASELINES, CONFIG, QUIET, Command, argument
 from gate.files.untrusted import format_value
 
 _MAX_DIGITS = 18  # of what GitHub numbers: 64 bits hold them
@@ -69,13 +69,6 @@ PUBLISH = Command(
         argument(
             "--comment-author", default="", metavar="LOGIN", help="the token's login, for an app's token"
         ),
-        argument(
-            "--status",
-            default="compile-gate/report",
-            metavar="CONTEXT",
-            help="commit status to set; empty sets none",
-        ),
-        argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`"),
     ),
     holds_token=True,
 )

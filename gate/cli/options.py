@@ -204,9 +204,8 @@ REPORT_FORMAT = argument("--format", choices=tuple(FORMATS), default="text", hel
 FAIL = argument(
     "--fail-on",
     choices=FAIL_ON,
-    default="inconclusive",
-    help="lowest outcome with a non-zero exit (default: inconclusive); `new` also fails a PASS with a"
-    " missing baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
+    help="lowest outcome with a non-zero exit (default: as in gate.yml, or inconclusive); `new` also fails a"
+    " PASS with a missing baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
 )
 ACCEPTED = argument(
     "--accepted",

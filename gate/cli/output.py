@@ -21,6 +21,7 @@ from gate.files.codec import (
     write_atomic,
 )
 from gate.files.untrusted import MAX_JSON_BYTES, is_present
+from gate.project.config import Config
 from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
 from gate.report import FORMATS, render
@@ -86,21 +87,22 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
     return render_junit(verdict, fails=code is not ExitCode.PASS)
 
 
-def code_verdict(verdict: Verdict, options: Namespace, policy: Policy | None = None) -> ExitCode:
-    """The exit code of a verdict under ``--fail-on``, and under the policy's acceptances if it has any."""
+def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None) -> ExitCode:
+    """The exit code of a verdict under ``fail_on``, and under the policy's acceptances if it has any."""
     coverage = measure_coverage(verdict.comparisons)
     own = keep_own(policy, verdict.environment) if policy else None
     accepted = own is not None and is_lack_accepted(verdict.comparisons, own)
-    return compute_exit_code(verdict.outcome, FailOn(options.fail_on), coverage, is_lack_accepted=accepted)
+    fail_on = config.fail_on or FailOn.INCONCLUSIVE
+    return compute_exit_code(verdict.outcome, fail_on, coverage, is_lack_accepted=accepted)
 
 
-def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
+def print_verdict(verdict: Verdict, code: ExitCode, config: Config, options: Namespace) -> None:
     """Print the report, and what the exit code means where that is not plain.
 
     Where a program reads the report, the notice is on standard error.
     """
     print_report(verdict, options, code)
-    accepted = code is not code_verdict(verdict, options)
+    accepted = code is not code_verdict(verdict, config)
     if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
 

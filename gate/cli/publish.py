@@ -19,7 +19,7 @@ from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
 from gate.github.publish import publish
 from gate.github.sticky import find_author
-from gate.project.config import load_config
+from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
@@ -113,6 +113,8 @@ def run_publish(options: argparse.Namespace) -> int:
         UsageError: An option or the environment is unusable.
     """
     usual = CommentWhen.ON_CHANGE if options.issue else CommentWhen.ALWAYS
+    config, key = load_config(Path(options.config) if options.config else None), options.comment_key
+    suffix = "" if key == DEFAULT_KEY or not config.status else f" ({key})"
     settings = Settings(
         run_id=options.run_id,
         issue=options.issue,
@@ -120,17 +122,16 @@ def run_publish(options: argparse.Namespace) -> int:
         workflow=options.workflow,
         artifact_name=options.artifact_name,
         comment=CommentWhen(options.comment or usual),
-        key=options.comment_key,
-        status=options.status,
-        fail_on=FailOn(options.fail_on),
+        key=key,
+        status=f"{config.status}{suffix}",
+        fail_on=config.fail_on or FailOn.REGRESSION,
     )
     client, job = make_client(os.environ), load_context(os.environ)
-    config = Path(options.config) if options.config else None
     context = PublishContext(
         client=client,
         job=job,
         author=options.comment_author or find_author(client, os.environ["GITHUB_TOKEN"]),
-        base=load_base(config, job.workspace, options.comment_key),
+        base=load_base(config, job.workspace, key),
     )
     publication = publish(context, settings)
     write_outputs(os.environ, publication.outputs)
@@ -159,7 +160,7 @@ def make_client(environ: Mapping[str, str], patience: Patience | None = None) ->
     return GitHubClient(api_url=api_url, token=token, patience=patience)
 
 
-def load_base(path: Path | None, workspace: Path = Path(), key: str = DEFAULT_KEY) -> Base:
+def load_base(config: Config, workspace: Path = Path(), key: str = DEFAULT_KEY) -> Base:
     """Load what the checked-out base commit says: registry, baselines, thresholds, acceptances.
 
     ``workspace`` is the job's directory, in which the repository was cloned.
@@ -167,7 +168,6 @@ def load_base(path: Path | None, workspace: Path = Path(), key: str = DEFAULT_KE
     Raises:
         FileError: One of its files cannot be used.
     """
-    config = load_config(path)
     source = Path(config.source)
     top = find_workspace_checkout(source.parent, workspace)
     rules = (to_repository_path(rule, top) for rule in (source, *config.registry, config.baselines))

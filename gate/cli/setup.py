@@ -19,7 +19,7 @@ from gate.project.selection import choose_cases
 from gate.records import Case, Shard
 
 # Options that stand for a key of gate.yml, under the key's name.
-_KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
+_KEYS = ("select", "device", "fail_on", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
 _PATHS = ("baselines", "out")
 RUN_FILE = "run.json"
 _DISTRIBUTION = "compile-gate"  # under `project` of pyproject.toml

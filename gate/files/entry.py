@@ -143,6 +143,12 @@ Backend = Annotated[
     str, Pattern(regex="[A-Za-z0-9_][A-Za-z0-9_.-]*", what="the name of a backend of torch.compile")
 ]
 Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
+StatusName = Annotated[
+    str,
+    Pattern(
+        regex=r"((?!-)[A-Za-z0-9_./ -]{1,100})?", what="at most 100 letters, digits, _, ., /, - and spaces"
+    ),
+]
 Date = Annotated[str, Expiry()]
 Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
 _ID = "a-z0-9."  # of an environment: a slug of its device, its torch and a hash

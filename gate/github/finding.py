@@ -45,7 +45,7 @@ WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdic
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What to publish and how; as the action's inputs of the same names. ``status`` "" sets none.
+    """What to publish and how. ``status`` "" sets none.
 
     ``issue`` is whether the run is an upgrade's, told in one issue a key instead of on a pull request.
     ``conclusion`` is how the job that measured ended, where the run itself has not ended yet.

@@ -178,7 +178,7 @@ def _write(task: Task, finding: TrustedResult, kind: type[Sticky], name: str) ->
     if written.displaced:
         task.troubles.lines.append(
             f"The {kind.noun} showed the artifact {written.displaced} of the same run, as its commit status"
-            " may have. Give each gate a `comment-key` and a `status` of its own."
+            " may have. Give each gate a `comment-key` of its own."
         )
     return written.url
 

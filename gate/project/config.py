@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gate.decide.conclude.outcome import FailOn
 from gate.devices import KINDS, find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
@@ -78,6 +79,8 @@ class Config:
     device: str
     threads: int
     select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.selection`
+    fail_on: FailOn | None  # None: whatever is usual for who asks
+    status: str  # of commits; empty: none
     baselines: Path
     out: Path
     history: Path | None  # where runs are told in a line each

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import (
     Count,
@@ -17,6 +18,7 @@ from gate.files.entry import (
     ErrorBudget,
     PathText,
     Seconds,
+    StatusName,
     Text,
     Threads,
     Version,
@@ -106,6 +108,20 @@ class GateFile(Entry):
     as well, and a note says so. `--select` replaces it.
 
     Example: tag:smoke,!bert
+    """
+    fail_on: FailOn | None = None
+    """The lowest outcome that fails: `new` (also a PASS in which something has no baseline), `inconclusive`,
+    `regression` or `never`. Of a pull request the base's counts, for the check and the commit status.
+    Default: `regression` in the action, `inconclusive` elsewhere. `--fail-on` replaces it.
+
+    Example: never
+    """
+    status: StatusName = "compile-gate/report"
+    """The name of the commit status that the action sets for a pull request or a merge queue. A gate with a
+    `comment-key` adds that to it. Empty sets none. Never the name of the required check: GitHub would then
+    require both.
+
+    Example: ""
     """
     baselines: PathText = "baselines"
     """The directory of stored baselines, `accepted.yml` and `anchor.yml`. Commit it. `--baselines` replaces

@@ -29,6 +29,7 @@ from gate.github.context import JobContext
 from gate.github.finding import PublishContext, Settings
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
+from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.telling import make_finding
 from gate.records import Acceptance, Metric, Reason, Status, Verdict
@@ -196,7 +197,7 @@ def test_the_comment_names_only_what_the_repository_has(tmp_path: Path, has_work
         example = Path(__file__).parents[2] / "examples" / "workflows" / "gate-accept.yml"
         (workflows / "accept.yaml").write_text(example.read_text(encoding="utf-8"))
     (tmp_path / "gate.yml").write_text("version: 1\n")
-    base = replace(make_base(), can_accept=load_base(tmp_path / "gate.yml", tmp_path).can_accept)
+    base = replace(make_base(), can_accept=load_base(load_config(tmp_path / "gate.yml"), tmp_path).can_accept)
 
     regressed, new = (
         render_body(make_marker("default", RUN), make_finding(verdict, base, RUN))
@@ -221,7 +222,9 @@ def test_the_comment_names_a_refresh_only_where_the_repository_has_one(
         example = Path(__file__).parents[2] / "examples" / "workflows" / name
         (workflows / name).write_text(example.read_text(encoding="utf-8"))
     (tmp_path / "gate.yml").write_text("version: 1\n")
-    base = replace(make_base(), can_refresh=load_base(tmp_path / "gate.yml", tmp_path).can_refresh)
+    base = replace(
+        make_base(), can_refresh=load_base(load_config(tmp_path / "gate.yml"), tmp_path).can_refresh
+    )
 
     new, of_a_fork = (
         render_body(make_marker("default", run), make_finding(NEW, base, run))

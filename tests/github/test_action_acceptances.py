@@ -457,7 +457,7 @@ def test_the_judgement_of_shards_is_given_them_too() -> None:
     rules = RuleSource(config="", baselines="", accepted=AcceptedFiles(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
 
-    arguments = make_compare_arguments(inputs, rules, "-b", "run.json", "out")
+    arguments = make_compare_arguments(inputs, rules, ("-b", "run.json"), "out")
 
     assert make_parser().parse_args(arguments).accepted == ["/a.yml", "/b.yml"]
 

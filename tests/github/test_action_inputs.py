@@ -59,8 +59,14 @@ def test_documentation_lists_the_outputs() -> None:
 
 def test_every_mode_that_passes_an_input_on_has_the_option() -> None:
     """The rule holds for the whole table: a command takes each of its mode's inputs by the input's name."""
-    values = {"trials": "3", "minutes": "5", "lock-timeout": "1", "run-id": "7", "pr-number": "7"}
-    values |= {"head-sha": SHA, "head-ref": "topic", "conclusion": "success", "comment": "never"}
+    values = {"trials": "3", "minutes": "5", "lock-timeout": "1", "run-id": "7", "fail-on": "new"}
+    values |= {
+        "pr-number": "7",
+        "head-sha": SHA,
+        "head-ref": "topic",
+        "conclusion": "success",
+        "comment": "never",
+    }
     for mode in set(ActionMode) - {ActionMode.JUDGE}:
         given = {item.name: values.get(item.name, item.default or "cpu") for item in INPUTS}
         arguments = make_arguments(ActionInputs(mode=mode, values=given | {"mode": mode}))
@@ -80,7 +86,7 @@ def test_defaults_are_a_check() -> None:
     inputs = parse()
 
     assert inputs.mode is ActionMode.CHECK
-    assert (inputs["baseline-ref"], inputs["fail-on"]) == ("base", "regression")
+    assert (inputs["baseline-ref"], inputs["fail-on"]) == ("base", "")
     assert inputs["select"] == ""
 
 
@@ -116,7 +122,6 @@ def test_defaults_are_a_check() -> None:
         ("comment", "sometimes"),
         ("comment-key", "a b"),
         ("comment-author", "a/b"),
-        ("status", "a\tb"),
         ("head-sha", "abc1234"),
         ("head-ref", "a..b"),
         ("head-ref", "-x"),
@@ -228,9 +233,9 @@ def make_any_arguments(inputs: ActionInputs) -> tuple[str, ...]:
 
 def test_arguments_of_a_judgement() -> None:
     """What was merged is compared with the base's baselines, whatever their paths begin with."""
-    arguments = make_compare_arguments(
-        parse(mode="judge", fail_on="never"), RuleSource(config="c.yml", baselines=""), "-b", "r.json", "out"
-    )
+    rules = RuleSource(config="c.yml", baselines="")
+    inputs = parse(mode="judge", fail_on="never")
+    arguments = make_compare_arguments(inputs, rules, ("-b", "r.json"), "out")
 
     options = PARSER.parse_args(arguments)
     assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "out")
@@ -268,7 +273,6 @@ def test_arguments_of_an_upgrade() -> None:
         "--base-python=/old/bin/python",
         "--head-python=/new/bin/python",
         "--minutes=120",
-        "--fail-on=regression",
     )
 
 
@@ -287,8 +291,3 @@ def test_a_shard_can_name_hundreds_of_cases() -> None:
     select = ",".join(f"model_{index:03}/inference-float32-smoke-default" for index in range(500))
 
     assert parse(mode="measure", select=select)["select"] == select
-
-
-def test_an_empty_status_is_none() -> None:
-    """Empty means that no status is set, and not that the default holds."""
-    assert "--status=" in make_arguments(parse(mode="publish", token=TOKEN, status=""))

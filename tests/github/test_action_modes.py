@@ -25,7 +25,7 @@ from gate.action.step import Ended, make_child_environment
 from gate.files.codec import save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
-from gate.project.config import load_config
+from gate.project.config import Config, load_config
 from gate.records import GraphBreak, Metric, PairBase, Run, Trial
 
 SHA = "a" * 40
@@ -207,10 +207,10 @@ def test_what_measured_code_prints_is_no_command_to_the_runner(
 def test_a_passing_check_under_a_lenient_rule_is_not_an_error(
     environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With fail-on never a regression is a warning: a green job shows no error."""
+    """Where nothing fails a regression is a warning: a green job shows no error."""
     command(make_check(make_broken_run(""), make_run("b" * 40), 0))
 
-    assert run_action({**environ, "INPUT_FAIL_ON": "never"}) == 0
+    assert run_action(environ) == 0
     printed = capsys.readouterr().out
     assert "::warning title=compile-gate::REGRESSION" in printed
     assert "::error" not in printed
@@ -289,7 +289,7 @@ def test_an_error_of_the_command_is_the_annotation(
     """Whoever looks at the run's page reads what is wrong and the fix, and need not look for a log."""
     command(lambda _, __: "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?")
 
-    assert run_action({**environ, "INPUT_SELECT": "tag:pr"}) == 2
+    assert run_action(environ) == 2
     printed = capsys.readouterr().out
     assert "::error title=compile-gate::no tag matches 'tag:pr'. Did you mean 'tag:gpu'?\n" in printed
     assert "see the log" not in printed
@@ -380,6 +380,48 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(
     text = "This change touches what it is judged by (gate.yml); it was judged by commit "
     assert f"::warning title=compile-gate::{text}" in capsys.readouterr().out
     assert f"> {text}" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+@pytest.mark.parametrize(("keys", "expected"), [("", "regression"), ("fail_on: new\nselect: bert\n", "new")])
+def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
+    environ: dict[str, str], command: Callable[[Command], None], keys: str, expected: str
+) -> None:
+    """The change's own gate.yml says otherwise; the action's default holds where the base's says nothing."""
+    seen: list[list[str]] = []
+    found: list[Config] = []
+
+    def check(argv: list[str], _: dict[str, str]) -> int:
+        seen.append(argv)
+        found.append(load_config(Path(argv[1].partition("=")[2])))
+        return 2
+
+    command(check)
+    Path("gate.yml").write_text(f"version: 1\n{keys}")
+    base = commit(Path.cwd(), "another base")
+    Path("gate.yml").write_text("version: 1\nfail_on: never\nselect: unet\n")
+    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(Path.cwd(), "head"))
+
+    assert run_action(environ) == 2
+
+    said = [one for one in seen[0] if one.startswith(("--fail-on", "--select"))]
+    assert said == ([] if keys else ["--fail-on=regression"])
+    assert (found[0].fail_on or "regression") == expected
+    assert found[0].select == ("bert" if keys else "")
+
+
+@pytest.mark.parametrize("mode", ["check", "plan", "judge"])
+@pytest.mark.parametrize("name", ["fail-on", "select"])
+def test_a_workflow_does_not_say_how_a_change_is_judged(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str], mode: str, name: str
+) -> None:
+    """The publisher would have to say the same; on a push or a schedule a workflow may."""
+    shard = Path("shards/run.json")
+    shard.parent.mkdir()
+    shard.write_text("{}")
+    given = {"INPUT_MODE": mode, f"INPUT_{name.upper().replace('-', '_')}": "never"}
+
+    assert run_action({**environ, **given}) == 2
+    assert "of a pull request or a merge group the base's gate.yml says that" in capsys.readouterr().out
 
 
 def list_base_arguments(argv: list[str]) -> list[str]:
@@ -506,7 +548,10 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(
     given = {"INPUT_MODE": "upgrade", "INPUT_BASE_PYTHON": "old/python", "INPUT_HEAD_PYTHON": "new/python"}
 
     assert run_action({**environ, **given}) == 0
-    assert seen[0][:3] == ["ab", "--base-python=old/python", "--head-python=new/python"]
+    assert seen[0] == [
+        *("ab", "--fail-on=regression"),
+        *("--base-python=old/python", "--head-python=new/python"),
+    ]
     summary = Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert summary.startswith("torch 2.13.0 in both stacks: 1 case of 1 model, measured side by side.")
     assert "\n\n## " in summary
@@ -522,7 +567,7 @@ def test_the_anchor_is_told_as_a_verdict_is(
     command(note_arguments(seen, check))
 
     assert run_action({**environ, "INPUT_MODE": "anchor", "INPUT_MINUTES": "150"}) == 0
-    assert seen[0][:3] == ["ab", "--anchor", "--minutes=150"]
+    assert seen == [["ab", "--anchor", "--fail-on=regression", "--minutes=150"]]
     assert Path(environ["GITHUB_STEP_SUMMARY"]).read_text().startswith("## ")
     assert read_outputs(environ)["result-path"].endswith("verdict.json")
 

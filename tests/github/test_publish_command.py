@@ -204,12 +204,30 @@ def test_options(github: FakeGitHub, job: Path) -> None:
     """The options of the action's inputs do what they say."""
     github.state.add_artifact(RUN.id, "gpu", make_archive(make_passing()))
     github.state.runs[RUN.id]["conclusion"] = "success"
-    options = ("--artifact-name=gpu", "--comment=always", "--comment-key=gpu", "--status=gate (gpu)", "-q")
+    options = ("--artifact-name=gpu", "--comment=always", "--comment-key=gpu", "-q")
     done = run_publish(github, job, *options)
     assert done.code == 0
     assert github.state.list_comments(7)[0]["body"].startswith("<!-- compile-gate key=gpu run=100 ")
-    assert github.state.statuses[SHA][0]["context"] == "gate (gpu)"
+    assert github.state.statuses[SHA][0]["context"] == "compile-gate/report (gpu)"
     assert "requests" not in done.told.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "state"), [("", "failure"), ("fail_on: never\nstatus: gate/speed\n", "success")]
+)
+def test_what_fails_and_the_status_are_those_of_gate_yml(
+    github: FakeGitHub, job: Path, keys: str, state: str
+) -> None:
+    """The check reads the same file of the base: none is red where the other is green."""
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
+    (job / "gate.yml").write_text(GATE_YML + keys)
+    github.state.runs[RUN.id]["conclusion"] = state
+
+    assert run_publish(github, job).code == 0
+
+    status = github.state.statuses[SHA][0]
+    name = "gate/speed" if keys else "compile-gate/report"
+    assert (status["state"], status["context"]) == (state, name)
 
 
 @pytest.mark.parametrize(

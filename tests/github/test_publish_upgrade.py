@@ -427,7 +427,7 @@ def test_the_command(
     monkeypatch.chdir(tmp_path)
     github.state.add_artifact(RUN.id, "upgrade", make_archive(make_worse()))
 
-    options = ("--conclusion=success", "--artifact-name=upgrade", "--comment-key=h200", "--fail-on=never")
+    options = ("--conclusion=success", "--artifact-name=upgrade", "--comment-key=h200")
     code = main(["publish", "--issue", "--run-id=100", *options])
 
     assert code == 0

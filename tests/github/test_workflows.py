@@ -156,8 +156,6 @@ def test_what_is_called_does_what_the_long_workflows_do() -> None:
     assert set(called["respond"]) == set(IN_FULL)
     assert changed == {
         ("check", "python"): "${{ inputs.python }}",
-        ("check", "fail-on"): None,  # the default
-        ("publish", "fail-on"): None,
         ("publish", "ref"): "${{ github.event.repository.default_branch }}",
         ("publish", "workflow"): ".github/workflows/compile-gate.yml",
         ("accept", "workflow"): ".github/workflows/compile-gate.yml",
@@ -438,20 +436,6 @@ def test_every_step_works_in_a_container(path: Path) -> None:
 def test_what_is_measured_is_said_in_the_configuration(path: Path) -> None:
     """A tag in a copied workflow that the project does not have would be an error of its first check."""
     assert "tag:" not in re.sub("description: .*", "", path.read_text())
-
-
-def test_what_fails_the_check_fails_the_status() -> None:
-    """The two that measure and the one that tells agree: none is red where another is green."""
-    steps = [
-        next(step for _, step in list_steps(ROOT / "examples/workflows" / name) if holds(step))
-        for name, holds in (
-            ("gate.yml", is_gate),
-            ("shards.yml", lambda step: step.get("with", {}).get("mode") == "judge"),
-            ("gate-publish.yml", is_gate),
-        )
-    ]
-
-    assert {step["with"]["fail-on"] for step in steps} == {"regression"}
 
 
 def test_dependabot_looks_where_versions_are_pinned() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli.publish import find_workspace_checkout, load_base, to_repository_path
+from gate.project.config import load_config
 
 
 @pytest.mark.parametrize("name", [".", "repo", "deep/er"])
@@ -45,6 +46,6 @@ def test_rules_are_named_from_the_top_of_the_clone(tmp_path: Path) -> None:
     config.write_text("version: 1\nreference_models: false\nregistry: [more/models.yml]\n")
     (clone / "gate" / "more" / "models.yml").write_text("version: 1\n")
 
-    base = load_base(config, tmp_path)
+    base = load_base(load_config(config), tmp_path)
 
     assert base.rules == ("gate/gate.yml", "gate/more/models.yml", "gate/baselines", ".github")

@@ -72,7 +72,7 @@ def test_wrong_call_is_two_lines_and_exit_2(arguments: list[str], capsys: pytest
 
 
 def test_fail_on_takes_what_the_decision_knows() -> None:
-    """The command, the publishing commands and the action offer the same choices."""
+    """The command and the action offer the same choices."""
     choices = tuple(FailOn)
     offered = next(one for one in INPUTS if one.name == "fail-on")
     assert choices == FAIL_ON
