@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from action.composite import BASH
 from action.expressions import fill, is_due
 from deliveries import make_delivery
-from workflow_files import ROOT, WORKFLOWS, is_gate, list_checks, list_steps, load, name_file
+from workflow_files import WORKFLOWS, is_gate, list_checks, load, name_file
+
+from gate.project.config import make_config
+from gate.project.entries import GateFile
 
 REQUIRED = "compile-gate"
 CALLED = "compile-gate / check"  # where the workflow is called: GitHub joins the names of the two jobs
@@ -190,13 +192,5 @@ def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(path: 
 
 def test_no_status_has_the_name_of_the_check() -> None:
     """GitHub requires both of one name: trouble in reporting would then keep a good change from merging."""
-    default = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]["status"]["default"]
-    given = [
-        step["with"]["status"]
-        for path in WORKFLOWS
-        for _, step in list_steps(path)
-        if "status" in step.get("with", {})
-    ]
-
-    assert default == "compile-gate/report"
-    assert REQUIRED not in given
+    assert make_config(GateFile(version=1)).status == "compile-gate/report"
+    assert REQUIRED != "compile-gate/report"
