@@ -137,21 +137,14 @@ def _tell_judged(step: ActionStep, rules: RuleSource, results: Results, ended: E
     return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
-def run_upgrade(step: ActionStep) -> int:
-    """Hold one stack against another with the code fixed, tell the runner."""
+def start_pairs(step: ActionStep) -> int:
+    """Compare two stacks with the code fixed, or what is checked out with the release anchor."""
     results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
-    ended = run_measured(step, _make_pair_arguments(step))
-    return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
-
-
-def start_anchor(step: ActionStep) -> int:
-    """Hold what is checked out against the release anchor, tell the runner."""
-    results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
-    return tell_verdict(step, results, run_measured(step, _make_pair_arguments(step)), {})
-
-
-def _make_pair_arguments(step: ActionStep) -> tuple[str, ...]:
-    return make_arguments(step.inputs, None, *_fail_by(step, step.inputs["config"]))
+    arguments = make_arguments(step.inputs, None, *_fail_by(step, step.inputs["config"]))
+    ended = run_measured(step, arguments)
+    is_upgrade = step.inputs.mode is ActionMode.UPGRADE
+    preface = (lambda verdict: render_upgrade(verdict, escape_code)) if is_upgrade else None
+    return tell_verdict(step, results, ended, {}, preface)
 
 
 def tell_verdict(
@@ -275,8 +268,8 @@ _MODES: Mapping[ActionMode, Callable[[ActionStep], int]] = {
     ActionMode.PLAN: start_plan,
     ActionMode.MEASURE: start_measure,
     ActionMode.JUDGE: run_judge,
-    ActionMode.UPGRADE: run_upgrade,
-    ActionMode.ANCHOR: start_anchor,
+    ActionMode.UPGRADE: start_pairs,
+    ActionMode.ANCHOR: start_pairs,
     ActionMode.REFRESH: start_refresh,
     ActionMode.PUBLISH: _publish,
     ActionMode.PUBLISH_UPGRADE: _publish_upgrade,

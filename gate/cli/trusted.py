@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -44,42 +44,22 @@ def run_authorize(options: Namespace) -> ExitCode:
     this fails. Whoever wrote the command is answered.
     """
     context, client = load_context(os.environ), make_client(os.environ)
-    return _COMMANDS[options.asked](client, context)
-
-
-def _authorize_refresh(client: GitHubClient, context: JobContext) -> ExitCode:
-    command = find_refresh(context)
+    is_refresh = options.asked == "refresh-baselines"
+    command = find_refresh(context) if is_refresh else find_acceptance(context)
     answerer = make_answerer(context, command)
-    authorization = _decide(answerer, lambda: authorize_refresh(client, context, command))
-    write_outputs(os.environ, make_outputs(authorization))
-    if authorization is None:
-        print("Nobody asked for a refresh.")
-        return ExitCode.PASS
-    print(f"{authorization.author} may refresh {authorization.head_ref} at {authorization.head_sha}.")
-    answerer.react(Reaction.GOES_ON)
-    _warn_of_environment(client, context)
-    return ExitCode.PASS
-
-
-def _authorize_acceptance(client: GitHubClient, context: JobContext) -> ExitCode:
-    """The rocket is for the job that accepts: it may still find nothing to accept."""
-    command = find_acceptance(context)
-    answerer = make_answerer(context, command)
-    request = _decide(answerer, lambda: authorize_acceptance(client, context, command))
+    request = _decide(
+        answerer,
+        lambda: (authorize_refresh if is_refresh else authorize_acceptance)(client, context, command),
+    )
+    write_outputs(os.environ, make_outputs(request))
     if request is None:
-        write_outputs(os.environ, make_outputs(None))
-        print("Nobody accepted a regression.")
+        print(f"Nobody asked for it: {options.asked}.")
         return ExitCode.PASS
-    outputs = {"authorized": "true", "head-sha": request.head_sha, "pr-number": request.pr_number}
-    write_outputs(os.environ, outputs)
-    print(f"{request.author} may accept what regressed at {request.head_sha}.")
+    print(f"{request.author} may ask for it: {options.asked} at {request.head_sha}.")
+    if is_refresh:  # else the rocket is for the job that accepts: it may still find nothing to accept
+        answerer.react(Reaction.GOES_ON)
+        _warn_of_environment(client, context)
     return ExitCode.PASS
-
-
-_COMMANDS: Mapping[str, Callable[[GitHubClient, JobContext], ExitCode]] = {
-    "refresh-baselines": _authorize_refresh,
-    "accept-regression": _authorize_acceptance,
-}
 
 
 def make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:

@@ -23,7 +23,13 @@ from gate.github.command import (
 )
 from gate.github.context import JobContext, is_sha
 from gate.github.errors import MissingError, find_text, find_value
-from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError, parse_refresh_words, parse_select
+from gate.publish.commands import (
+    REFRESH_COMMAND,
+    AcceptRequest,
+    CommandRefusedError,
+    parse_refresh_words,
+    parse_select,
+)
 
 ENVIRONMENT = "refresh-baselines"  # of the job that measures, in gate-refresh.yml
 _BRANCH = "refs/heads/"
@@ -118,14 +124,11 @@ def describe_protection(client: GitHubClient, context: JobContext) -> str:
 _ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."
 
 
-def make_outputs(authorization: Authorization | None) -> Mapping[str, object]:
+def make_outputs(request: Authorization | AcceptRequest | None) -> Mapping[str, object]:
     """Make the outputs that the following jobs are given."""
-    if authorization is None:
+    if request is None:
         return {"authorized": "false"}
-    return {
-        "authorized": "true",
-        "head-sha": authorization.head_sha,
-        "head-ref": authorization.head_ref,
-        "select": authorization.select,
-        "pr-number": authorization.pr_number or "",
-    }
+    outputs = {"authorized": "true", "head-sha": request.head_sha, "pr-number": request.pr_number or ""}
+    if isinstance(request, Authorization):
+        outputs |= {"head-ref": request.head_ref, "select": request.select}
+    return outputs

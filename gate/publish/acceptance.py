@@ -29,7 +29,7 @@ from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.project.selection import select_cases
 from gate.publish.ci_run import CiRun
-from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError
+from gate.publish.commands import AcceptRequest, CommandRefusedError, CommandWords
 from gate.records import (
     Acceptance,
     Case,
@@ -126,7 +126,7 @@ def _make_policy(accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> Policy
     return Policy(thresholds={}, acceptances=accepted, commits=commits, today=terms.today)
 
 
-def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:
+def _find_meant(words: CommandWords, cases: tuple[Case, ...]) -> set[str]:
     """Find the cases that a comment means, of those that the default branch knows."""
     try:
         return {case.id for case in (select_cases(cases, words.select) if words.select else cases)}
@@ -146,7 +146,7 @@ def _list_lacking(verdict: Verdict, accepted: tuple[Acceptance, ...], terms: Acc
     return tuple(case for case in list_uncompared(after) if case in known)
 
 
-def _describe_nothing(verdict: Verdict, words: AcceptWords) -> CommandRefusedError:
+def _describe_nothing(verdict: Verdict, words: CommandWords) -> CommandRefusedError:
     if words.is_narrow:
         return CommandRefusedError(
             "no regression is among what the command names", "The report of the check lists them."

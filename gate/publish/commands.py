@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
 
 from gate.errors import UsageError
 from gate.files.entry import LINE
@@ -30,13 +32,13 @@ class CommandRefusedError(UsageError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AcceptWords:
-    """What the words after the command say; an empty ``select`` and no metric mean everything."""
+class CommandWords:
+    """What the words after a command say; an empty ``select`` and no metric mean everything."""
 
-    reason: str
     select: str = ""
     metric: Metric | None = None
     sha: str = ""  # or its beginning
+    reason: str = ""
 
     @property
     def is_narrow(self) -> bool:
@@ -54,15 +56,7 @@ class AcceptRequest:
     head_branch: str
     head_repository: int  # id; 0 where the fork is gone
     pr_number: int
-    words: AcceptWords
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RefreshWords:
-    """What the words after the command ask for; ``sha`` may be the beginning of a commit id, or empty."""
-
-    select: str = ""
-    sha: str = ""
+    words: CommandWords
 
 
 def split_command(body: str, name: str) -> tuple[str, ...] | None:
@@ -72,42 +66,40 @@ def split_command(body: str, name: str) -> tuple[str, ...] | None:
     return tuple(words) if first == name else None
 
 
-def parse_refresh_words(words: tuple[str, ...]) -> RefreshWords:
+def parse_refresh_words(words: tuple[str, ...]) -> CommandWords:
     """Parse the words after the command.
 
     Raises:
         CommandRefusedError: One of them means nothing.
     """
-    found: dict[str, str] = {}
-    for position, word in enumerate(words, start=1):
-        select = parse_select(word)
-        key, value = ("select", select) if select else ("sha", word if is_commit(word) else "")
-        if not value or key in found:
-            raise CommandRefusedError(f"word {position} after the command cannot be read", REFRESH_USAGE)
-        found[key] = value
-    return RefreshWords(**found)
+    return _parse_words(words, frozenset(("select", "sha")), REFRESH_USAGE)
 
 
-def parse_accept_words(words: tuple[str, ...]) -> AcceptWords:
+def parse_accept_words(words: tuple[str, ...]) -> CommandWords:
     """Parse the words after the command.
 
     Raises:
         CommandRefusedError: One of them means nothing, or there is no reason.
     """
-    found: dict[str, object] = {}
+    parsed = _parse_words(words, frozenset(("select", "metric", "sha", "reason")), ACCEPT_USAGE)
+    reason = parsed.reason.strip()
+    if not LINE.holds(reason) or not reason.isprintable():
+        raise CommandRefusedError(f"its reason is missing, or is not {LINE.what}", ACCEPT_USAGE)
+    return replace(parsed, reason=reason)
+
+
+def _parse_words(words: tuple[str, ...], known: Collection[str], usage: str) -> CommandWords:
+    found: dict[str, Any] = {}
     line, place = " ".join(words), 0
     while place < len(line):
         match = _WORD.match(line, place)
         key, value = _read_word(match) if match else ("", "")
-        if match is None or not key or key in found:
+        if match is None or key not in known or key in found:
             count = line.count(" ", 0, place) + 1
-            raise CommandRefusedError(f"word {count} after the command cannot be read", ACCEPT_USAGE)
+            raise CommandRefusedError(f"word {count} after the command cannot be read", usage)
         found[key] = value
         place = match.end() + 1
-    reason = str(found.get("reason", "")).strip()
-    if not LINE.holds(reason) or not reason.isprintable():
-        raise CommandRefusedError(f"its reason is missing, or is not {LINE.what}", ACCEPT_USAGE)
-    return AcceptWords(**{**found, "reason": reason})  # type: ignore[arg-type] # each was read as its key's
+    return CommandWords(**found)
 
 
 def _read_word(match: re.Match[str]) -> tuple[str, object]:

@@ -14,7 +14,7 @@ from gate.metrics import SPECS
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
-from gate.publish.commands import AcceptRequest, AcceptWords
+from gate.publish.commands import AcceptRequest, CommandWords
 from gate.records import Case, Metric, Policy, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
@@ -82,7 +82,7 @@ def make_request(**changes: Any) -> AcceptRequest:
         "head_branch": "topic",
         "head_repository": FORK_ID,
         "pr_number": 7,
-        "words": AcceptWords(reason="worth it"),
+        "words": CommandWords(reason="worth it"),
     }
     return AcceptRequest(**(fields | changes))
 

@@ -21,7 +21,7 @@ from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, render_accepted
-from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError, parse_accept_words
+from gate.publish.commands import AcceptRequest, CommandRefusedError, CommandWords, parse_accept_words
 from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 
@@ -31,25 +31,25 @@ COMMAND = '/accept-regression reason="the new attention"'
 LATENCY = Metric.COMPILED_LATENCY
 
 
-def parse(text: str) -> AcceptWords:
+def parse(text: str) -> CommandWords:
     return parse_accept_words(tuple(text.split()))
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('reason="the new attention"', AcceptWords(reason="the new attention")),
-        ("reason=“the new attention”", AcceptWords(reason="the new attention")),  # as a phone writes it
-        ("reason=the new attention", AcceptWords(reason="the new attention")),  # up to the line's end
-        ("reason=it's worth it", AcceptWords(reason="it's worth it")),
+        ('reason="the new attention"', CommandWords(reason="the new attention")),
+        ("reason=“the new attention”", CommandWords(reason="the new attention")),  # as a phone writes it
+        ("reason=the new attention", CommandWords(reason="the new attention")),  # up to the line's end
+        ("reason=it's worth it", CommandWords(reason="it's worth it")),
         (
             'select=bert/*,!tag:slow metric=compiled_latency abcdef1 reason="x = y"',
-            AcceptWords(reason="x = y", select="bert/*,!tag:slow", metric=LATENCY, sha="abcdef1"),
+            CommandWords(reason="x = y", select="bert/*,!tag:slow", metric=LATENCY, sha="abcdef1"),
         ),
-        ('reason="x" abcdef1 select=bert', AcceptWords(reason="x", select="bert", sha="abcdef1")),
+        ('reason="x" abcdef1 select=bert', CommandWords(reason="x", select="bert", sha="abcdef1")),
     ],
 )
-def test_the_words_may_come_in_any_order(text: str, expected: AcceptWords) -> None:
+def test_the_words_may_come_in_any_order(text: str, expected: CommandWords) -> None:
     """A selection as in a refresh, a metric, a commit, and a reason with spaces in it."""
     assert parse(text) == expected
 
@@ -124,7 +124,7 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
         head_branch="topic",
         head_repository=FORK_ID,
         pr_number=7,
-        words=AcceptWords(reason="the new attention"),
+        words=CommandWords(reason="the new attention"),
     )
     assert ready.list_writes() == []
 

@@ -27,7 +27,7 @@ from gate.github.refresh import (
 from gate.publish.commands import (
     REFRESH_COMMAND,
     CommandRefusedError,
-    RefreshWords,
+    CommandWords,
     parse_refresh_words,
     split_command,
 )
@@ -55,7 +55,7 @@ def authorize(client: GitHubClient, event: dict[str, Any]) -> Authorization | No
     return authorize_refresh(client, context, find_refresh(context))
 
 
-def parse_body(body: str) -> RefreshWords | None:
+def parse_body(body: str) -> CommandWords | None:
     """Parse a comment's text as the command that it is, if it is one."""
     words = split_command(body, REFRESH_COMMAND)
     return None if words is None else parse_refresh_words(words)
@@ -234,20 +234,20 @@ def test_other_events_cannot_refresh(client: GitHubClient) -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("/refresh-baselines", RefreshWords()),
-        ("  /refresh-baselines  \r\nbecause of #12\n", RefreshWords()),
+        ("/refresh-baselines", CommandWords()),
+        ("  /refresh-baselines  \r\nbecause of #12\n", CommandWords()),
         (
             "/refresh-baselines select=tag:smoke,!bert/* abcdef1",
-            RefreshWords(select="tag:smoke,!bert/*", sha="abcdef1"),
+            CommandWords(select="tag:smoke,!bert/*", sha="abcdef1"),
         ),
-        ("/refresh-baselines abcdef1 select=a", RefreshWords(select="a", sha="abcdef1")),
+        ("/refresh-baselines abcdef1 select=a", CommandWords(select="a", sha="abcdef1")),
         ("/refresh-baselines-now", None),
         ("> /refresh-baselines", None),
         ("thanks!\n/refresh-baselines", None),
         ("", None),
     ],
 )
-def test_the_command_is_the_first_line(body: str, expected: RefreshWords | None) -> None:
+def test_the_command_is_the_first_line(body: str, expected: CommandWords | None) -> None:
     """Quotes, other words in front and other commands are no command; words may come in any order."""
     assert parse_body(body) == expected
 
