@@ -42,7 +42,7 @@ def keep_own(policy: Policy, environment: Environment) -> Policy:
     """
     here = compute_environment_id(environment)
     own = tuple(one for one in policy.acceptances if _is_own(one, policy.gate, here))
-    others = tuple(one for one in policy.acceptances if one.commit and one not in own)
+    others = tuple(one for one in policy.acceptances if one.commit and not _is_own(one, policy.gate, here))
     return replace(policy, acceptances=own, elsewhere=(*policy.elsewhere, *others))
 
 
@@ -234,10 +234,12 @@ def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> b
 
     A standing one allows so much of the baseline, and a case that is removed is no change of that.
     """
+    if not _fits(acceptance, comparison, policy):
+        return False
     worse = measure_worsening(comparison)
     if not acceptance.commit:
         worse = math.inf if _is_removed(comparison) else max(worse, measure_since_stored(comparison))
-    return worse <= acceptance.allowance and _fits(acceptance, comparison, policy)
+    return worse <= acceptance.allowance
 
 
 def name_terms(taken: Acceptance) -> Mapping[str, tuple[str, ...]]:

@@ -53,11 +53,6 @@ def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], cap
     assert list_files() == before
 
 
-def test_the_status_of_a_publication_may_be_empty() -> None:
-    """There it says that none is to be set."""
-    assert make_parser().parse_args(["publish", "--run-id", "1", "--status", ""]).status == ""
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
