@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -19,14 +18,13 @@ import pytest
 from gate.bisect import lab as bisect_lab
 from gate.cli import ab, calibrate, check, main
 from gate.files.codec import save_run
-from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run, Trial
 from gate.selftest import attempts
 from gate.selftest import command as selftest
 from tests.hosts import CPU_HOST
-from tests.unit.cli.acting_gate import place_actors
+from tests.unit.cli.acting_gate import place_actors, read_quiet_host
 
 ACTING_GATE = Path(__file__).with_name("acting_gate.py")
 CASE_ID = "actor/inference-float32-smoke-default"
@@ -119,10 +117,9 @@ class Place:
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""
-    clock = itertools.count()
     for module in (ab, bisect_lab, calibrate, check, selftest):
         patch.setattr(module, "place_lab", place_actors)
-    patch.setattr(trials, "read_host", lambda: HostSample(at_s=next(clock)))
+    patch.setattr(trials, "read_host", read_quiet_host)
     patch.setattr(attempts, "MIN_HANG_S", 1.0)
     patch.setattr(tempfile, "tempdir", str(top.parent))
     patch.setenv(VARIABLE, str(top.parent))
