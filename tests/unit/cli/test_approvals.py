@@ -17,7 +17,6 @@ from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
     Approval,
-    Case,
     CaseFailure,
     FailureKind,
     Metric,
@@ -25,11 +24,11 @@ from gate.records import (
     Provenance,
     Run,
     Status,
-    Trial,
     Waiver,
 )
 from gate.store.approvals import render_approval
 from tests.hosts import CPU_HOST
+from tests.make import make_run, make_trials
 from tests.told import make_raised, tell_notes, tell_row
 
 CASE = "bert/inference-float32-smoke-default"
@@ -39,18 +38,9 @@ HERE = {"gate": "gate.yml", "environment": compute_environment_id(CPU_HOST)}
 WAIVER = Waiver(cases=(CASE,), reason="the first change with a gate", author="ada", expires=LATER, **HERE)
 
 
-def make_run(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
-    trials = tuple(
-        Trial(case_id=CASE, index=index, samples={Metric.GRAPH_BREAKS: (graph_breaks,)}) for index in range(3)
-    )
-    return Run(
-        cases=(Case(id=CASE, model="bert", definition="d1"),),
-        environment=CPU_HOST,
-        provenance=Provenance(commit=COMMIT),
-        trials=trials,
-        failures=failures,
-        finished=True,
-    )
+def run_case(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
+    trials = make_trials(CASE, [{Metric.GRAPH_BREAKS: graph_breaks}] * 3)
+    return make_run(*trials, provenance=Provenance(commit=COMMIT), failures=failures)
 
 
 def accept(allowance: float, expires: str = LATER) -> Approval:
@@ -72,7 +62,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
     (tmp_path / "baselines").mkdir()
-    save_run(make_run(0.0), tmp_path / "before.json")
+    save_run(run_case(0.0), tmp_path / "before.json")
     return tmp_path
 
 
@@ -89,10 +79,10 @@ def compare(place: Path, run: Run, *approvals: Approval, left: str = "before.jso
 
 def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two graph breaks that ada accepted: ACCEPTED, with who, until when and why, and exit code 0."""
-    assert compare(place, make_run(2.0)) == 10
+    assert compare(place, run_case(2.0)) == 10
     capsys.readouterr()
 
-    assert compare(place, make_run(2.0), accept(2.0)) == 0
+    assert compare(place, run_case(2.0), accept(2.0)) == 0
 
     verdict = load_verdict(place / "out" / "verdict.json")
     (row,) = verdict.comparisons
@@ -112,7 +102,7 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
 )
 def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval, note: str) -> None:
     """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
-    assert compare(place, make_run(2.0), approval) == 10
+    assert compare(place, run_case(2.0), approval) == 10
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
     assert note in " ".join(tell_notes(verdict))
@@ -124,16 +114,16 @@ def test_an_approval_hides_no_failure(place: Path) -> None:
         case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
     )
     approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=(WAIVER,))
-    assert compare(place, make_run(2.0, (crash,)), approval) == 12
+    assert compare(place, run_case(2.0, (crash,)), approval) == 12
 
 
 def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Still NOTHING_COMPARED, and said aloud; the exit code is 0, and who takes it is in the notes."""
-    assert compare(place, make_run(0.0), left="baselines") == 3
+    assert compare(place, run_case(0.0), left="baselines") == 3
     capsys.readouterr()
 
     approval = Approval(commit=COMMIT, first_baselines=(WAIVER,))
-    assert compare(place, make_run(0.0), approval, left="baselines") == 0
+    assert compare(place, run_case(0.0), approval, left="baselines") == 0
 
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
@@ -146,7 +136,7 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
 def test_a_lack_of_baselines_that_expired_is_not_taken(place: Path) -> None:
     """Past its last day it is exit code 3 again."""
     approval = Approval(commit=COMMIT, first_baselines=(replace(WAIVER, expires=PAST),))
-    assert compare(place, make_run(0.0), approval, left="baselines") == 3
+    assert compare(place, run_case(0.0), approval, left="baselines") == 3
 
 
 THERE = "cpu-another-torch2.13.0-1a2b3c4d"
@@ -159,8 +149,8 @@ def test_what_was_accepted_of_another_machine_passes_nothing(
     (entry,) = accept(2.0).accepted
     regressed = Approval(commit=COMMIT, accepted=(replace(entry, environment=THERE),))
     lacking = Approval(commit=COMMIT, first_baselines=(replace(WAIVER, environment=THERE),))
-    assert compare(place, make_run(2.0), regressed) == 10
-    assert compare(place, make_run(2.0), lacking, left="baselines") == 3
+    assert compare(place, run_case(2.0), regressed) == 10
+    assert compare(place, run_case(2.0), lacking, left="baselines") == 3
     told = " ".join(capsys.readouterr().out.split())
     assert told.count(f"Accepted by ada for gate.yml on {THERE}, so it does not count") == 2
 
@@ -183,14 +173,14 @@ def test_what_was_accepted_of_another_gate_passes_nothing(
     (place / "b").mkdir()
     shutil.copy(place / "gate.yml", place / "b")
     (place / "approval.yml").write_text(render_approval(accept(2.0)), encoding="utf-8")
-    save_run(make_run(2.0), place / "after.json")
+    save_run(run_case(2.0), place / "after.json")
     assert main(["compare", "before.json", "after.json", "--approvals=approval.yml", *options]) == code
 
 
 def test_approvals_of_several_commits_add_up(place: Path) -> None:
     """As in a merge group: one of them accepts it."""
     other = Approval(commit="b" * 40)
-    assert compare(place, make_run(2.0), other, accept(2.0)) == 0
+    assert compare(place, run_case(2.0), other, accept(2.0)) == 0
 
 
 def test_a_broken_approval_is_an_error_that_names_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +195,7 @@ def test_an_approval_of_another_commit_is_told(
     place: Path, capsys: pytest.CaptureFixture[str], commit: str, is_told: bool
 ) -> None:
     """It counts, as in a merge group, and who named the file by mistake learns of it."""
-    assert compare(place, make_run(2.0), replace(accept(2.0), commit=commit)) == 0
+    assert compare(place, run_case(2.0), replace(accept(2.0), commit=commit)) == 0
     note = f"approval0.yml is of commit {commit[:12]}, and {COMMIT[:12]} is judged"
     assert (note in capsys.readouterr().err) is is_told
 
