@@ -18,7 +18,7 @@ def make_trials(case_id: str, samples: Sequence[Mapping[Metric, float]], **field
 
 
 def make_run(*trials: Trial, base: tuple[Case, ...] | None = None, **fields: Any) -> Run:
-    """Make a run of ``trials`` and of their cases, unless others are named; ``base``: the cases of its base."""
+    """Make a run of ``trials`` and their cases, unless others are named; ``base``: the cases of its base."""
     ids = dict.fromkeys(trial.case_id for trial in trials)
     made: dict[str, Any] = {
         "cases": tuple(Case(id=name, model=name.partition("/")[0], definition="d1") for name in ids),

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test here can `import fake`
 
 from fake.clock import FakeClock
+from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 
 from gate.github.client import GitHubClient, Patience
@@ -22,6 +23,14 @@ def github(request: pytest.FixtureRequest) -> Iterator[FakeGitHub]:
     with FakeGitHub(request.param) as fake:
         yield fake
     assert fake.violations == []
+
+
+@pytest.fixture
+def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """The repository behind the fake GitHub, empty."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    github.state.git = repository  # type: ignore[attr-defined]
+    return repository
 
 
 @pytest.fixture

@@ -39,16 +39,14 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository: a default branch, a topic branch, pull request 7 from it, and two people."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
-    head = repository.commit({"gate.yml": GATE_YML, "model.py": "x = 1\n"}, branch="topic")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    head = bare.commit({"gate.yml": GATE_YML, "model.py": "x = 1\n"}, branch="topic")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, head, branch="topic")
     github.state.add_run(RUN_ID, head)
-    return repository
+    return bare
 
 
 class Jobs:

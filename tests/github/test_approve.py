@@ -33,15 +33,13 @@ CONFIG = f"version: 1\nreference_models: false\nmodels:\n{MODELS}"
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository, pull request 7 of a fork whose gate failed, and two people."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": CONFIG}, branch="main")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": CONFIG}, branch="main")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(RUN_ID, HEAD, owner="mallory")
-    return repository
+    return bare
 
 
 class Asked:

@@ -38,16 +38,14 @@ OUTPUTS = re.compile(r"[a-z-]+")
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """A repository with a pull request, and people of whom one may write."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
-    head = repository.commit({"gate.yml": GATE_YML}, branch="topic")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    head = bare.commit({"gate.yml": GATE_YML}, branch="topic")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, head, branch="topic")
     github.state.add_run(RUN.id, head)
-    return repository
+    return bare
 
 
 class Job:
