@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test here can `import fake`
 
+from action.samples import make_bare_python
 from fake.clock import FakeClock
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
@@ -31,6 +32,12 @@ def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
     repository = BareRepository.create(tmp_path / "bare.git")
     github.state.git = repository  # type: ignore[attr-defined]
     return repository
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
+    return make_bare_python(tmp_path_factory.mktemp("bare python"))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from action.composite import ActionRun, Job, run_composite
-from action.samples import ACTION, commit, make_bare_python, make_job
+from action.samples import ACTION, commit, make_job
 from deliveries import make_workflow_run
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
@@ -30,12 +30,6 @@ from gate.fingerprint import compute_environment_id
 RUN_ID = 77
 DECLARED = set(yaml.safe_load(ACTION.read_text())["outputs"])
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
-
-
-@pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
-    return make_bare_python(tmp_path_factory.mktemp("bare python"))
 
 
 @pytest.fixture
