@@ -40,7 +40,7 @@ place_lab = place.place_lab
 if __name__ == "__main__":
     own = Path(sys.argv[1])
     place.place_lab = place_actors
-    trials.read_host = read_quiet_host
+    trials.read_host = read_quiet_host  # type: ignore[attr-defined] # as trials.py knows it
     os.environ[VARIABLE] = str(own)
     tempfile.tempdir = str(own)
     sys.exit(main(sys.argv[2:]))
