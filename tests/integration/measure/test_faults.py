@@ -59,14 +59,14 @@ def test_nothing_planted_is_no_fault(healthy: Both) -> None:
 
 
 def test_slowdown_of_a_training_step(measure_both: MeasureBoth) -> None:
-    """0.15 s more in every compiled step, none in eager; and the graphs are found in the cache again.
+    """0.3 s more in every compiled step, none in eager; and the graphs are found in the cache again.
 
     Other tests may slow any block down, but never speed one up: beside them an eager step took 76 ms.
     """
-    cold, warm = measure_both(plant(FaultKind.SLOWDOWN, 0.15, TRAINING))
+    cold, warm = measure_both(plant(FaultKind.SLOWDOWN, 0.3, TRAINING))
     assert cold.failure is None
-    assert min(cold.samples[Metric.COMPILED_LATENCY]) >= 0.15
-    assert min(cold.samples[Metric.EAGER_LATENCY]) < 0.15
+    assert min(cold.samples[Metric.COMPILED_LATENCY]) >= 0.3
+    assert min(cold.samples[Metric.EAGER_LATENCY]) < 0.3
     assert (0, 0) == (read_one(cold, Metric.GRAPH_BREAKS), read_one(warm, Metric.CACHE_MISSES))
 
 
