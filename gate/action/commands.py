@@ -56,18 +56,18 @@ def make_compare_arguments(
 
 
 def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
-    """Make the arguments of ``publish``; an empty status is one, and means none."""
+    """Make the arguments of ``github publish``; an empty status is one, and means none."""
     return (
-        *("publish", f"--run-id={run_id}", f"--status={inputs['status']}"),
+        *("github", "publish", f"--run-id={run_id}", f"--status={inputs['status']}"),
         *_given(inputs, "config", "workflow", "artifact-name", "comment", "fail-on"),
         *_identity(inputs),
     )
 
 
 def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
-    """Make the arguments of ``publish-upgrade``."""
+    """Make the arguments of ``github publish-upgrade``."""
     return (
-        *("publish-upgrade", f"--run-id={run_id}"),
+        *("github", "publish-upgrade", f"--run-id={run_id}"),
         *_given(inputs, "config", "conclusion", "artifact-name", "fail-on"),
         *_option("--issue", inputs["comment"]),
         *_identity(inputs),
@@ -75,20 +75,20 @@ def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[s
 
 
 def make_authorize_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``authorize``: all else that it needs is in the event."""
-    return ("authorize", *_given(inputs, "command"))
+    """Make the arguments of ``github authorize``: all else that it needs is in the event."""
+    return ("github", "authorize", *_given(inputs, "command"))
 
 
 def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``accept-regression``: what the comment says is in the event."""
+    """Make the arguments of ``github accept-regression``: what the comment says is in the event."""
     given = _given(inputs, "config", "workflow", "artifact-name", "head-sha")
-    return ("accept-regression", *given, *_option("--key", inputs["comment-key"]))
+    return ("github", "accept-regression", *given, *_option("--key", inputs["comment-key"]))
 
 
 def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
-    """Make the arguments of ``propose``."""
+    """Make the arguments of ``github propose``."""
     found = ("config", "baselines", "run-id", "conclusion", "artifact-name")
-    return ("propose", *_given(inputs, *found, "head-sha", "head-ref", "pr-number", "reason"))
+    return ("github", "propose", *_given(inputs, *found, "head-sha", "head-ref", "pr-number", "reason"))
 
 
 def _ruling(rules: RuleSource) -> tuple[str, ...]:

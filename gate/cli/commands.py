@@ -5,7 +5,10 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
-from gate.cli.github_commands import ACCEPT_REGRESSION, AUTHORIZE, PROPOSE, PUBLISH, PUBLISH_UPGRADE
+from collections.abc import Mapping
+from itertools import chain
+
+from gate.cli.github_commands import GITHUB
 from gate.cli.measuring_commands import (
     AB,
     BISECT,
@@ -74,7 +77,7 @@ REPORT = Command(
 )
 TREND = Command(
     name="trend",
-    summary="render a history of runs as pages: values over time, where they changed, since when",
+    summary="render a history of runs as pages: when values changed",
     example="compile-gate trend perf/history --out site",
     success="the pages were written; damaged lines of the history are named",
     codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
@@ -93,7 +96,7 @@ TREND = Command(
 )
 EXPLAIN = Command(
     name="explain",
-    summary="show everything known of one case: numbers, causes, changed code, how to see it again",
+    summary="show all of one case: numbers, causes, changed code, rerun",
     example="compile-gate explain bert out/verdict.json",
     success="the case was shown, whatever the verdict says",
     codes=(ExitCode.MACHINE,),
@@ -226,7 +229,7 @@ _ANCHOR = Command(
 )
 _MODELS = Command(
     name="models",
-    summary="list the cases of the registry, or try them before they are measured",
+    summary="list the cases, or try them before they are measured",
     example="compile-gate models --try --select tag:smoke",
     success="gate.yml and its registries can be read; with --try, every case can be built, called and traced",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
@@ -284,7 +287,7 @@ _SCHEMA = Command(
 )
 _CONFIGURATION = Command(
     name="config",
-    summary="print the configuration in force and where each value comes from",
+    summary="print the configuration and where each value comes from",
     example="compile-gate config",
     success="gate.yml can be read, and the configuration was printed",
     run="gate.cli.show:run_config",
@@ -295,11 +298,11 @@ _CONFIGURATION = Command(
 )
 _COMPLETION = Command(
     name="completion",
-    summary="print the shell code that completes commands, options, cases and metrics",
+    summary="print shell code that completes commands, options and cases",
     example="compile-gate completion bash",
     success="it was printed",
     run="gate.cli.completion:run_completion",
-    arguments=(argument("shell", choices=_SHELLS, help="the shell"),),
+    arguments=(argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS)),),
 )
 
 _BASELINE = Command(
@@ -308,9 +311,11 @@ _BASELINE = Command(
     example="compile-gate baseline refresh --trials 5",
     actions=(REFRESH, _SHOW, _ACCEPT, _ANCHOR),
 )
-COMMANDS = (
-    *(_INIT, CHECK, AB, BISECT, MEASURE, COMPARE, _BASELINE, CALIBRATE, SELFTEST),
-    *(REPORT, TREND, EXPLAIN, _MODELS, _PLAN, MERGE),
-    *(PUBLISH, PUBLISH_UPGRADE, AUTHORIZE, ACCEPT_REGRESSION, PROPOSE),
-    *(_DOCTOR, FIRST_CONTACT, _SCHEMA, _CONFIGURATION, _COMPLETION),
-)
+# As --help shows them.
+GROUPS: Mapping[str, tuple[Command, ...]] = {
+    "daily": (_INIT, CHECK, AB, BISECT),
+    "understand": (EXPLAIN, REPORT, TREND, COMPARE, _MODELS, _PLAN, _CONFIGURATION),
+    "baselines and the machine": (_BASELINE, CALIBRATE, SELFTEST, _DOCTOR, FIRST_CONTACT),
+    "CI and other programs": (MEASURE, MERGE, GITHUB, _SCHEMA, _COMPLETION),
+}
+COMMANDS = tuple(chain.from_iterable(GROUPS.values()))

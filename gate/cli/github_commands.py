@@ -1,4 +1,4 @@
-"""The commands that a workflow calls: how they are called; imports nothing heavy."""
+"""What workflows alone call, below `compile-gate github`: how it is called; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _CONCLUSION = argument(
 _AUTHOR = argument("--author", default="", metavar="LOGIN", help="the token's login, for an app's token")
 _FAIL = argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
 
-PUBLISH = Command(
-    name="publish",
-    summary="in a workflow: post a finished run's verdict on its pull request",
-    example="compile-gate publish --run-id 1234567890",
+_PUBLISH = Command(
+    name="github publish",
+    summary="post a finished run's verdict on its pull request",
+    example="compile-gate github publish --run-id 1234567890",
     success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish",
     arguments=(
@@ -78,12 +78,11 @@ PUBLISH = Command(
         ),
         _FAIL,
     ),
-    holds_token=True,
 )
-PUBLISH_UPGRADE = Command(
-    name="publish-upgrade",
-    summary="in a workflow: report an upgrade of the stack in one issue",
-    example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
+_PUBLISH_UPGRADE = Command(
+    name="github publish-upgrade",
+    summary="report an upgrade of the stack in one issue",
+    example='compile-gate github publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
     success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish_upgrade",
     arguments=(
@@ -102,12 +101,11 @@ PUBLISH_UPGRADE = Command(
         ),
         *(_AUTHOR, _FAIL),
     ),
-    holds_token=True,
 )
-AUTHORIZE = Command(
-    name="authorize",
-    summary="in a workflow: decide whether a comment's command may run",
-    example="compile-gate authorize",
+_AUTHORIZE = Command(
+    name="github authorize",
+    summary="decide whether a comment's command may run",
+    example="compile-gate github authorize",
     success="it was decided: the output `authorized` says how",
     run="gate.cli.trusted:run_authorize",
     arguments=(
@@ -119,12 +117,11 @@ AUTHORIZE = Command(
             help=f"the command of a comment (default: {_ASKED[0]}); all else is in the event",
         ),
     ),
-    holds_token=True,
 )
-ACCEPT_REGRESSION = Command(
-    name="accept-regression",
-    summary="in a workflow: accept what regressed for one commit, and start its check again",
-    example='compile-gate accept-regression --head-sha "$SHA"',
+_ACCEPT_REGRESSION = Command(
+    name="github accept-regression",
+    summary="accept what regressed for one commit, and start its check again",
+    example='compile-gate github accept-regression --head-sha "$SHA"',
     success="what regressed was accepted, and the check started again",
     run="gate.cli.trusted:run_accept_regression",
     arguments=(
@@ -141,12 +138,11 @@ ACCEPT_REGRESSION = Command(
             "--key", type=parse_key, default="default", metavar="KEY", help="the comment key of the check"
         ),
     ),
-    holds_token=True,
 )
-PROPOSE = Command(
-    name="propose",
-    summary="in a workflow: open a pull request with refreshed baselines",
-    example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
+_PROPOSE = Command(
+    name="github propose",
+    summary="open a pull request with refreshed baselines",
+    example='compile-gate github propose --run out/run.json --head-sha "$SHA" --head-ref main',
     success="the baselines were proposed, or nothing changed",
     run="gate.cli.trusted:run_propose",
     arguments=(
@@ -162,5 +158,12 @@ PROPOSE = Command(
         argument("--pr-number", type=parse_id, metavar="N", help="the pull request that asked for it"),
         argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
     ),
+)
+
+GITHUB = Command(
+    name="github",
+    summary="what workflows call: publish, answer comments, propose",
+    example="compile-gate github publish --run-id 1234567890",
+    actions=(_PUBLISH, _PUBLISH_UPGRADE, _AUTHORIZE, _ACCEPT_REGRESSION, _PROPOSE),
     holds_token=True,
 )

@@ -230,7 +230,7 @@ def test_a_hostile_run_proposes_nothing(
     monkeypatch.chdir(job.workspace)
     (job.workspace / "gate.yml").write_text("version: 1\nreference_models: false\n")
 
-    code = main(["propose", "--head-sha", head, "--head-ref", "topic"])
+    code = main(["github", "propose", "--head-sha", head, "--head-ref", "topic"])
 
     told = capfd.readouterr()
     assert code == 2

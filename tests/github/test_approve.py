@@ -94,7 +94,7 @@ def ask(
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(tmp_path)
-        code = main(["accept-regression", "--head-sha", head_sha, *options])
+        code = main(["github", "accept-regression", "--head-sha", head_sha, *options])
         told = capfd.readouterr()
         answers = [one["body"] for one in github.state.list_comments(7)[1:]]
         log = told.out + told.err

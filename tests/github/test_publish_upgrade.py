@@ -444,7 +444,7 @@ def test_the_command(
     github.state.add_artifact(RUN.id, "upgrade", make_archive(make_worse()))
 
     options = ("--conclusion=success", "--artifact-name=upgrade", "--key=h200", "--fail-on=never")
-    code = main(["publish-upgrade", "--run-id=100", *options])
+    code = main(["github", "publish-upgrade", "--run-id=100", *options])
 
     assert code == 0
     (issue,) = list_issues(github.state).values()

@@ -37,8 +37,11 @@ def list_files() -> list[str]:
         *(["merge", "", "--out", "out"], ["merge", "old.json", "--out", ""], ["calibrate", "--run", ""]),
         *(["baseline", "refresh", "--reason", blank] for blank in ("", " ", "\t")),
         *(["check", option, " "] for option in ("--base", "--config", "--select", "--baselines", "--out")),
-        *(["propose", "--head-sha", "", "--head-ref", "x"], ["accept-regression", "--head-sha", " "]),
-        ["publish", "--run-id", "1", "--artifact-name", ""],
+        *(
+            ["github", "propose", "--head-sha", "", "--head-ref", "x"],
+            ["github", "accept-regression", "--head-sha", " "],
+        ),
+        ["github", "publish", "--run-id", "1", "--artifact-name", ""],
         *(["plan", "--select", ""], ["selftest", "--faults", ""], ["baseline", "show", "--baselines", ""]),
     ],
     ids=" ".join,
@@ -55,7 +58,7 @@ def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], cap
 
 def test_the_status_of_a_publication_may_be_empty() -> None:
     """There it says that none is to be set."""
-    assert make_parser().parse_args(["publish", "--run-id", "1", "--status", ""]).status == ""
+    assert make_parser().parse_args(["github", "publish", "--run-id", "1", "--status", ""]).status == ""
 
 
 @pytest.mark.parametrize(
