@@ -61,19 +61,20 @@ COMPARE = Command(
         *(APPROVALS, GATE, FAIL, REPORT_FORMAT, VOLUME),
     ),
 )
+_VERDICT = argument(
+    "verdict",
+    nargs="?",
+    metavar="VERDICT",
+    help="a verdict.json, the directory of a run, or - for standard input (default: the last run's)",
+)
 REPORT = Command(
     name="report",
     summary="render a verdict again",
-    example="compile-gate report out/verdict.json --format markdown",
+    example="compile-gate report --format markdown",
     success="the verdict was rendered, whatever it says",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.compare:run_report",
-    arguments=(
-        argument(
-            "verdict", metavar="VERDICT", help="a verdict.json, a run's directory, or - for standard input"
-        ),
-        *(REPORT_FORMAT, VOLUME),
-    ),
+    arguments=(*(_VERDICT, REPORT_FORMAT, VOLUME),),
 )
 TREND = Command(
     name="trend",
@@ -97,19 +98,18 @@ TREND = Command(
 EXPLAIN = Command(
     name="explain",
     summary="show all of one case: numbers, causes, changed code, rerun",
-    example="compile-gate explain bert out/verdict.json",
+    example="compile-gate explain bert",
     success="the case was shown, whatever the verdict says",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.compare:run_explain",
     arguments=(
-        argument("case", metavar="CASE", help="a case id, or the beginning of one"),
         argument(
-            "verdict",
+            "case",
             nargs="?",
-            default="out",
-            metavar="VERDICT",
-            help="a verdict.json, the directory of a run, or - for standard input (default: out)",
+            metavar="CASE",
+            help="a case id, or the beginning of one (default: the worst case)",
         ),
+        _VERDICT,
     ),
 )
 MERGE = Command(

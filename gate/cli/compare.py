@@ -30,7 +30,7 @@ from gate.decide.explain.side_advice import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import is_present
 from gate.project.arm_cases import mark_removed
-from gate.project.config import Origin, check_places
+from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Policy, Run, Verdict
@@ -89,18 +89,21 @@ def run_explain(options: Namespace) -> ExitCode:
 
     name = _find_verdict(options.verdict)
     verdict = read_verdict(name)
-    case = find_case(verdict, options.case)
+    case = find_case(verdict, options.case or "")
     folder = "" if name == STDIN else str(Path(name).parent)
     write_text(sys.stdout, render_story(verdict, case, find_style().width, folder))
     return ExitCode.PASS
 
 
-def _find_verdict(name: str) -> str:
+def _find_verdict(named: str | None) -> str:
     """Find the verdict in the directory of a run; a file and standard input are what they are.
+
+    Unnamed it is that of the last run here: `out` of the nearest gate.yml.
 
     Raises:
         UsageError: There is no such thing, or the directory has none.
     """
+    name = named or str(load_config(None).out)
     path = Path(name)
     if name == STDIN or (not path.is_dir() and (path.suffix or is_present(path))):
         return name

@@ -21,7 +21,7 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.report.blocks import render_command
+from gate.report.blocks import make_blocks, render_command
 from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
 from gate.report.rows import MAX_SENTENCE, RANK, make_row
@@ -38,11 +38,14 @@ _SIDE = 6  # of the name of a side
 
 
 def find_case(verdict: Verdict, name: str) -> Case:
-    """Find the case that a name means: its id, or the beginning of one id only.
+    """Find the case that a name means: its id, or the beginning of one id only; "" means the worst case.
 
     Raises:
         UsageError: It means none, or several.
     """
+    if not name and verdict.cases:
+        ranked = make_blocks(verdict, everything=True)
+        return next(case for case in verdict.cases if clean_line(case.id) == ranked[0].title)
     found = [case for case in verdict.cases if case.id == name]
     found = found or [case for case in verdict.cases if case.id.startswith(name)]
     if len(found) == 1:
