@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
-from gate.records import CaseEvidence, Comparison, Metric
+from gate.records import CaseEvidence, Comparison, Metric, Status
 from gate.report.case import OWN_PHASES, list_phases
 from gate.report.page.charts import (
     ChartBar,
@@ -22,9 +22,11 @@ from gate.report.page.charts import (
     draw_strip,
 )
 from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
+from gate.report.words.comparisons import exceeds_limit
+from gate.report.words.moves import describe_move
 from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
-from gate.report.words.templates import describe_change, name_metric
-from gate.units import KIBI, render_percent, render_seconds, render_value
+from gate.report.words.templates import name_metric
+from gate.units import KIBI, render_percent, render_seconds, render_threshold, render_value
 
 HEAD = "head"
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
@@ -57,9 +59,20 @@ class Plot:
     kind: str = "same"  # of the remark
 
 
-def list_plots(
-    comparisons: Sequence[Comparison], evidence: CaseEvidence
-) -> tuple[tuple[str, tuple[Plot, ...]], ...]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlotGroup:
+    """Charts that answer one question; without news they are folded."""
+
+    title: str
+    plots: tuple[Plot, ...]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether any of them changed, or could not be decided."""
+        return any(one.kind != "same" for one in self.plots)
+
+
+def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> tuple[PlotGroup, ...]:
     """Draw both sides of each metric that has values, in groups with a title."""
     rows = {one.metric: one for one in comparisons}
     groups = (
@@ -73,7 +86,7 @@ def list_plots(
         )
         for title, metrics in _GROUPS.items()
     )
-    return tuple((title, tuple(plots)) for title, plots in groups if plots)
+    return tuple(PlotGroup(title=title, plots=tuple(plots)) for title, plots in groups if plots)
 
 
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
@@ -91,8 +104,19 @@ def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
         limit=find_limit(one),
         unit=_find_unit(lanes, one),
     )
-    note = describe_change(metric, one.change.centre) if one.change else ""
-    return Plot(title=name_metric(metric), drawing=drawing, note=note, kind=STATUS_CLASSES[one.status])
+    return Plot(
+        title=name_metric(metric),
+        drawing=drawing,
+        note=_describe_note(one),
+        kind=STATUS_CLASSES[one.status],
+    )
+
+
+def _describe_note(one: Comparison) -> str:
+    """The change, and of one that looks large and counts for nothing, why."""
+    told, bar = describe_move(one), one.threshold
+    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
+    return f"{told}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else told
 
 
 def _make_lane(name: str, kind: str, values: Sequence[float], one: Comparison) -> Lane:
@@ -197,6 +221,6 @@ def draw_change(one: Comparison) -> Drawing | None:
         min(max(value / limit, -_MOST_LIMITS), _MOST_LIMITS)
         for value in (change.centre, change.low, change.high)
     )
-    label = f"{name_metric(one.metric)} {describe_change(one.metric, change.centre)}"
+    label = f"{name_metric(one.metric)} {describe_move(one)}"
     interval = Interval(centre=centre, low=low, high=high, kind=STATUS_CLASSES[one.status])
     return draw_interval(label, interval, (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0))

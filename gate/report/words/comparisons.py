@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances, describe_measuring
+from gate.report.words.moves import describe_move, is_shown_as_values
 from gate.report.words.templates import describe_change, describe_speed, fill, name_metric
 from gate.units import count_noun, render_threshold, render_value
 
@@ -103,11 +104,11 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     return " ".join((*first, *_list_sentences(one.remarks)))
 
 
-def describe_undecided(alike: Sequence[Comparison]) -> str:
-    """Describe why it could not be told of several cases: each reason once, with its number of cases."""
+def describe_undecided(alike: Iterable[Comparison], noun: str = "case", most: int | None = None) -> str:
+    """Describe why several could not be decided: each reason once, the commonest first, and how often."""
     opening = _OPENINGS[Status.INCONCLUSIVE]
     reasons = Counter(map(_describe_reason, alike))
-    told = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
+    told = [f"{reason} ({count_noun(count, noun)})" for reason, count in reasons.most_common(most)]
     return f"{_capitalize(opening)}{'; '.join(told if len(told) > 1 else reasons)}."
 
 
@@ -340,4 +341,5 @@ def _describe_values(one: Comparison) -> str:
         return f"{after or before}, " if after or before else ""
     if one.change is None or one.change.low == one.change.high == 0.0:
         return f"{before} -> {after}: "
-    return f"{before} -> {after}, {describe_change(one.metric, one.change.centre)}: "
+    move = describe_move(one)
+    return f"{move}: " if is_shown_as_values(one) else f"{before} -> {after}, {move}: "

@@ -14,8 +14,8 @@ PLOTS_NOTE = (
     " better."
 )
 OVERVIEW_NOTE = (
-    "The small charts show the largest change with its interval, in units of its limit. The middle line"
-    " is no change, the dashed one the limit."
+    "The small charts show the change with its interval: the middle line is no change, the dashed one the"
+    " limit."
 )
 CODE_NOTE = "Generated code without names and addresses that differ from run to run: base above, head below."
 CODE_CUT = "Cut: this compares the beginnings; more may differ further on."

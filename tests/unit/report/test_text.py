@@ -45,8 +45,9 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
     report = render_text(verdicts["inconclusive"], detail=Detail.VERDICT)
 
     expected = (
-        "INCONCLUSIVE  Could not tell for 1 of 30 comparisons; nothing is shown to be\n"
-        "worse.\n"
+        "INCONCLUSIVE  Nothing is shown to be worse; 1 of 30 comparisons could not be\n"
+        "decided.\n"
+        "why    Could not tell: it looks changed, but noise could explain it.\n"
         "next   To settle what could not be decided, compare side by side with the merge\n"
         "       base:\n"
         "         compile-gate ab --select bert/inference-float32-smoke-default\n"
@@ -178,5 +179,5 @@ def test_a_narrow_report_keeps_interval_and_limit(verdicts: Mapping[str, Verdict
     """What has no column at 80 columns is in the sentence, once."""
     report = " ".join(render_text(verdicts["regression"], width=80).split())
 
-    assert "Beyond the limit of 5 %, and too large to be noise. Interval +26.2 to +34.5 %." in report
+    assert "Beyond the limit of 5 %, and too large to be noise. Interval 1.06x to 1.13x." in report
     assert report.count("5 % and 20 \N{MICRO SIGN}s") == 1
