@@ -61,8 +61,8 @@ def run_check(options: Namespace) -> ExitCode:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         base = open_base_sources(options, request, stack, observe)
         sources = base if isinstance(base, ArmSources) else None
-        alone = (base,) if isinstance(base, Fact) else ()
-        for fact in alone:
+        without_base = (base,) if isinstance(base, Fact) else ()
+        for fact in without_base:
             observe(Noted(fact=fact))
         arm, settings = place_lab(config)
         compared = _compare_checkouts(sources, config)
@@ -88,7 +88,7 @@ def run_check(options: Namespace) -> ExitCode:
         save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
-    verdict = replace(verdict, notes=(*note_shard(checked.run), *alone, *verdict.notes))
+    verdict = replace(verdict, notes=(*note_shard(checked.run), *without_base, *verdict.notes))
     verdict = note_rules(verdict, config, sources.base.commit if sources else "")
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)

@@ -114,9 +114,10 @@ def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
 
 def _step_again(finding: TrustedResult, verdict: Verdict) -> str:
     """How whoever has such a machine sees it again, and where the details are."""
-    worse = [one.case_id for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    gravest = sorted(worse, key=lambda one: -one.severity)
     base = PairBase(commit=finding.base_sha) if finding.base_sha else None
-    command = escape_code(write_ab(worse, base), _MAX_COMMAND)
+    command = escape_code(write_ab((one.case_id for one in gravest), base), _MAX_COMMAND)
     return f"See it on your machine: {command}. The summary of {link_run(finding.run)} has all the details."
 
 
@@ -235,7 +236,9 @@ _LAYOUTS = (
     Layout(commands=False, summary=False, rows=10, members=10, blocks=10),
     Layout(commands=False, summary=False, case_lines=0, rows=10, members=10, blocks=2),
     Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=5, footer=False, notes=False),
-    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False),
+    Layout(
+        commands=False, summary=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False, steps=False
+    ),
 )
 # A pass that has nothing to show is one line, and what limits it.
 _BRIEF = Layout(counts=False, case_lines=0, footer=False, summary=False)

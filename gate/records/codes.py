@@ -121,6 +121,8 @@ class Code(StrEnum):
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
     BASELINES_AHEAD = "baselines_ahead", "baselines days"
+    NO_BASE = "no_base"  # to compare with, though nobody refused one; told of a run too; names: reason, fix
+    NOTHING_DIFFERS = "nothing_differs"  # from the base; told of a run too; names: base
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     KEPT_PACE = (
@@ -202,8 +204,6 @@ class Code(StrEnum):
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
     IMPORTS_UNTRIED = "imports_untried"  # names: those of a failure
     SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
-    NO_BASE = "no_base"  # to compare with, though nobody refused one; names: reason, fix
-    NOTHING_DIFFERS = "nothing_differs"  # from the base; names: base
     ARMS = "arms"  # names: base, head
     UNCOMMITTED = "uncommitted"  # changes are part of an arm
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place

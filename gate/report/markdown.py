@@ -40,6 +40,7 @@ class Layout:
     notes: bool = True
     footer: bool = True  # how it was measured
     summary: bool = True  # tables of the suite
+    steps: bool = True  # what to do next
     commands: bool = True  # that measure a case again, for who has the machine
 
 
@@ -109,7 +110,7 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         *_render_heading(report, frame),
         frame.preface,
         escape_text(report.why),
-        _render_list("Next", first),
+        _render_list("Next", first) if layout.steps else "",
         _render_list("Why", [escape_text(cause) for cause in report.causes]),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
         _render_changes(report.blocks, layout, report.before),

@@ -104,11 +104,11 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     return " ".join((*first, *_list_sentences(one.remarks)))
 
 
-def describe_undecided(alike: Iterable[Comparison], noun: str = "case", most: int | None = None) -> str:
-    """Describe why several could not be decided: each reason once, the commonest first, and how often."""
+def describe_undecided(alike: Iterable[Comparison]) -> str:
+    """Describe why it could not be told of several cases: each reason once, with its number of cases."""
     opening = _OPENINGS[Status.INCONCLUSIVE]
-    reasons = Counter(map(_describe_reason, alike))
-    told = [f"{reason} ({count_noun(count, noun)})" for reason, count in reasons.most_common(most)]
+    reasons = Counter(map(describe_reason, alike))
+    told = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
     return f"{_capitalize(opening)}{'; '.join(told if len(told) > 1 else reasons)}."
 
 
@@ -141,7 +141,7 @@ def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     if other:
         return _capitalize(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
-    return _capitalize(f"{values}{_find_opening(one)}{_describe_reason(one)}{remark}.")
+    return _capitalize(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
 
 
 def _describe_averages(one: Comparison) -> str:
@@ -168,7 +168,8 @@ def _find_opening(one: Comparison) -> str:
     return _OPENINGS.get(one.status, "")
 
 
-def _describe_reason(one: Comparison) -> str:
+def describe_reason(one: Comparison) -> str:
+    """Describe why it has its status, as a part of a sentence."""
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
     if reason is Reason.BEYOND_BAR and SPECS[one.metric].family is Family.EXACT and before and after:
         arm = "base" if one.pairs else "baseline"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
-from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Status, Verdict
+from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, lower_first
-from gate.report.words.comparisons import describe_undecided
+from gate.report.words.comparisons import describe_reason
 from gate.report.words.failures import describe_whole
 from gate.report.words.moves import mention_move
 from gate.report.words.templates import describe_speed, fill, name_base, name_direction
@@ -21,7 +22,7 @@ LIKELY = "Likely cause: "
 _WORSE = "worse"
 # What a case or a metric can be said to be, not what it has.
 _PREDICATES = frozenset({"slower", "larger", "less exact"})
-_MAX_FAILURE = 160  # characters of an error
+_MAX_NAME = 160  # characters of a case
 _MOST_REASONS = 2  # for which comparisons could not be decided
 
 
@@ -43,12 +44,24 @@ def write_why(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.INCOMPLETE:
         broken = _find_broken(verdict)
         told = (describe_whole(one) for one in verdict.failures if broken and one.case_id == broken.case_id)
-        return next((f"{one[:1].upper()}{one[1:].rstrip('.')}." for one in told), "")
+        return next((f"First failure: {one.rstrip('.')}." for one in told), "")
     if verdict.outcome is Outcome.INCONCLUSIVE:
         open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
-        alike = (replace(one, threshold=None) for one in open_rows)  # each has a limit of its own
-        return describe_undecided(alike, "comparison", _MOST_REASONS) if open_rows else ""
+        return _explain_undecided(open_rows)
     return write_first_cause(verdict)
+
+
+def _explain_undecided(rows: Iterable[Comparison]) -> str:
+    """The commonest reasons: each comparison has limits and pairs of its own, which are left out."""
+    reasons = (describe_reason(replace(one, threshold=None, pairs=0)) for one in rows)
+    alike = Counter(_UNSETTLED if one == _COULD_NOT_TELL else one for one in reasons)
+    told = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
+    listed = "; ".join(told if len(told) > 1 else alike)
+    return f"{listed[:1].upper()}{listed[1:]}." if told else ""
+
+
+_COULD_NOT_TELL = "could not tell"  # as pairs say
+_UNSETTLED = "pairs with the base differ too much from each other"
 
 
 def write_first_cause(verdict: Verdict) -> str:
@@ -70,22 +83,32 @@ def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
     """How many cases, and the first of them."""
     told = fill("{broken} of {cases:case} could not be measured", fact)
     broken = _find_broken(verdict)
-    return f"{told}: {clean_line(broken.case_id, _MAX_FAILURE)}" if broken else told
+    return f"{told}: {_name_case(broken.case_id, verdict)}" if broken else told
+
+
+def _name_case(case_id: str, verdict: Verdict) -> str:
+    """By its model, where no other case is of it: as `explain` takes it."""
+    model = case_id.partition("/")[0]
+    alike = sum(one.id.partition("/")[0] == model for one in verdict.cases)
+    return clean_line(model if alike == 1 else case_id, _MAX_NAME)
 
 
 def _find_broken(verdict: Verdict) -> Comparison | None:
-    return next((one for one in verdict.comparisons if one.decides and one.status in BROKEN), None)
+    broken = (one for one in verdict.comparisons if one.decides and one.status in BROKEN)
+    return next((one for one in broken if one.reason is not Reason.REMOVED), None)
 
 
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
     """How many got slower, larger or worse, where, the slowest call and the gravest change."""
-    told = fill(_REGRESSED[fact.code], fact, worse=_find_word(fact))
+    only = _name_case(fact.cases[0], verdict) if fact.cases else ""
+    told = fill(_REGRESSED[fact.code], fact, worse=_find_word(fact), case_list=only)
     by_case: dict[str, list[str]] = {}
     for one in _list_worst(verdict):
         by_case.setdefault(one.case_id, []).append(mention_move(one))
     is_one_case = fact.code is Code.REGRESSED_CASE
     worst = [
-        ", ".join(moves) + ("" if is_one_case else f" in {case_id}") for case_id, moves in by_case.items()
+        ", ".join(moves) + ("" if is_one_case else f" in {_name_case(case_id, verdict)}")
+        for case_id, moves in by_case.items()
     ]
     opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
     return f"{told}{opening}: {', '.join(worst)}" if worst else told

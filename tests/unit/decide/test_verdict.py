@@ -430,7 +430,7 @@ def test_regression_names_case_metric_and_the_command(situation: Make, judge: Ju
     """The headline names the worst and says that no cause is known; each next step can be pasted."""
     verdict = judge(situation(before=SAME, after=MORE))
     assert tell_headline(verdict) == (
-        f"1 metric worse in {CASE}: graph breaks +1. Unexplained: nothing that was recorded explains it."
+        "1 metric worse in mlp: graph breaks 0 -> 1. Unexplained: nothing that was recorded explains it."
     )
     fix, accept_it, *_ = tell_steps(verdict)
     assert fix == f"Fix what got worse and measure it again: compile-gate check --select {CASE}"

@@ -47,7 +47,7 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
     expected = (
         "INCONCLUSIVE  Nothing is shown to be worse; 1 of 30 comparisons could not be\n"
         "decided.\n"
-        "why    Could not tell: it looks changed, but noise could explain it.\n"
+        "why    It looks changed, but noise could explain it.\n"
         "next   To settle what could not be decided, compare side by side with the merge\n"
         "       base:\n"
         "         compile-gate ab --select bert/inference-float32-smoke-default\n"

@@ -281,7 +281,7 @@ def test_size() -> None:
 
 
 def test_what_does_not_fit_into_the_page_has_one_of_its_own() -> None:
-    """Each case of 51 but the first 20 is linked to a page with its charts; one that is unchanged needs none."""
+    """Each case of 51 but the first 20 is linked to its page, charts and all; what is unchanged has none."""
     many = multiply(keep_stencil(), 51, 3)
     quiet = many.cases[-1].id
     rows = (
