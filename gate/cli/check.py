@@ -39,6 +39,7 @@ from gate.report.words.notes import write_note
 from gate.revisions import NothingDiffersError
 from gate.store.approvals import load_policy
 from gate.store.baselines import load_baselines
+from gate.units import count_noun
 
 
 def run_check(options: Namespace) -> ExitCode:
@@ -150,7 +151,8 @@ def run_measure(options: Namespace) -> ExitCode:
     config = request.config
     run = measure_request(options, request, config.trials)
     measured = len({trial.case_id for trial in run.trials} - {failure.case_id for failure in run.failures})
-    print(f"Measured {measured} of {len(run.cases)} cases in {run.wall_s:.0f} s; nothing was judged.")
+    cases = count_noun(len(run.cases), "case")
+    print(f"Measured {measured} of {cases} in {run.wall_s:.0f} s; nothing was judged.")
     print(
         f"Wrote {config.out / RUN_FILE}; judge it with: compile-gate compare BASELINE {config.out / RUN_FILE}"
     )

@@ -45,6 +45,9 @@ def run_compare(options: Namespace) -> ExitCode:
     """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
     if options.baseline == options.candidate == STDIN:
         raise UsageError("standard input can hold one of the two runs", "Name a file for the other.")
+    if Path(options.candidate).is_dir():
+        what = f"CANDIDATE: {options.candidate} is a directory, and no run"
+        raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
     config = load_configured(options)
     baselines = _load_left(options.baseline)
     # What was accepted lies beside the baselines that are judged by.
@@ -124,7 +127,9 @@ def run_merge(options: Namespace) -> ExitCode:
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
     make_saver(path.parent)(merged)
-    print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")
+    print(
+        f"Wrote {path}: {count_noun(len(merged.cases), 'case')}, {count_noun(len(merged.trials), 'trial')}."
+    )
     for note in (*_list_lost(runs), *_list_gaps(merged)):
         print(f"note  {note}: judging it is {Outcome.INCOMPLETE}.")
     if not planned and not any(run.shard for run in runs):

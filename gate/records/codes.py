@@ -28,9 +28,8 @@ class Code(StrEnum):
     NOT_MEASURED = "not_measured", "broken cases"
     FEWER_TRIALS = "fewer_trials", "fewer cases"
     CASES_REMOVED = "cases_removed", "removed cases"  # by the change, and nobody has accepted that
-    REGRESSED = "regressed", "cases"  # one or several cases; metrics: the worst's, then those of the others
+    REGRESSED = "regressed", "cases"  # one or several cases; metrics: theirs
     REGRESSED_CASE = "regressed_case", "metrics"  # cases: the only one
-    REGRESSED_WORST = "regressed_worst", "cases"  # cases: the worst of several
     REGRESSED_UNSHOWN = "regressed_unshown", "cases"  # in cases that the default branch does not have
     COULD_NOT_TELL = "could_not_tell", "undecided judged"
     NO_BASELINE_APPLIES = "no_baseline_applies", "cases quarantined"

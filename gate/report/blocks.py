@@ -298,7 +298,7 @@ def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
     ]
     common = [cause for cause in told[0] if all(cause in one for one in told)]
     if len(common) > MAX_CAUSES:
-        common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more, in verdict.json"]
+        common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more: `explain` shows them"]
     return tuple(common)
 
 

@@ -208,7 +208,7 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     shown = measured if everything else measured[:MAX_CASE_LINES]
     if not shown:
         return
-    columns, left_out = _choose_columns(report.columns, shown, width)
+    columns = _choose_columns(report.columns, shown, width)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=_DIM)
     table.add_column("case", vertical="bottom", no_wrap=True, overflow="ellipsis")
     for column in columns:
@@ -222,14 +222,10 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     legend = ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown))])
     if legend:
         yield Text(legend, style=_DIM)
-    if left_out:
-        yield Text(f"no room for: {', '.join(left_out)} (a larger COLUMNS shows them)", style=_DIM)
 
 
-def _choose_columns(
-    titles: Sequence[str], lines: Sequence[CaseLine], width: int
-) -> tuple[list[int], list[str]]:
-    """Choose the columns that fit, and name those that do not."""
+def _choose_columns(titles: Sequence[str], lines: Sequence[CaseLine], width: int) -> list[int]:
+    """Choose the columns that fit."""
     used = max(len(line.case_id) for line in lines)
     filled = [
         index
@@ -243,7 +239,7 @@ def _choose_columns(
         if used > width and chosen:
             break
         chosen.append(index)
-    return chosen, [titles[index] for index in filled if index not in chosen]
+    return chosen
 
 
 def _make_cell(line: CaseLine, column: int) -> Text:

@@ -12,7 +12,7 @@ from gate.report.blocks import SHOWN
 from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
 from gate.report.page.charts import Drawing
-from gate.report.page.plots import Plot, PlotGroup, draw_change, list_plots, plot_pairs, plot_phases
+from gate.report.page.plots import Plot, PlotGroup, draw_change, list_plots, plot_phases
 from gate.report.rows import RANK, make_row
 from gate.report.view import Block, CaseLine, Cell, Row
 from gate.report.words.pages import STATUS_CLASSES
@@ -40,7 +40,6 @@ class PageCase:
     numbers: tuple[float | None, ...]  # the same, to sort by
     others: tuple[Row, ...]
     plots: tuple[PlotGroup, ...] = ()
-    order: Plot | None = None
     phases: tuple[Plot, tuple[Drawing, ...]] | None = None  # a chart, and the colour of each row of the view
     view: CaseView | None = None  # of what was kept of both sides
 
@@ -82,7 +81,6 @@ def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
     return replace(
         case,
         plots=list_plots(found.comparisons, evidence),
-        order=plot_pairs(found.comparisons, evidence),
         phases=plot_phases(evidence),
         view=make_view(evidence),
     )

@@ -1,4 +1,4 @@
-"""The charts of one case: both sides of each metric, pairs in their order, phases of the compile."""
+"""The charts of one case: both sides of each metric, phases of the compile."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from gate.records import CaseEvidence, Comparison, Metric, Status
 from gate.report.case import OWN_PHASES, list_phases
 from gate.report.page.charts import (
     ChartBar,
-    ChartSeries,
     Drawing,
     Interval,
     Lane,
     Write,
     draw_interval,
-    draw_order,
     draw_stack,
     draw_strip,
 )
 from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
 from gate.report.words.comparisons import exceeds_limit
 from gate.report.words.moves import describe_move
-from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
+from gate.report.words.pages import STATUS_CLASSES, describe_plot, name_phase
 from gate.report.words.templates import name_metric
-from gate.units import KIBI, render_percent, render_seconds, render_threshold, render_value
+from gate.units import KIBI, render_seconds, render_threshold, render_value
 
 HEAD = "head"
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
@@ -157,32 +155,6 @@ def find_limit(one: Comparison) -> float | None:
         bar.absolute if spec.family is Family.LOG2 else max(bar.relative * abs(before.centre), bar.absolute)
     )
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
-
-
-def plot_pairs(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Plot | None:
-    """Draw the changes of both latencies in the order of their pairs; ``None`` without any."""
-    rows = {one.metric: one for one in comparisons}
-    metrics = [metric for metric in LATENCIES if evidence.changes.get(metric)]
-    compiled = rows.get(Metric.COMPILED_LATENCY)
-    if not metrics or compiled is None:
-        return None
-    series = [
-        ChartSeries(
-            name=name_metric(metric),
-            kind=AGAINST_BASE if metric is Metric.EAGER_LATENCY else HEAD,
-            values=evidence.changes[metric][-_MAX_POINTS:],
-        )
-        for metric in sorted(metrics, reverse=True)
-    ]
-    change, bar = compiled.change, compiled.threshold
-    drawing = draw_order(
-        describe_order(metrics, max(len(one.values) for one in series)),
-        series,
-        render_percent,
-        limit=bar.relative if bar and bar.relative else None,
-        span=(change.low, change.high) if change and compiled.pairs else None,
-    )
-    return Plot(title="Pairs in their order", drawing=drawing)
 
 
 def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[Drawing, ...]] | None:

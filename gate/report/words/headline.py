@@ -12,7 +12,7 @@ from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, lower_first
-from gate.report.words.comparisons import describe_reason
+from gate.report.words.comparisons import describe_comparison, describe_reason
 from gate.report.words.failures import describe_whole
 from gate.report.words.moves import mention_move
 from gate.report.words.templates import describe_speed, fill, name_base, name_direction
@@ -43,8 +43,10 @@ def write_why(verdict: Verdict) -> str:
     """Why it came out so: the first failure, the likeliest cause, or what kept it from being decided."""
     if verdict.outcome is Outcome.INCOMPLETE:
         broken = _find_broken(verdict)
-        told = (describe_whole(one) for one in verdict.failures if broken and one.case_id == broken.case_id)
-        return next((f"First failure: {one.rstrip('.')}." for one in told), "")
+        if broken is None:
+            return ""
+        told = (describe_whole(one) for one in verdict.failures if one.case_id == broken.case_id)
+        return next((f"First failure: {one.rstrip('.')}." for one in told), describe_comparison(broken))
     if verdict.outcome is Outcome.INCONCLUSIVE:
         open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
         return _explain_undecided(open_rows)
@@ -127,7 +129,6 @@ def _list_worst(verdict: Verdict) -> list[Comparison]:
 _REGRESSED: Mapping[Code, str] = {
     Code.REGRESSED: "{cases:case} {worse}",
     Code.REGRESSED_CASE: "{metrics:metric} {worse} in {case_list}",
-    Code.REGRESSED_WORST: "{cases:case} {worse}",
 }
 
 

@@ -113,7 +113,7 @@ def test_merge_of_whole_runs_says_no_more(project: Path, capsys: pytest.CaptureF
     shard = Shard(number=1, of=1, cases=1)
     save_run(replace(make_run(), shard=shard), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 cases, 5 trials."]
+    assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 case, 5 trials."]
 
 
 def test_merge_says_that_a_lost_shard_would_not_show(
