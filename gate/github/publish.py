@@ -36,7 +36,7 @@ from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.ci_run import MERGE_GROUP
 from gate.publish.submitted_verdict import Refusal, RefusedError
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
-from gate.publish.trusted import Base, Known, TrustedResult
+from gate.publish.trusted import Base, Known, TrustedResult, names_place
 from gate.records import Code, Fact, Outcome, Status, Verdict
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
@@ -263,6 +263,7 @@ def _judge(
         remarks=remarks,
         base_sha=_check_base(context, target, verdict, troubles),
         approved=_find_approved(context, target, verdict, troubles),
+        files=_list_files(context, target, verdict, troubles),
     )
     return make_finding(verdict, context.base, target.run, known, settings.fail_on)
 
@@ -287,6 +288,20 @@ def _find_verdict(context: PublishContext, settings: Settings, target: Target, t
     except GitHubError as error:
         troubles.add("The verdict could not be fetched", error)
         raise RefusedError(Refusal.NOT_FETCHED) from None
+
+
+def _list_files(
+    context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles
+) -> frozenset[str]:
+    """The files of the commit that was measured, where the verdict names a place in one."""
+    if not names_place(verdict):
+        return frozenset()
+    data = GitData(context.client, context.job.path)
+    found = troubles.attempt(
+        "The files of the change could not be listed",
+        lambda: frozenset(data.list_files(data.load_tip(target.run.head_sha).tree, "")),
+    )
+    return found or frozenset()
 
 
 def _check_base(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> str:
