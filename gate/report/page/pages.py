@@ -30,6 +30,7 @@ from gate.report.view import Section
 from gate.report.words import pages as words
 from gate.report.words.notes import write_note
 from gate.report.words.templates import name_status
+from gate.units import MICRO
 from gate.version import __version__
 
 _DIRECTORY = Path(__file__).with_name("templates")
@@ -53,7 +54,7 @@ def render_page(template: str, **values: object) -> str:
 
 @cache
 def _make_environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_DIRECTORY),
         autoescape=True,  # of every template, whatever its name
         undefined=jinja2.StrictUndefined,
@@ -61,6 +62,16 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["values"] = _hold_together
+    return environment
+
+
+_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB)(?!\w))")
+
+
+def _hold_together(text: str) -> str:
+    """Let no line end between a number and its unit, or before an arrow."""
+    return _UNIT.sub("\u00a0", text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
 
 
 @cache
