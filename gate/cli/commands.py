@@ -291,10 +291,7 @@ _CONFIGURATION = Command(
     example="compile-gate config",
     success="gate.yml can be read, and the configuration was printed",
     run="gate.cli.show:run_config",
-    arguments=(
-        *(*CONFIG, SELECTION, DEVICE),
-        argument("--dump", action="store_true", help="print it (the default)"),
-    ),
+    arguments=(*CONFIG, SELECTION, DEVICE),
 )
 _COMPLETION = Command(
     name="completion",

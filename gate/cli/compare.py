@@ -88,13 +88,13 @@ def run_report(options: Namespace) -> ExitCode:
 def run_explain(options: Namespace) -> ExitCode:
     """Tell all that a verdict knows of one case."""
     from gate.report.story import find_case, render_story  # noqa: PLC0415 - rich is slow to import
-    from gate.report.terminal import find_style, write_text  # noqa: PLC0415
+    from gate.report.terminal import write_text  # noqa: PLC0415
 
     name = _find_verdict(options.verdict)
     verdict = read_verdict(name)
     case = find_case(verdict, options.case or "")
     folder = "" if name == STDIN else str(Path(name).parent)
-    write_text(sys.stdout, render_story(verdict, case, find_style().width, folder))
+    write_text(sys.stdout, render_story(verdict, case, folder))
     return ExitCode.PASS
 
 

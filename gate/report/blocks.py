@@ -180,12 +180,12 @@ def _make_found(
 
 def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:
     if everything:
-        return sorted(comparisons, key=_order_comparison)
+        return sorted(comparisons, key=order_comparison)
     chosen = [item for item in comparisons if _may_decide(item) and item.status in SHOWN]
     if chosen:
         # Beside them is shown what moved and does not decide: it helps to understand them.
         chosen += [item for item in comparisons if not _may_decide(item) and item.status in MOVED]
-    return sorted(chosen, key=_order_comparison)
+    return sorted(chosen, key=order_comparison)
 
 
 def _may_decide(comparison: Comparison) -> bool:
@@ -193,7 +193,7 @@ def _may_decide(comparison: Comparison) -> bool:
     return comparison.decides or comparison.quarantined
 
 
-def _order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float]:
+def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float]:
     """The gravest first; a ratio stands behind what it is a ratio of."""
     follows = SPECS[comparison.metric].follows is not None
     return (not comparison.decides, RANK[comparison.status], follows, -comparison.severity)

@@ -149,11 +149,11 @@ def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
 
 def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
     """The break with its line, both sides' kernels, values, and how to see it again."""
-    story = render_story(verdict, find_case(verdict, "broken"), 100)
+    story = render_story(verdict, find_case(verdict, "broken"))
 
     assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
     assert "  +++ after/cpp_fused_add_gelu_mul_0\n" in story
-    assert "  compiled latency\n    before |" in story
+    assert "  compiled latency\n    before  " in story
     assert "compile-gate measure --select broken/inference-float32-smoke-default --trials 1" in story
     assert "import torch, bench; case = bench.broken();" in story
 
@@ -170,7 +170,7 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
         for one in verdict.evidence
     )
     traced = replace(verdict, evidence=shown)
-    story = render_story(traced, find_case(traced, "broken"), 100, "out")
+    story = render_story(traced, find_case(traced, "broken"), "out")
     assert "  tlparse out/traces/a-1.log -o out/traces/a-1\n" in story
     assert "  tlparse 'out/traces/pairs/base/a b-1.log' -o 'out/traces/pairs/base/a b-1'\n" in story
     assert "Not known\n  this torch does not report guards\n" in story
