@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
