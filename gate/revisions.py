@@ -21,6 +21,10 @@ _WHOLE_CLONE = "`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab C
 _FIX = "Run in a checkout; or name, in place of a branch or commit, a directory with its files."
 
 
+class NothingDiffersError(UsageError):
+    """What is measured is its own base: it is part of the main branch, and nothing is uncommitted."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Revision:
     """A commit and the name it was asked for by. ``is_merge_base`` where head left ``name`` there."""
@@ -180,7 +184,7 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
     main = ask_git(directory, "rev-parse", "--abbrev-ref", known).said or known
     base = resolve_base(directory, main, head)
     if base.commit == tip.commit and not changed:
-        raise UsageError(
+        raise NothingDiffersError(
             f"{head} is part of {main}, and nothing is uncommitted",
             "To compare with an earlier commit, name it: compile-gate ab HEAD~1.",
         )

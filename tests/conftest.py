@@ -34,6 +34,21 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file that cannot hold a test of the chosen part: to import them all takes 15 seconds."""
+    part = config.getoption("--part")
+    if part == "all" or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    is_pure = any(map(collection_path.is_relative_to, PURE))
+    holds = {
+        "pure": is_pure,
+        "shared": not is_pure or "mark.untraced" in text,
+        "alone": "mark.alone" in text,
+    }
+    return None if holds[part] else True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the other part, and begin with the files that compile: they take the longest."""
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}

@@ -15,6 +15,7 @@ from registry_page import render_cases, render_modes, render_scopes
 from target_sizes import DATA, read_data, render_table
 
 from gate.action.inputs import INPUTS, ActionMode, Input
+from gate.cli.commands import GROUPS
 from gate.cli.parser import list_commands, render_exit_codes
 from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
@@ -62,7 +63,9 @@ def render_metric_table() -> str:
 def render_command_table() -> str:
     """Return the table of commands."""
     rows = ["| command | does | example |", "|---|---|---|"]
-    rows += [f"| `{command.name}` | {command.summary} | `{command.example}` |" for command in list_commands()]
+    for title, commands in GROUPS.items():
+        rows.append(f"| **{title}** | | |")
+        rows += [f"| `{one.name}` | {one.summary} | `{one.example}` |" for one in list_commands(commands)]
     return "\n".join(rows)
 
 

@@ -15,11 +15,11 @@ _COMMANDS: Mapping[ActionMode, tuple[str, ...]] = {
     ActionMode.UPGRADE: ("ab",),  # one code on two interpreters
     ActionMode.ANCHOR: ("ab", "--anchor"),
     ActionMode.REFRESH: ("measure",),
-    ActionMode.PUBLISH: ("publish",),
-    ActionMode.PUBLISH_UPGRADE: ("publish", "--issue"),
-    ActionMode.AUTHORIZE: ("authorize",),
-    ActionMode.ACCEPT: ("accept-regression",),
-    ActionMode.PROPOSE: ("propose",),
+    ActionMode.PUBLISH: ("github", "publish"),
+    ActionMode.PUBLISH_UPGRADE: ("github", "publish", "--issue"),
+    ActionMode.AUTHORIZE: ("github", "authorize"),
+    ActionMode.ACCEPT: ("github", "accept-regression"),
+    ActionMode.PROPOSE: ("github", "propose"),
 }
 
 

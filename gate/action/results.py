@@ -18,7 +18,7 @@ from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, St
 from gate.report import FORMATS
 from gate.report.content import count_statuses
 from gate.report.words.comparisons import describe_comparison
-from gate.report.words.headline import write_headline
+from gate.report.words.headline import write_opening
 from gate.units import count_noun, join_some
 
 
@@ -88,7 +88,7 @@ def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: in
     A verdict that does not fail the step is a warning: GitHub would show an error in a green job.
     """
     level = "error" if code else "notice" if verdict.outcome is Outcome.PASS else "warning"
-    yield render_annotation(level, f"{verdict.outcome.value}: {write_headline(verdict)}")
+    yield render_annotation(level, f"{verdict.outcome.value}: {write_opening(verdict)}")
     regressed = [item for item in verdict.comparisons if item.decides and item.status is Status.REGRESSED]
     shown = regressed[: MAX_ANNOTATIONS - 2]
     level = "error" if code == ExitCode.REGRESSION else "warning"

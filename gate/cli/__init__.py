@@ -52,6 +52,9 @@ def _run_arguments(arguments: Sequence[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit as stopped:  # --help, --version and wrong options
         return int(stopped.code or ExitCode.PASS)
+    if "run" not in options:  # no command, or one that only has others below it
+        options.show_help()
+        return int(ExitCode.PASS)
     # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -36,8 +36,10 @@ from gate.records.targets import is_target
 from gate.report.progress import show_progress
 from gate.report.words.failures import describe_failure
 from gate.report.words.notes import write_note
+from gate.revisions import NothingDiffersError
 from gate.store.baselines import load_baselines
 from gate.store.policy import load_policy
+from gate.units import count_noun
 
 
 def run_check(options: Namespace) -> ExitCode:
@@ -58,7 +60,11 @@ def run_check(options: Namespace) -> ExitCode:
     save = make_saver(config.out)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
-        sources = open_base_sources(options, request, stack, observe)
+        base = open_base_sources(options, request, stack, observe)
+        sources = base if isinstance(base, ArmSources) else None
+        without_base = (base,) if isinstance(base, Fact) else ()
+        for fact in without_base:
+            observe(Noted(fact=fact))
         arm, settings = place_lab(config)
         compared = _compare_checkouts(sources, config)
         settings = replace(
@@ -83,7 +89,7 @@ def run_check(options: Namespace) -> ExitCode:
         save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
-    verdict = replace(verdict, notes=(*note_shard(checked.run), *verdict.notes))
+    verdict = replace(verdict, notes=(*note_shard(checked.run), *without_base, *verdict.notes))
     verdict = note_rules(verdict, config, sources.base.commit if sources else "")
     code = code_verdict(verdict, config, terms.policy)
     save_reports(verdict, config.out, code)
@@ -95,11 +101,11 @@ def run_check(options: Namespace) -> ExitCode:
 
 def open_base_sources(
     options: Namespace, request: Project, stack: ExitStack, observe: Observer
-) -> ArmSources | None:
+) -> ArmSources | Fact | None:
     """Check the base out, before minutes are spent on measuring; unnamed, where HEAD left the main branch.
 
-    ``None`` where nobody wants one or none can be told, or where it is the very commit that is measured:
-    pairs would acquit whatever the stored baselines convict it of.
+    ``None`` where nobody wants one. A fact says why there is none: it is not known, or it is the very commit
+    that is measured, so that pairs would acquit whatever the stored baselines convict it of.
     """
     if options.no_base:
         return None
@@ -107,14 +113,13 @@ def open_base_sources(
     if not options.base:
         try:
             resolve_arms(arms)
+        except NothingDiffersError:
+            return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base="the main branch"))
         except GateError as error:
-            told = name_words(reason=error.what, fix=error.fix)
-            observe(Noted(fact=Fact(code=Code.NO_BASE, names=told)))
-            return None
+            return Fact(code=Code.NO_BASE, names=name_words(reason=error.what, fix=error.fix))
     sources = stack.enter_context(open_arms(arms))
     if sources.are_equal:
-        observe(Noted(fact=Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=sources.base.label))))
-        return None
+        return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=sources.base.label))
     begin_sources(sources, request, observe)
     return sources
 
@@ -146,7 +151,8 @@ def run_measure(options: Namespace) -> ExitCode:
     config = request.config
     run = measure_request(options, request, config.trials)
     measured = len({trial.case_id for trial in run.trials} - {failure.case_id for failure in run.failures})
-    print(f"Measured {measured} of {len(run.cases)} cases in {run.wall_s:.0f} s; nothing was judged.")
+    cases = count_noun(len(run.cases), "case")
+    print(f"Measured {measured} of {cases} in {run.wall_s:.0f} s; nothing was judged.")
     print(
         f"Wrote {config.out / RUN_FILE}; judge it with: compile-gate compare BASELINE {config.out / RUN_FILE}"
     )

@@ -5,7 +5,10 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
-from gate.cli.github_commands import ACCEPT_REGRESSION, AUTHORIZE, PROPOSE, PUBLISH
+from collections.abc import Mapping
+from itertools import chain
+
+from gate.cli.github_commands import GITHUB
 from gate.cli.measuring_commands import (
     AB,
     BISECT,
@@ -58,23 +61,24 @@ COMPARE = Command(
         *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, VOLUME),
     ),
 )
+_VERDICT = argument(
+    "verdict",
+    nargs="?",
+    metavar="VERDICT",
+    help="a verdict.json, the directory of a run, or - for standard input (default: the last run's)",
+)
 REPORT = Command(
     name="report",
     summary="render a verdict again",
-    example="compile-gate report out/verdict.json --format markdown",
+    example="compile-gate report --format markdown",
     success="the verdict was rendered, whatever it says",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.compare:run_report",
-    arguments=(
-        argument(
-            "verdict", metavar="VERDICT", help="a verdict.json, a run's directory, or - for standard input"
-        ),
-        *(REPORT_FORMAT, VOLUME),
-    ),
+    arguments=(*(_VERDICT, REPORT_FORMAT, VOLUME),),
 )
 TREND = Command(
     name="trend",
-    summary="render a history of runs as pages: values over time, where they changed, since when",
+    summary="render a history of runs as pages: when values changed",
     example="compile-gate trend perf/history --out site",
     success="the pages were written; damaged lines of the history are named",
     codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
@@ -93,20 +97,19 @@ TREND = Command(
 )
 EXPLAIN = Command(
     name="explain",
-    summary="show everything known of one case: numbers, causes, changed code, how to see it again",
-    example="compile-gate explain bert out/verdict.json",
+    summary="show all of one case: numbers, causes, changed code, rerun",
+    example="compile-gate explain bert",
     success="the case was shown, whatever the verdict says",
     codes=(ExitCode.MACHINE,),
     run="gate.cli.compare:run_explain",
     arguments=(
-        argument("case", metavar="CASE", help="a case id, or the beginning of one"),
         argument(
-            "verdict",
+            "case",
             nargs="?",
-            default="out",
-            metavar="VERDICT",
-            help="a verdict.json, the directory of a run, or - for standard input (default: out)",
+            metavar="CASE",
+            help="a case id, or the beginning of one (default: the worst case)",
         ),
+        _VERDICT,
     ),
 )
 MERGE = Command(
@@ -226,7 +229,7 @@ _ANCHOR = Command(
 )
 _MODELS = Command(
     name="models",
-    summary="list the cases of the registry, or try them before they are measured",
+    summary="list the cases, or try them before they are measured",
     example="compile-gate models --try --select tag:smoke",
     success="gate.yml and its registries can be read; with --try, every case can be built, called and traced",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
@@ -284,22 +287,19 @@ _SCHEMA = Command(
 )
 _CONFIGURATION = Command(
     name="config",
-    summary="print the configuration in force and where each value comes from",
+    summary="print the configuration and where each value comes from",
     example="compile-gate config",
     success="gate.yml can be read, and the configuration was printed",
     run="gate.cli.show:run_config",
-    arguments=(
-        *(*CONFIG, SELECTION, DEVICE),
-        argument("--dump", action="store_true", help="print it (the default)"),
-    ),
+    arguments=(*CONFIG, SELECTION, DEVICE),
 )
 _COMPLETION = Command(
     name="completion",
-    summary="print the shell code that completes commands, options, cases and metrics",
+    summary="print shell code that completes commands, options and cases",
     example="compile-gate completion bash",
     success="it was printed",
     run="gate.cli.completion:run_completion",
-    arguments=(argument("shell", choices=_SHELLS, help="the shell"),),
+    arguments=(argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS)),),
 )
 
 _BASELINE = Command(
@@ -308,9 +308,11 @@ _BASELINE = Command(
     example="compile-gate baseline refresh --trials 5",
     actions=(REFRESH, _SHOW, _ACCEPT, _ANCHOR),
 )
-COMMANDS = (
-    *(_INIT, CHECK, AB, BISECT, MEASURE, COMPARE, _BASELINE, CALIBRATE, SELFTEST),
-    *(REPORT, TREND, EXPLAIN, _MODELS, _PLAN, MERGE),
-    *(PUBLISH, AUTHORIZE, ACCEPT_REGRESSION, PROPOSE),
-    *(_DOCTOR, FIRST_CONTACT, _SCHEMA, _CONFIGURATION, _COMPLETION),
-)
+# As --help shows them.
+GROUPS: Mapping[str, tuple[Command, ...]] = {
+    "daily": (_INIT, CHECK, AB, BISECT),
+    "understand": (EXPLAIN, REPORT, TREND, COMPARE, _MODELS, _PLAN, _CONFIGURATION),
+    "baselines and the machine": (_BASELINE, CALIBRATE, SELFTEST, _DOCTOR, FIRST_CONTACT),
+    "CI and other programs": (MEASURE, MERGE, GITHUB, _SCHEMA, _COMPLETION),
+}
+COMMANDS = tuple(chain.from_iterable(GROUPS.values()))

@@ -30,7 +30,7 @@ from gate.decide.explain.side_advice import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import is_present
 from gate.project.arm_cases import mark_removed
-from gate.project.config import Origin, check_places
+from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Policy, Run, Verdict
@@ -45,6 +45,9 @@ def run_compare(options: Namespace) -> ExitCode:
     """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
     if options.baseline == options.candidate == STDIN:
         raise UsageError("standard input can hold one of the two runs", "Name a file for the other.")
+    if Path(options.candidate).is_dir():
+        what = f"CANDIDATE: {options.candidate} is a directory, and no run"
+        raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
     config = load_configured(options)
     baselines = _load_left(options.baseline)
     # What was accepted lies beside the baselines that are judged by.
@@ -85,22 +88,25 @@ def run_report(options: Namespace) -> ExitCode:
 def run_explain(options: Namespace) -> ExitCode:
     """Tell all that a verdict knows of one case."""
     from gate.report.story import find_case, render_story  # noqa: PLC0415 - rich is slow to import
-    from gate.report.terminal import find_style, write_text  # noqa: PLC0415
+    from gate.report.terminal import write_text  # noqa: PLC0415
 
     name = _find_verdict(options.verdict)
     verdict = read_verdict(name)
-    case = find_case(verdict, options.case)
+    case = find_case(verdict, options.case or "")
     folder = "" if name == STDIN else str(Path(name).parent)
-    write_text(sys.stdout, render_story(verdict, case, find_style().width, folder))
+    write_text(sys.stdout, render_story(verdict, case, folder))
     return ExitCode.PASS
 
 
-def _find_verdict(name: str) -> str:
+def _find_verdict(named: str | None) -> str:
     """Find the verdict in the directory of a run; a file and standard input are what they are.
+
+    Unnamed it is that of the last run here: `out` of the nearest gate.yml.
 
     Raises:
         UsageError: There is no such thing, or the directory has none.
     """
+    name = named or str(load_config(None).out)
     path = Path(name)
     if name == STDIN or (not path.is_dir() and (path.suffix or is_present(path))):
         return name
@@ -121,7 +127,9 @@ def run_merge(options: Namespace) -> ExitCode:
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
     make_saver(path.parent)(merged)
-    print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")
+    print(
+        f"Wrote {path}: {count_noun(len(merged.cases), 'case')}, {count_noun(len(merged.trials), 'trial')}."
+    )
     for note in (*_list_lost(runs), *_list_gaps(merged)):
         print(f"note  {note}: judging it is {Outcome.INCOMPLETE}.")
     if not planned and not any(run.shard for run in runs):

@@ -48,10 +48,10 @@ _KEY = argument(
     help="one comment or issue for each key, such as a gate or an environment",
 )
 
-PUBLISH = Command(
-    name="publish",
-    summary="in a workflow: post a run's verdict on its pull request, or that of an upgrade in an issue",
-    example="compile-gate publish --run-id 1234567890",
+_PUBLISH = Command(
+    name="github publish",
+    summary="post a run's verdict on its pull request, or that of an upgrade in an issue",
+    example="compile-gate github publish --run-id 1234567890",
     success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish",
     arguments=(
@@ -70,12 +70,11 @@ PUBLISH = Command(
             "--comment-author", default="", metavar="LOGIN", help="the token's login, for an app's token"
         ),
     ),
-    holds_token=True,
 )
-AUTHORIZE = Command(
-    name="authorize",
-    summary="in a workflow: decide whether a comment's command may run",
-    example="compile-gate authorize",
+_AUTHORIZE = Command(
+    name="github authorize",
+    summary="decide whether a comment's command may run",
+    example="compile-gate github authorize",
     success="it was decided: the output `authorized` says how",
     run="gate.cli.trusted:run_authorize",
     arguments=(
@@ -87,12 +86,11 @@ AUTHORIZE = Command(
             help=f"the command of a comment (default: {_ASKED[0]}); all else is in the event",
         ),
     ),
-    holds_token=True,
 )
-ACCEPT_REGRESSION = Command(
-    name="accept-regression",
-    summary="in a workflow: accept what regressed for one commit, and start its check again",
-    example='compile-gate accept-regression --head-sha "$SHA"',
+_ACCEPT_REGRESSION = Command(
+    name="github accept-regression",
+    summary="accept what regressed for one commit, and start its check again",
+    example='compile-gate github accept-regression --head-sha "$SHA"',
     success="what regressed was accepted, and the check started again",
     run="gate.cli.trusted:run_accept_regression",
     arguments=(
@@ -100,12 +98,11 @@ ACCEPT_REGRESSION = Command(
         argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised"),
         *(_RUNNING, _ARTIFACT, _KEY),
     ),
-    holds_token=True,
 )
-PROPOSE = Command(
-    name="propose",
-    summary="in a workflow: open a pull request with refreshed baselines",
-    example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
+_PROPOSE = Command(
+    name="github propose",
+    summary="open a pull request with refreshed baselines",
+    example='compile-gate github propose --run out/run.json --head-sha "$SHA" --head-ref main',
     success="the baselines were proposed, or nothing changed",
     run="gate.cli.trusted:run_propose",
     arguments=(
@@ -121,5 +118,12 @@ PROPOSE = Command(
         argument("--pr-number", type=parse_id, metavar="N", help="the pull request that asked for it"),
         argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
     ),
+)
+
+GITHUB = Command(
+    name="github",
+    summary="what workflows call: publish, answer comments, propose",
+    example="compile-gate github publish --run-id 1234567890",
+    actions=(_PUBLISH, _AUTHORIZE, _ACCEPT_REGRESSION, _PROPOSE),
     holds_token=True,
 )

@@ -55,7 +55,7 @@ SHARD = argument(
 
 CHECK = Command(
     name="check",
-    summary="measure, compare with where HEAD left the main branch, report: the main command",
+    summary="compare your code with where it left the main branch",
     example="compile-gate check --select tag:smoke",
     success="PASS: every planned case was measured, and nothing that the base or a baseline has regressed",
     codes=VERDICT_CODES,
@@ -126,7 +126,7 @@ AB = Command(
 )
 BISECT = Command(
     name="bisect",
-    summary="find the first commit, or interpreter, at which a case got worse",
+    summary="find the commit, or interpreter, at which a case got worse",
     example="compile-gate bisect --good v1.0 --bad main bert/inference-float32-smoke-default",
     success="the first bad one was found, and seen again side by side with the one before it",
     codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
@@ -179,7 +179,7 @@ REFRESH = Command(
 )
 CALIBRATE = Command(
     name="calibrate",
-    summary="measure unchanged code often: noise, unstable cases, the smallest visible change",
+    summary="measure unchanged code often: noise, smallest visible change",
     example="compile-gate calibrate --select 'bert/*' --trials 12",
     success="every planned case was measured, and often enough",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),

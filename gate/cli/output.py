@@ -39,6 +39,11 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     for one in FORMATS.values():
         if one.file:
             write_atomic(out / one.file, render_verdict(verdict, one.name, code))
+    from gate.report.page.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
+
+    remove_files(*_list_case_pages(out))
+    for name, text in render_case_pages(verdict):
+        write_atomic(out / name, text)
 
 
 def make_saver(out: Path, *stale: Path) -> Callable[[Run], None]:
@@ -59,7 +64,11 @@ def make_saver(out: Path, *stale: Path) -> Callable[[Run], None]:
 
 def list_reports(out: Path) -> list[Path]:
     """List the files that a command which judges leaves beside ``run.json``."""
-    return [out / name for name in REPORT_FILES]
+    return [*(out / name for name in REPORT_FILES), *_list_case_pages(out)]
+
+
+def _list_case_pages(out: Path) -> list[Path]:
+    return sorted((out / "cases").glob("case-*.html"))
 
 
 def remove_files(*paths: Path) -> None:

@@ -6,10 +6,10 @@ import argparse
 import itertools
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gate.cli.commands import COMMANDS
+from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import Command
 from gate.errors import ExitCode
 from gate.files.misfits import find_nearest, suggest_nearest
@@ -127,17 +127,31 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = UsageParser(
         prog="compile-gate",
-        description="A regression gate for torch.compile: speed, compile time, memory and drift.",
+        usage="%(prog)s [-h] [-V] COMMAND ...",
+        description=f"{_DESCRIPTION}\n\n{_render_groups()}",
         epilog=f"exit codes:\n{render_exit_codes()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-V", "--version", action="version", version=f"%(prog)s {__version__}")
+    parser.set_defaults(show_help=parser.print_help)
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=UsageParser
+        dest="command", prog=parser.prog, metavar="COMMAND", help=argparse.SUPPRESS
     )
     for command in COMMANDS:
         _add_command(commands, command)
     return parser
+
+
+_DESCRIPTION = "A regression gate for torch.compile: speed, compile time, memory and drift."
+
+
+def _render_groups() -> str:
+    """Render the commands, each below what it is for."""
+    width = max(len(command.name) for command in COMMANDS)
+    return "\n\n".join(
+        "\n".join([f"{title}:", *(f"  {one.name:<{width}}  {one.summary}" for one in commands)])
+        for title, commands in GROUPS.items()
+    )
 
 
 def _add_command(commands: _SubParsersAction[UsageParser], command: Command) -> None:
@@ -149,7 +163,8 @@ def _add_command(commands: _SubParsersAction[UsageParser], command: Command) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if command.actions:
-        actions = child.add_subparsers(dest="action", required=True, metavar="ACTION")
+        child.set_defaults(show_help=child.print_help)
+        actions = child.add_subparsers(dest="action", metavar="ACTION")
         for action in command.actions:
             _add_command(actions, action)
         return
@@ -166,9 +181,9 @@ def render_exit_codes() -> str:
     )
 
 
-def list_commands() -> tuple[Command, ...]:
+def list_commands(commands: Iterable[Command] = COMMANDS) -> tuple[Command, ...]:
     """List what can be run: a parent's actions in its place."""
-    return tuple(one for command in COMMANDS for one in command.actions or (command,))
+    return tuple(one for command in commands for one in command.actions or (command,))
 
 
 def _render_epilog(command: Command) -> str:

@@ -110,7 +110,7 @@ def _place_config(config: Config, directory: Path, commit: str) -> Config:
 def describe_source(config: Config) -> str:
     """Say which gate.yml is in force, for a reader who may have meant another."""
     if config.is_found:
-        return f"using {config.label if config.commit else Path(config.source).absolute()}"
+        return f"using {config.label if config.commit else Path(config.source).resolve()}"
     return f"{_describe_lack()}: defaults, and compile-gate's own reference models"
 
 

@@ -30,7 +30,7 @@ from gate.publish.telling import (
     make_finding,
     make_upgrade_finding,
 )
-from gate.publish.trusted import Base, Known, TrustedResult
+from gate.publish.trusted import Base, Known, TrustedResult, names_place
 from gate.records import Code, Fact, Outcome, Verdict
 from gate.store.policy import DEFAULT_KEY
 
@@ -168,7 +168,10 @@ def _judge(task: Task, remarks: tuple[Fact, ...]) -> TrustedResult:
     if task.settings.issue:
         return make_upgrade_finding(verdict, base, run, fail_on)
     known = Known(
-        remarks=remarks, base_sha=_check_base(task, verdict), accepted=_find_accepted(task, verdict)
+        remarks=remarks,
+        base_sha=_check_base(task, verdict),
+        accepted=_find_accepted(task, verdict),
+        files=_list_files(task, verdict),
     )
     return make_finding(verdict, base, run, known, fail_on)
 
@@ -193,6 +196,18 @@ def _find_verdict(task: Task) -> Verdict:
     except GitHubError as error:
         task.troubles.add("The verdict could not be fetched", error)
         raise RefusedError(Refusal.NOT_FETCHED) from None
+
+
+def _list_files(task: Task, verdict: Verdict) -> frozenset[str]:
+    """The files of the commit that was measured, where the verdict names a place in one."""
+    if not names_place(verdict):
+        return frozenset()
+    data = GitData(task.client, task.context.job.path)
+    found = task.troubles.attempt(
+        "The files of the change could not be listed",
+        lambda: frozenset(data.list_files(data.load_tip(task.target.run.head_sha).tree, "")),
+    )
+    return found or frozenset()
 
 
 def _check_base(task: Task, verdict: Verdict) -> str:

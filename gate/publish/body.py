@@ -17,12 +17,22 @@ from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted_verdict import NEXT_STEPS, Refusal
 from gate.publish.trusted import TrustedResult
-from gate.records import BROKEN, UNJUDGED, Outcome, Reason, Status, Verdict
+from gate.records import BROKEN, UNJUDGED, Outcome, PairBase, Reason, Status, Verdict
 from gate.report.content import render_counts
-from gate.report.markdown import BAD, GOOD, UNSURE, Layout, ReportFrame, escape_text, render_markdown
+from gate.report.markdown import (
+    BAD,
+    GOOD,
+    UNSURE,
+    Layout,
+    ReportFrame,
+    escape_code,
+    escape_text,
+    render_markdown,
+)
 from gate.report.words.notes import write_note
-from gate.report.words.steps import write_step
+from gate.report.words.steps import write_ab, write_step
 
+_MAX_COMMAND = 1200  # characters
 _WRITER = "somebody with write access"
 _PUSH = "Fix it and push: the check measures the new commit."
 # A run's page, as GitHub tells it: below the page of its repository.
@@ -98,9 +108,17 @@ def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
     if not any(one.decides and one.status is Status.REGRESSED for one in verdict.comparisons):
         named = f"The summary of {link_run(run)} names the cases: fix them and push."
         return [f"{named} They cannot be accepted before the default branch has them."]
-    if not finding.can_accept:
-        return [_PUSH, _ACCEPT_FIRST]
-    return [_PUSH, f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."]
+    accept = f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."
+    return [_step_again(finding, verdict), _PUSH, accept if finding.can_accept else _ACCEPT_FIRST]
+
+
+def _step_again(finding: TrustedResult, verdict: Verdict) -> str:
+    """How whoever has such a machine sees it again, and where the details are."""
+    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    gravest = sorted(worse, key=lambda one: -one.severity)
+    base = PairBase(commit=finding.base_sha) if finding.base_sha else None
+    command = escape_code(write_ab((one.case_id for one in gravest), base), _MAX_COMMAND)
+    return f"See it on your machine: {command}. The summary of {link_run(finding.run)} has all the details."
 
 
 def _step_inconclusive(finding: TrustedResult) -> list[str]:
@@ -215,12 +233,12 @@ def describe_outcome(finding: TrustedResult) -> str:
 
 # Of a comment that is too long the tail goes first, and the rows last.
 _LAYOUTS = (
-    Layout(commands=False, summary=False),
-    Layout(commands=False, summary=False, case_lines=0, members=20, blocks=6),
-    Layout(commands=False, summary=False, case_lines=0, members=10, blocks=2, rows=20),
-    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=20, footer=False),
+    Layout(commands=False, summary=False, rows=10, members=10, blocks=10),
+    Layout(commands=False, summary=False, case_lines=0, rows=10, members=10, blocks=2),
     Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=5, footer=False, notes=False),
-    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False),
+    Layout(
+        commands=False, summary=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False, steps=False
+    ),
 )
 # A pass that has nothing to show is one line, and what limits it.
 _BRIEF = Layout(counts=False, case_lines=0, footer=False, summary=False)

@@ -8,7 +8,8 @@ are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import keep_own
@@ -91,12 +92,14 @@ class Base:
 class Known:
     """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
 
-    ``remarks`` are more notes, ahead of the others; ``accepted`` is who accepted what of it.
+    ``remarks`` are more notes, ahead of the others; ``accepted`` is who accepted what of it. ``files`` are
+    those of the commit that was measured: a place in one of them may be named.
     """
 
     base_sha: str = ""
     remarks: tuple[Fact, ...] = ()
     accepted: AcceptedHere = NOTHING_ACCEPTED
+    files: frozenset[str] = frozenset()
 
 
 NOTHING_KNOWN = Known()
@@ -123,7 +126,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
         cases=cases,
         comparisons=comparisons,
         failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in ours),
-        causes=_strip_causes(verdict, ours),
+        causes=_strip_causes(verdict, ours, known.files),
         evidence=(),  # code, and what else whoever measured wrote
         next_steps=(),  # commands are for who has the machine
         notes=(
@@ -171,12 +174,28 @@ def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
     )
 
 
-def _strip_causes(verdict: Verdict, ours: Mapping[str, Case]) -> tuple[Cause, ...]:
+_PLACE = re.compile(r"((?:[A-Za-z0-9_]{1,60}/){0,9}[A-Za-z0-9_]{1,60}\.py):[0-9]{1,6}")
+
+
+def names_place(verdict: Verdict) -> bool:
+    """Whether any cause names a line of a Python file, so that it is worth asking which files there are."""
+    return any(_PLACE.fullmatch(one.fact.name("location")) for one in verdict.causes)
+
+
+def _strip_but_place(fact: Fact, files: Collection[str]) -> Fact:
+    """A fact without its words but for a line of a file that there is, whose name is a module's."""
+    place = fact.name("location")
+    found = _PLACE.fullmatch(place)
+    is_known = found is not None and found[1] in files
+    return replace(_strip(fact), names={"location": (place,)}) if is_known else _strip(fact)
+
+
+def _strip_causes(verdict: Verdict, ours: Mapping[str, Case], files: Collection[str]) -> tuple[Cause, ...]:
     """Each piece of evidence of a case that is known, once; without its words some are the same."""
     stripped: list[Cause] = []
     for one in verdict.causes:
         if one.case_id in ours and one.fact.code is not Code.MORE:
-            left = replace(one, fact=_strip(one.fact))
+            left = replace(one, fact=_strip_but_place(one.fact, files))
             stripped += [left] if left not in stripped[-_MAX_ALIKE:] else []
     return tuple(stripped)
 

@@ -28,9 +28,8 @@ class Code(StrEnum):
     NOT_MEASURED = "not_measured", "broken cases"
     FEWER_TRIALS = "fewer_trials", "fewer cases"
     CASES_REMOVED = "cases_removed", "removed cases"  # by the change, and nobody has accepted that
-    REGRESSED = "regressed", "cases"  # one or several cases; metrics: the worst's, then those of the others
+    REGRESSED = "regressed", "cases"  # one or several cases; metrics: theirs
     REGRESSED_CASE = "regressed_case", "metrics"  # cases: the only one
-    REGRESSED_WORST = "regressed_worst", "cases"  # cases: the worst of several
     REGRESSED_UNSHOWN = "regressed_unshown", "cases"  # in cases that the default branch does not have
     COULD_NOT_TELL = "could_not_tell", "undecided judged"
     NO_BASELINE_APPLIES = "no_baseline_applies", "cases quarantined"
@@ -121,6 +120,8 @@ class Code(StrEnum):
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
     BASELINES_AHEAD = "baselines_ahead", "baselines days"
+    NO_BASE = "no_base"  # to compare with, though nobody refused one; told of a run too; names: reason, fix
+    NOTHING_DIFFERS = "nothing_differs"  # from the base; told of a run too; names: base
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     KEPT_PACE = (
@@ -202,8 +203,6 @@ class Code(StrEnum):
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
     IMPORTS_UNTRIED = "imports_untried"  # names: those of a failure
     SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
-    NO_BASE = "no_base"  # to compare with, though nobody refused one; names: reason, fix
-    NOTHING_DIFFERS = "nothing_differs"  # from the base; names: base
     ARMS = "arms"  # names: base, head
     UNCOMMITTED = "uncommitted"  # changes are part of an arm
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place

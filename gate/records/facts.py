@@ -68,7 +68,6 @@ QUOTING = (Code.FAILURE, Code.IMPORTS_UNTRIED, Code.TRACE_CUT)
 
 # The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
-    **dict.fromkeys((Code.REGRESSED, Code.REGRESSED_CASE, Code.REGRESSED_WORST), frozenset({"low", "high"})),
     **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), frozenset(LIMITS)),
     Code.KERNELS_MOVED: frozenset(place + moment for place in PLACES for moment in (BEFORE, AFTER)),
     Code.MACHINE_CHANGED: frozenset(SHIFTS),

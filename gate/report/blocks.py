@@ -21,6 +21,7 @@ from gate.report.rows import (
 from gate.report.view import Block, Member, Row
 from gate.report.words.causes import describe_cause, describe_common_cause, doubt_cause
 from gate.report.words.failures import describe_whole
+from gate.report.words.moves import describe_move, is_shown_as_values
 from gate.report.words.steps import write_again
 from gate.units import count_noun, render_change, render_threshold
 
@@ -179,12 +180,12 @@ def _make_found(
 
 def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:
     if everything:
-        return sorted(comparisons, key=_order_comparison)
+        return sorted(comparisons, key=order_comparison)
     chosen = [item for item in comparisons if _may_decide(item) and item.status in SHOWN]
     if chosen:
         # Beside them is shown what moved and does not decide: it helps to understand them.
         chosen += [item for item in comparisons if not _may_decide(item) and item.status in MOVED]
-    return sorted(chosen, key=_order_comparison)
+    return sorted(chosen, key=order_comparison)
 
 
 def _may_decide(comparison: Comparison) -> bool:
@@ -192,8 +193,10 @@ def _may_decide(comparison: Comparison) -> bool:
     return comparison.decides or comparison.quarantined
 
 
-def _order_comparison(comparison: Comparison) -> tuple[bool, int, float]:
-    return (not comparison.decides, RANK[comparison.status], -comparison.severity)
+def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float]:
+    """The gravest first; a ratio stands behind what it is a ratio of."""
+    follows = SPECS[comparison.metric].follows is not None
+    return (not comparison.decides, RANK[comparison.status], follows, -comparison.severity)
 
 
 def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
@@ -282,7 +285,8 @@ def _make_member(found: _Found) -> Member:
     first = found.parts[0][0]
     row = make_row(found.parts[0])
     change = render_change(first.metric, first.change.centre) if first.change else ""
-    return Member(case_id=found.case_id, before=row.before, after=row.after, change=change)
+    told = describe_move(first) if is_shown_as_values(first) else change
+    return Member(case_id=found.case_id, before=row.before, after=row.after, change=told)
 
 
 def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
@@ -294,7 +298,7 @@ def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
     ]
     common = [cause for cause in told[0] if all(cause in one for one in told)]
     if len(common) > MAX_CAUSES:
-        common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more, in verdict.json"]
+        common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more: `explain` shows them"]
     return tuple(common)
 
 

@@ -17,7 +17,7 @@ from gate.report.footer import COLUMNS, list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.suite import list_sections, list_totals
 from gate.report.view import NextStep, Report
-from gate.report.words.headline import write_headline
+from gate.report.words.headline import LIKELY, write_headline, write_why
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 from gate.report.words.templates import name_metric, name_status
@@ -32,9 +32,11 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
     """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too."""
     common = CommonCauses() if everything else list_common_causes(verdict)
     machine, notes = _part_notes(verdict, common)
+    why, causes = _part_why(verdict, (*machine, *common.list_sentences()))
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
+        why=why,
         counts=count_statuses(verdict),
         blocks=make_blocks(verdict, everything=everything),
         columns=tuple(COLUMNS.values()),
@@ -45,7 +47,7 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         ),
         notes=notes,
         next_steps=tuple(map(_clean_step, write_steps(verdict))),
-        causes=(*machine, *common.list_sentences()),
+        causes=causes,
         footer=list_footer(verdict),
         summary=list_sections(verdict),
     )
@@ -63,6 +65,14 @@ def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
     for status, count in counts:
         named[name_status(status)] = named.get(name_status(status), 0) + count
     return ", ".join(f"{count:,} {name}" for name, count in named.items()) or "nothing compared"
+
+
+def _part_why(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Why it came out so, and what else many cases share: what is both is said once, with their number."""
+    why = clean_line(write_why(verdict), MAX_SENTENCE)
+    cause = why.removeprefix(LIKELY).rstrip(".").lower()
+    same = [one for one in causes if cause and one.lower().startswith(cause)]
+    return (same or [why])[0], tuple(one for one in causes if one not in same)
 
 
 def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...], tuple[str, ...]]:

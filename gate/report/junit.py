@@ -29,7 +29,7 @@ from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
 from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.failures import describe_whole
-from gate.report.words.headline import write_headline
+from gate.report.words.headline import write_headline, write_opening
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 from gate.report.words.templates import describe_change
@@ -88,7 +88,7 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
 
 def _render_verdict(verdict: Verdict) -> str:
     """The testcase of a verdict that fails though no comparison is red: nothing was compared, say."""
-    message, kind = _quote(write_headline(verdict)), _quote(verdict.outcome.value.lower())
+    message, kind = _quote(write_opening(verdict)), _quote(verdict.outcome.value.lower())
     steps = (clean_line(f"{step.text} {step.command}") for step in write_steps(verdict))
     body = escape("\n".join(steps))
     start = f'<testcase classname="compile-gate" name="verdict" {_NO_TIME}>'

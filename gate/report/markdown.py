@@ -40,6 +40,7 @@ class Layout:
     notes: bool = True
     footer: bool = True  # how it was measured
     summary: bool = True  # tables of the suite
+    steps: bool = True  # what to do next
     commands: bool = True  # that measure a case again, for who has the machine
 
 
@@ -102,16 +103,19 @@ def _cut(text: str, limit: int = MAX_CHARS) -> str:
 def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame = PLAIN) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
+    known = [block for block in report.blocks if block.status is not Status.INCONCLUSIVE]
     steps = frame.steps
     first, later = (steps, []) if steps is not None else _part_steps(report.next_steps)
     sections = [
         *_render_heading(report, frame),
         frame.preface,
-        _render_list("Next", first),
+        escape_text(report.why),
+        _render_list("Next", first) if layout.steps else "",
         _render_list("Why", [escape_text(cause) for cause in report.causes]),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
-        _render_changes(report, layout),
-        *_render_blocks(report.blocks, layout),
+        _render_changes(report.blocks, layout, report.before),
+        *_render_blocks(known, layout),
+        _render_undecided(report.blocks, layout, report.before),
         _render_list("Other steps", later),
         _render_list("Notes", [escape_text(note) for note in report.notes]) if layout.notes else "",
         _render_figures(report, layout),
@@ -139,19 +143,24 @@ def _join_sections(sections: list[str]) -> str:
     return "\n\n".join([*sections, *([left_out] if left_out else [])])[:MAX_COMMENT] + "\n"
 
 
-def _render_changes(report: Report, layout: Layout) -> str:
-    """The table of what changed; the case stands on its first row only."""
-    rows = [
-        (block.title if index == 0 else "", bool(block.members), row)
-        for block in report.blocks
-        for index, row in enumerate(block.rows)
-    ]
+def _render_changes(blocks: Iterable[Block], layout: Layout, before: str, *, undecided: bool = False) -> str:
+    """The table of what changed, or of what could not be decided; a case stands on its first row only."""
+    rows = []
+    for block in blocks:
+        own = [row for row in block.rows if (row.status is Status.INCONCLUSIVE) is undecided]
+        rows += [(block, row, index == 0) for index, row in enumerate(own)]
     if not rows:
         return ""
-    header = ("case", "metric", report.before, "head", "change")
-    shown = [_render_row(title, row, is_group=is_group) for title, is_group, row in rows[: layout.rows]]
-    more = _render_more(len(rows) - layout.rows, "row")
-    return _render_table(header, {report.before, "head"}, shown, more)
+    header = ("case", "metric", before, "head", "change")
+    shown = [_render_row(block, row, is_first=is_first) for block, row, is_first in rows[: layout.rows]]
+    return _render_table(header, {before, "head"}, shown, _render_more(len(rows) - layout.rows, "row"))
+
+
+def _render_undecided(blocks: Sequence[Block], layout: Layout, before: str) -> str:
+    """What could not be decided, folded away: nobody needs to do anything about most of it."""
+    table = _render_changes(blocks, layout, before, undecided=True)
+    told = [block for block in blocks if block.status is Status.INCONCLUSIVE]
+    return _fold("Could not be decided", _join_parts([table, *_render_blocks(told, layout)])) if table else ""
 
 
 def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str) -> str:
@@ -161,8 +170,9 @@ def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[
     return f"{table}\n\n{more}" if more else table
 
 
-def _render_row(title: str, row: Row, *, is_group: bool) -> str:
-    case = (title if is_group else escape_code(title)) if title else ""
+def _render_row(block: Block, row: Row, *, is_first: bool) -> str:
+    title = block.title if block.members else escape_code(block.title)
+    case = title if is_first else ""
     told = escape_text(row.change or row.label)
     is_news = row.decides and row.status in RED
     change = f"**{told}**" if is_news else told if row.decides else f"{told}, does not decide"
@@ -183,7 +193,9 @@ def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
 
 def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     """Sentences, causes and the command of one case, folded away below the table or opened."""
-    lines = [line for row in block.rows if (line := _render_details(row))]
+    doubtful = block.status is Status.INCONCLUSIVE  # else its doubts stand in the fold of them all
+    rows = [row for row in block.rows if doubtful or row.status is not Status.INCONCLUSIVE]
+    lines = [line for row in rows if (line := _render_details(row))]
     lines += [f"- {escape_text(failure)}" for failure in block.failures[:_MAX_ITEMS]]
     lines += [f"- log: {escape_code(log)}" for log in block.logs[:_MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
@@ -191,7 +203,7 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     log = [_render_log(block.log_tail)] if block.log_tail else []
     title = block.title if block.members else f"<code>{_escape_all(_cut(block.title))}</code>"
     parts = ["\n".join(lines), _render_members(block, layout), *log]
-    body = "\n\n".join(part for part in parts if part)
+    body = _join_parts(parts)
     return _fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
 
 
@@ -204,9 +216,15 @@ def _render_details(row: Row) -> str:
 def _summarize(block: Block) -> str:
     """The first row in the words of a title."""
     row = block.rows[0] if block.rows else None
-    told = escape_text(f"{row.metric} {row.change}") if row and row.change else name_status(block.status)
-    others = sum(one.decides for one in block.rows[1:])
+    told = escape_text(f"{row.metric} {_tell_move(row)}") if row and row.change else name_status(block.status)
+    others = sum(one.decides and one.status is block.status for one in block.rows[1:])
     return f"{told}, and {count_noun(others, 'more metric')}" if others else told
+
+
+def _tell_move(row: Row) -> str:
+    """The change, or of a ratio both values."""
+    has_number = any(character.isdigit() for character in row.change)
+    return row.change if has_number else f"{row.before} -> {row.after} ({row.change})"
 
 
 def _render_members(block: Block, layout: Layout) -> str:
@@ -235,7 +253,7 @@ def _render_figures(report: Report, layout: Layout) -> str:
     table = _render_table(("case", *report.columns), report.columns, map(_render_case_line, shown), "")
     legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(shown))
     more = _render_more(len(lines) - len(shown), "case")
-    return _fold("Measured values", "\n\n".join(part for part in (table, legend, more) if part))
+    return _fold("Measured values", _join_parts((table, legend, more)))
 
 
 def _render_case_line(line: CaseLine) -> str:
@@ -251,7 +269,7 @@ def _render_section(section: Section) -> str:
     rows = [_join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
     more = _render_more(len(section.rows) - len(rows), "row")
     parts = (_render_table(section.header, section.right, rows, more), escape_text(section.meaning))
-    return _fold(section.title, "\n\n".join(part for part in parts if part))
+    return _fold(section.title, _join_parts(parts))
 
 
 def _render_pairs(pairs: Sequence[tuple[str, str]]) -> str:
@@ -279,6 +297,10 @@ def _render_list(title: str, items: Sequence[str]) -> str:
 
 def _render_more(number: int, word: str) -> str:
     return f"... and {count_noun(number, f'more {word}')}, in `verdict.json`" if number > 0 else ""
+
+
+def _join_parts(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _fold(title: str, body: str, *, opened: bool = False) -> str:

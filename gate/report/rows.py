@@ -11,6 +11,7 @@ from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Re
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, NO_INTERVAL, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided, exceeds_limit
+from gate.report.words.moves import is_shown_as_values
 from gate.report.words.templates import describe_range, name_direction, name_metric
 from gate.units import (
     count_noun,
@@ -22,9 +23,9 @@ from gate.units import (
 )
 
 STATUS_ORDER = (
-    Status.REGRESSED,
     Status.FAILED,
     Status.MISSING,
+    Status.REGRESSED,
     Status.INCONCLUSIVE,
     Status.ACCEPTED,
     Status.NEW,
@@ -63,9 +64,7 @@ def make_row(part: Sequence[Comparison]) -> Row:
         before=_render_estimate(first.metric, first.baseline) if has_values else "",
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
-        interval=NO_INTERVAL
-        if _is_of_one_pair(first)
-        else render_change_interval(first.metric, first.change),
+        interval=NO_INTERVAL if _is_of_one_pair(first) else _render_interval(first),
         limit=_render_limit(first),
         sentence=complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
@@ -145,9 +144,14 @@ def _describe_changes(alike: Sequence[Comparison]) -> str:
     changes = [one.change.centre for one in alike if one.change]
     if not changes:
         return ""
+    is_values = is_shown_as_values(first)
     if first.status is Status.UNCHANGED:
-        return render_change(first.metric, changes[0])
-    return describe_range(first.metric, changes, _find_word(first, min(changes), max(changes)))
+        return "" if is_values else render_change(first.metric, changes[0])
+    word = _find_word(first, min(changes), max(changes))
+    if is_values:
+        one_way = max(changes) if min(changes) > 0 or max(changes) < 0 else 0.0
+        return word or name_direction(first.metric, one_way)
+    return describe_range(first.metric, changes, word)
 
 
 def _find_word(comparison: Comparison, low: float, high: float) -> str:
@@ -161,12 +165,23 @@ def _find_word(comparison: Comparison, low: float, high: float) -> str:
     return ", ".join(part for part in (direction, more) if part) if more else ""
 
 
+def _render_interval(one: Comparison) -> str:
+    """The interval of its change; of a ratio, in which head's value lies beside what was before."""
+    change, before = one.change, one.baseline
+    if not (is_shown_as_values(one) and change and before) or min(change.low, change.high) <= -1:
+        return render_change_interval(one.metric, change)
+    is_inverse = SPECS[one.metric].higher_is_better
+    ends = sorted(before.centre * (1 + end) ** (-1 if is_inverse else 1) for end in (change.low, change.high))
+    return " to ".join(dict.fromkeys(render_value(one.metric, end) for end in ends))
+
+
 def render_change_interval(metric: Metric, change: Change | None) -> str:
     """Return the interval of a change; empty where it has none or is exact."""
     is_drift = SPECS[metric].family is Family.LOG2
-    if change is None or change.low == change.high or (is_drift and is_another_answer(change.high)):
+    if change is None or (is_drift and is_another_answer(change.high)):
         return ""
-    return render_interval(metric, change.low, change.high)
+    is_point = render_change(metric, change.low) == render_change(metric, change.high)
+    return "" if is_point else render_interval(metric, change.low, change.high)
 
 
 def _render_limit(comparison: Comparison) -> str:

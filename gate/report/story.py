@@ -21,28 +21,30 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.report.blocks import render_command
+from gate.report.blocks import make_blocks, order_comparison, render_command
 from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
-from gate.report.rows import MAX_SENTENCE, RANK, make_row
+from gate.report.rows import MAX_SENTENCE, make_row
 from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting
 from gate.report.words.templates import name_metric
-from gate.units import render_value
+from gate.units import count_rest, render_value
 
 MAX_CAUSE = 600
-_DOTS = ".:*#"  # one value in a column, two, three, and more
-_SIDE = 6  # of the name of a side
+_MAX_VALUES = 12  # of a side
 
 
 def find_case(verdict: Verdict, name: str) -> Case:
-    """Find the case that a name means: its id, or the beginning of one id only.
+    """Find the case that a name means: its id, or the beginning of one id only; "" means the worst case.
 
     Raises:
         UsageError: It means none, or several.
     """
+    if not name and verdict.cases:
+        ranked = make_blocks(verdict, everything=True)
+        return next(case for case in verdict.cases if clean_line(case.id) == ranked[0].title)
     found = [case for case in verdict.cases if case.id == name]
     found = found or [case for case in verdict.cases if case.id.startswith(name)]
     if len(found) == 1:
@@ -52,7 +54,7 @@ def find_case(verdict: Verdict, name: str) -> Case:
     raise UsageError(f"{name!r} {problem}", f"Name one of: {known}.")
 
 
-def render_story(verdict: Verdict, case: Case, width: int, folder: str = "") -> str:
+def render_story(verdict: Verdict, case: Case, folder: str = "") -> str:
     """Render all that a verdict knows of one case; ``folder`` is where it lies, and its traces below it."""
     own = _keep_case(verdict, case)
     shown = next(iter(own.evidence), None)
@@ -62,7 +64,7 @@ def render_story(verdict: Verdict, case: Case, width: int, folder: str = "") -> 
         _tell_causes(own.causes),
         *(
             [
-                _tell_values(own.comparisons, shown, width),
+                _tell_values(own.comparisons, shown),
                 *_tell_sides(make_view(shown, folder)),
             ]
             if shown
@@ -87,8 +89,7 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
 
 def _tell_numbers(own: Verdict) -> list[str]:
     """Every comparison on a line of its own: what decides and moved first."""
-    ordered = sorted(own.comparisons, key=lambda one: (not one.decides, RANK[one.status], -one.severity))
-    rows = [make_row([one]) for one in ordered]
+    rows = [make_row([one]) for one in sorted(own.comparisons, key=order_comparison)]
     titles = ("", "metric", "before", "after", "change", "interval")
     lines = _lay_out(
         [titles, *((row.label, row.metric, row.before, row.after, row.change, row.interval) for row in rows)]
@@ -117,39 +118,20 @@ def _tell_causes(causes: Sequence[Cause]) -> list[str]:
     )
 
 
-def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence, width: int) -> list[str]:
-    """Both sides' values of what moved, or else of the latencies; a dot is one trial."""
-    moved = [one.metric for one in comparisons if one.status not in QUIET]
+def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
+    """Both sides' values of what moved, a trial each."""
     lines = []
-    for metric in dict.fromkeys(moved):
-        before, after = (side.values.get(metric, ()) for side in shown.sides)
-        strips = _draw_strips(metric, before, after, width)
-        if strips and SPECS[metric].family is not Family.EXACT:
-            lines += [f"  {name_metric(metric)}", *(f"    {line}" for line in strips)]
-    return ["Values, a dot for each trial (: two, * three, # more in one column)", *lines] if lines else []
+    for metric in dict.fromkeys(one.metric for one in comparisons if one.status not in QUIET):
+        sides = zip(("before", "head"), (side.values.get(metric, ()) for side in shown.sides), strict=True)
+        told = [f"    {side:<6}  {_list_values(metric, values)}" for side, values in sides if values]
+        if told and SPECS[metric].family is not Family.EXACT:
+            lines += [f"  {name_metric(metric)}", *told]
+    return ["Values of each trial", *lines] if lines else []
 
 
-def _draw_strips(metric: Metric, before: Sequence[float], after: Sequence[float], width: int) -> list[str]:
-    """Draw a line of each side, and below them the ends of the scale; nothing where nothing is known."""
-    low, high = min((*before, *after), default=0.0), max((*before, *after), default=0.0)
-    if not (before or after):
-        return []
-    columns = max(10, width - _SIDE - 4)
-    sides = (("before", before), ("after", after))
-    lines = [
-        f"{label:<{_SIDE}} |{_draw_dots(values, low, high, columns)}|" for label, values in sides if values
-    ]
-    ends = render_value(metric, low), render_value(metric, high)
-    gap = max(1, columns - len(ends[0]) - len(ends[1]))
-    return [*lines, f"{'':<{_SIDE}}  {ends[0]}{' ' * gap}{ends[1] if high > low else ''}".rstrip()]
-
-
-def _draw_dots(values: Sequence[float], low: float, high: float, columns: int) -> str:
-    counts = [0] * columns
-    for value in values:
-        place = (value - low) / (high - low) if high > low else 0.5
-        counts[min(columns - 1, int(place * columns))] += 1
-    return "".join(_DOTS[min(count, len(_DOTS)) - 1] if count else " " for count in counts)
+def _list_values(metric: Metric, values: Sequence[float]) -> str:
+    shown = ", ".join(render_value(metric, one) for one in values[:_MAX_VALUES])
+    return f"{shown}{count_rest(len(values) - _MAX_VALUES)}" if len(values) > _MAX_VALUES else shown
 
 
 def _tell_sides(view: CaseView) -> Iterator[list[str]]:

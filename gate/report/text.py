@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from io import StringIO
 from typing import TextIO
@@ -62,13 +63,15 @@ def render_text(
     everything = detail is Detail.EVERYTHING
     report = make_report(verdict, everything=everything)
     parts: list[RenderableType] = [_make_headline(report)]
+    parts += [_make_item("why", report.why, indent=0)] if report.why else []
     parts += _make_steps(report.next_steps[:1], max(width, MIN_WIDTH))
     parts += [_make_item("why", cause, indent=0) for cause in report.causes]
     parts += [Text(), Text(render_counts(report.counts), style=_DIM)]
     if detail is not Detail.VERDICT:
         limit = len(report.blocks) if everything else MAX_BLOCKS
         columns = _ALL_COLUMNS if everything else _COLUMNS
-        parts += _make_blocks(report.blocks[:limit], columns, max(width, MIN_WIDTH))
+        blocks = report.blocks if everything else tuple(map(_drop_doubts, report.blocks))
+        parts += _make_blocks(blocks[:limit], columns, max(width, MIN_WIDTH))
         parts += _count_left(len(report.blocks) - limit)
         parts += _make_figures(report, max(width, MIN_WIDTH), everything=everything)
         parts += _make_pairs((*report.scope, *report.footer))
@@ -123,6 +126,17 @@ def _make_blocks(shown: Sequence[Block], columns: Sequence[str], width: int) -> 
         yield from _make_block(block, layout)
 
 
+def _drop_doubts(block: Block) -> Block:
+    """Leave the numbers of what could not be decided: why is said once, above, and in full with -v."""
+    alone = not block.members
+    rows = (
+        replace(row, sentence="", limit="") if alone and row.status is Status.INCONCLUSIVE else row
+        for row in block.rows
+    )
+    causes = () if block.status is Status.INCONCLUSIVE else block.causes
+    return replace(block, rows=tuple(rows), causes=causes)
+
+
 def _count_left(number: int) -> Iterator[RenderableType]:
     if number > 0:
         yield Text()
@@ -165,6 +179,8 @@ def _choose_layout(rows: Sequence[Row], titles: Mapping[str, str], width: int) -
     for name in _YIELDING:
         if name in layout and INDENT + sum(layout.values()) + _GAP * (len(layout) - 1) > width:
             del layout[name]
+    if "change" in layout and INDENT + sum(layout.values()) + _GAP * (len(layout) - 1) > width:
+        layout["change"] = 0  # it wraps where all else has given way: its words are the news
     return layout
 
 
@@ -181,9 +197,7 @@ def _make_grid(cells: Sequence[tuple[str, str]], layout: Mapping[str, int]) -> P
     grid = Table.grid(padding=(0, _GAP, 0, 0))
     for name, column_width in layout.items():
         justify: JustifyMethod = "left" if name in _WORDS else "right"
-        # The change wraps where all else has given way: its words are the news.
-        least = None if name == "change" else column_width
-        grid.add_column(justify=justify, min_width=least, overflow="fold")
+        grid.add_column(justify=justify, min_width=column_width or None, overflow="fold")
     grid.add_row(*(Text(text, style=style) for text, style in cells))
     return _indent(grid, INDENT)
 
@@ -194,7 +208,7 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     shown = measured if everything else measured[:MAX_CASE_LINES]
     if not shown:
         return
-    columns, left_out = _choose_columns(report.columns, shown, width)
+    columns = _choose_columns(report.columns, shown, width)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=_DIM)
     table.add_column("case", vertical="bottom", no_wrap=True, overflow="ellipsis")
     for column in columns:
@@ -208,14 +222,10 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     legend = ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown))])
     if legend:
         yield Text(legend, style=_DIM)
-    if left_out:
-        yield Text(f"no room for: {', '.join(left_out)} (a larger COLUMNS shows them)", style=_DIM)
 
 
-def _choose_columns(
-    titles: Sequence[str], lines: Sequence[CaseLine], width: int
-) -> tuple[list[int], list[str]]:
-    """Choose the columns that fit, and name those that do not."""
+def _choose_columns(titles: Sequence[str], lines: Sequence[CaseLine], width: int) -> list[int]:
+    """Choose the columns that fit."""
     used = max(len(line.case_id) for line in lines)
     filled = [
         index
@@ -229,7 +239,7 @@ def _choose_columns(
         if used > width and chosen:
             break
         chosen.append(index)
-    return chosen, [titles[index] for index in filled if index not in chosen]
+    return chosen
 
 
 def _make_cell(line: CaseLine, column: int) -> Text:

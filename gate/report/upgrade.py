@@ -137,7 +137,7 @@ def _render_items(title: str, items: Sequence[str], noun: str) -> str:
 
 def _render_item(comparison: Comparison, name: NameWriter) -> str:
     metric, change = comparison.metric, comparison.change
-    told = mention_change(metric, [change.centre]) if change else name_metric(metric)
+    told = mention_change(metric, change.centre) if change else name_metric(metric)
     return f"{_write(comparison.case_id, name)} {told}"
 
 

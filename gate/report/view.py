@@ -116,7 +116,8 @@ class Report:
     """All that every format shows of a verdict."""
 
     outcome: Outcome
-    headline: str
+    headline: str  # what came out
+    why: str  # "" where there is nothing to explain
     counts: tuple[tuple[Status, int], ...]  # deciding comparisons, strongest first
     blocks: tuple[Block, ...]
     columns: tuple[str, ...]

@@ -10,7 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test here can `import fake`
 
+from action.samples import make_bare_python
 from fake.clock import FakeClock
+from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 
 from gate.github.client import GitHubClient, Patience
@@ -22,6 +24,20 @@ def github(request: pytest.FixtureRequest) -> Iterator[FakeGitHub]:
     with FakeGitHub(request.param) as fake:
         yield fake
     assert fake.violations == []
+
+
+@pytest.fixture
+def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """The repository behind the fake GitHub, empty."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    github.state.git = repository  # type: ignore[attr-defined]
+    return repository
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
+    return make_bare_python(tmp_path_factory.mktemp("bare python"))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from action.checkout import check_out, make_clone
 from action.composite import ActionRun, run_composite
-from action.samples import ACTION, make_bare_python, make_job
+from action.samples import ACTION, make_job
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 from fake.state import REPO_ID
@@ -39,12 +39,6 @@ select: bert
 models:
   - {name: bert, factory: 'bench:bert', cases: [{size: smoke}]}
 """
-
-
-@pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
-    return make_bare_python(tmp_path_factory.mktemp("bare python"))
 
 
 def _name(given: dict[str, str]) -> dict[str, str]:

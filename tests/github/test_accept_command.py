@@ -33,15 +33,13 @@ CONFIG = f"version: 1\nreference_models: false\nmodels:\n{MODELS}"
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository, pull request 7 of a fork whose gate failed, and two people."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": CONFIG}, branch="main")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": CONFIG}, branch="main")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(RUN_ID, HEAD, owner="mallory")
-    return repository
+    return bare
 
 
 class Asked:
@@ -96,7 +94,7 @@ def ask(
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(tmp_path)
-        code = main(["accept-regression", "--head-sha", head_sha, *options])
+        code = main(["github", "accept-regression", "--head-sha", head_sha, *options])
         told = capfd.readouterr()
         answers = [one["body"] for one in github.state.list_comments(7)[1:]]
         log = told.out + told.err

@@ -38,12 +38,10 @@ REFS = "/repos/octo-org/models/git/refs"
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository) -> BareRepository:
     """The repository behind the fake GitHub."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\n"}, branch="main")
-    github.state.git = repository  # type: ignore[attr-defined]
-    return repository
+    bare.commit({"gate.yml": "version: 1\n"}, branch="main")
+    return bare
 
 
 @pytest.fixture

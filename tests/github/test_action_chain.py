@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from action.composite import ActionRun, Job, run_composite
-from action.samples import ACTION, commit, make_bare_python, make_job
+from action.samples import ACTION, commit, make_job
 from deliveries import make_workflow_run
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
@@ -32,23 +32,15 @@ DECLARED = set(yaml.safe_load(ACTION.read_text())["outputs"])
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 
 
-@pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
-    return make_bare_python(tmp_path_factory.mktemp("bare python"))
-
-
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository: a default branch, a topic branch, pull request 7 from it, and two people."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
-    head = repository.commit({"gate.yml": GATE_YML, "model.py": "x = 1\n"}, branch="topic")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    head = bare.commit({"gate.yml": GATE_YML, "model.py": "x = 1\n"}, branch="topic")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, head, branch="topic")
     github.state.add_run(RUN_ID, head)
-    return repository
+    return bare
 
 
 class Jobs:
@@ -238,7 +230,7 @@ def test_a_hostile_run_proposes_nothing(
     monkeypatch.chdir(job.workspace)
     (job.workspace / "gate.yml").write_text("version: 1\nreference_models: false\n")
 
-    code = main(["propose", "--head-sha", head, "--head-ref", "topic"])
+    code = main(["github", "propose", "--head-sha", head, "--head-ref", "topic"])
 
     told = capfd.readouterr()
     assert code == 2

@@ -11,12 +11,14 @@ from action.composite import Job, run_composite
 from action.samples import ACTION, commit, make_job
 
 from gate.files.codec import load_verdict
+from gate.lab.host.toolchain_place import CACHE_VARIABLE
 from gate.records import Metric, Reason, Status
 
 CONFIG = """\
 version: 1
 device: cpu
 reference_models: false
+threads: 1 # leaves a core to other tests, which then disturb no trial
 trials: 1
 max_trials: 1
 sampling: {super_blocks: 2, block_s: 0.01, warmup_s: 0.01}
@@ -44,11 +46,12 @@ DRIFTING = MODEL.replace("+ 1", "+ (2 if torch.compiler.is_compiling() else 1)")
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path, toolchain_place: Path) -> Job:
     """A clone with a model and a configuration, not yet committed."""
     # No space in these paths: Inductor hands them to the C++ compiler unquoted.
     made = make_job(tmp_path, workspace_name="work")
     made.limit_s = 540.0
+    made.environ[CACHE_VARIABLE] = str(toolchain_place)  # as a runner of one's own keeps it
     (made.workspace / "gate.yml").write_text(CONFIG)
     (made.workspace / "tiny.py").write_text(MODEL)
     return made

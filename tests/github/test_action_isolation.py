@@ -58,12 +58,6 @@ raise ImportError("no torch, but a spy")
 """
 
 
-@pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
-    return make_bare_python(tmp_path_factory.mktemp("bare python"))
-
-
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     """A job of a pull request in a workspace that brings whatever a process could import by mistake."""

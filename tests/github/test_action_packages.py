@@ -301,7 +301,7 @@ def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPS
         "GITHUB_API_URL": f"http://127.0.0.1:{closed_door.server_port}",
     }
     start = Path(packages.__file__).with_name("start.py")
-    whole = [str(python), "-I", "-S", str(start), "gate", command, *arguments.get(command, [])]
+    whole = [str(python), "-I", "-S", str(start), "gate", "github", command, *arguments.get(command, [])]
 
     done = subprocess.run(whole, env=environ, cwd=work, capture_output=True, text=True, check=False)
 

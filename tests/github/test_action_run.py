@@ -26,12 +26,6 @@ models:
 TWO_SENTENCES = re.compile(r"::error title=compile-gate::.+\. .+\.")
 
 
-@pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
-    return make_bare_python(tmp_path_factory.mktemp("bare python"))
-
-
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     """A job in a workspace whose path has a space."""

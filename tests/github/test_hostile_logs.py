@@ -38,16 +38,14 @@ OUTPUTS = re.compile(r"[a-z-]+")
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """A repository with a pull request, and people of whom one may write."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
-    head = repository.commit({"gate.yml": GATE_YML}, branch="topic")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    head = bare.commit({"gate.yml": GATE_YML}, branch="topic")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, head, branch="topic")
     github.state.add_run(RUN.id, head)
-    return repository
+    return bare
 
 
 class Job:
@@ -160,9 +158,9 @@ def test_verdicts(job: Job, github: FakeGitHub, git: BareRepository, name: str) 
     run = github.state.runs[RUN.id]
     delivery = {"workflow_run": make_workflow_run(run)["workflow_run"]}
 
-    told = job.run(["publish", "--run-id", "100"], "workflow_run", delivery)
+    told = job.run(["github", "publish", "--run-id", "100"], "workflow_run", delivery)
     run["event"] = "schedule"
-    told += job.run(["publish", "--issue", "--run-id", "100"], "schedule")
+    told += job.run(["github", "publish", "--issue", "--run-id", "100"], "schedule")
 
     assert "title=compile-gate" in told
     assert git.find_ref("heads/main")
@@ -183,7 +181,7 @@ def test_what_is_accepted(job: Job, github: FakeGitHub, git: BareRepository, nam
         | {"user": {"login": "ada", "type": "User"}},
     }
 
-    told = job.run(["accept-regression", "--head-sha", head], "issue_comment", event)
+    told = job.run(["github", "accept-regression", "--head-sha", head], "issue_comment", event)
 
     assert "compile-gate: " in told or "accepts " in told
     assert not any(word in told for word in ("add-mask", "set-env", "pwn"))
@@ -199,9 +197,9 @@ def test_archives(
     github.state.runs[RUN.id]["event"] = "schedule"
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
 
-    job.run(["publish", "--run-id", "100"])
-    job.run(["publish", "--issue", "--run-id", "100"])
-    told = job.run(["propose", "--head-sha", head, "--head-ref", "topic"])
+    job.run(["github", "publish", "--run-id", "100"])
+    job.run(["github", "publish", "--issue", "--run-id", "100"])
+    told = job.run(["github", "propose", "--head-sha", head, "--head-ref", "topic"])
 
     assert "compile-gate: " in told
     assert len(told) < 3000
@@ -249,7 +247,7 @@ def test_runs(job: Job, git: BareRepository, tmp_path: Path, place: str, text: s
     (tmp_path / "run.json").write_bytes(content)
 
     told = job.run(
-        ["propose", "--run", str(tmp_path / "run.json"), "--head-sha", head, "--head-ref", "topic"]
+        ["github", "propose", "--run", str(tmp_path / "run.json"), "--head-sha", head, "--head-ref", "topic"]
     )
 
     assert len(told) < 3000
@@ -272,7 +270,7 @@ def test_comments(job: Job, github: FakeGitHub, command: str, asked: str) -> Non
         "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": "User"}},
     }
 
-    told = job.run(["authorize", "--command", asked], "issue_comment", event)
+    told = job.run(["github", "authorize", "--command", asked], "issue_comment", event)
 
     assert "after the command cannot be read" in told or "right to write" in told or "reason" in told
     assert not any(word in told for word in ("add-mask", "set-env", "pwn"))
@@ -284,22 +282,22 @@ def test_names_that_github_tells(job: Job, github: FakeGitHub, command: str) -> 
     github.state.pulls[7]["head"]["ref"] = command
     asked = {"id": 1, "body": "/refresh-baselines", "user": {"login": "ada", "type": "User"}}
     event = {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": asked}
-    job.run(["authorize"], "issue_comment", event)
-    job.run(["authorize"], command, event)
+    job.run(["github", "authorize"], "issue_comment", event)
+    job.run(["github", "authorize"], command, event)
     job.run(
-        ["authorize"],
+        ["github", "authorize"],
         "issue_comment",
         {**event, "comment": {**asked, "user": {"login": command, "type": "User"}}},
     )
-    job.run(["authorize"], "workflow_dispatch", {"ref": command, "inputs": {"select": command}})
+    job.run(["github", "authorize"], "workflow_dispatch", {"ref": command, "inputs": {"select": command}})
     github.fail(
         "GET",
         "/permission$",
         Fault(status=403, message=command, headers={"X-Accepted-GitHub-Permissions": "a"}),
     )
-    job.run(["authorize"], "issue_comment", event)
+    job.run(["github", "authorize"], "issue_comment", event)
     github.fail("GET", "/actions/runs/100$", Fault(status=422, message=command))
-    job.run(["publish", "--run-id", "100"])
+    job.run(["github", "publish", "--run-id", "100"])
     github.violations.clear()  # names as GitHub would not give them
 
 

@@ -111,10 +111,10 @@ def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["authorize", "##[add-mask]a"],
-        ["publish", "--run-id", "::add-mask::a"],
-        ["propose", "--head-sha", "a", "--head-ref", "b", "--pr-number", "\n::add-mask::a"],
-        ["publish", "--run-id", "1", "--comment", "\r##[add-mask]a"],
+        ["github", "authorize", "##[add-mask]a"],
+        ["github", "publish", "--run-id", "::add-mask::a"],
+        ["github", "propose", "--head-sha", "a", "--head-ref", "b", "--pr-number", "\n::add-mask::a"],
+        ["github", "publish", "--run-id", "1", "--comment", "\r##[add-mask]a"],
     ],
 )
 def test_what_is_wrong_with_arguments_is_told_harmlessly(

@@ -50,13 +50,11 @@ BRANCH = "compile-gate/baselines/pr-7"
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository behind the fake GitHub, with a branch that a pull request is for."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": GATE_YML, "src/model.py": "x = 1\n"}, branch="topic")
-    github.state.git = repository  # type: ignore[attr-defined]
+    bare.commit({"gate.yml": GATE_YML, "src/model.py": "x = 1\n"}, branch="topic")
     github.state.permissions = {}  # type: ignore[attr-defined]
-    return repository
+    return bare
 
 
 def propose(

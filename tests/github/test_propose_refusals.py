@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,13 +40,11 @@ PATH = "/repos/octo-org/models"
 
 
 @pytest.fixture
-def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+def git(bare: BareRepository) -> BareRepository:
     """The repository behind the fake GitHub: a default branch, and one that a pull request is for."""
-    repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
-    repository.commit({"gate.yml": GATE_YML}, branch="topic")
-    github.state.git = repository  # type: ignore[attr-defined]
-    return repository
+    bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    bare.commit({"gate.yml": GATE_YML}, branch="topic")
+    return bare
 
 
 def propose(client: GitHubClient, run: Run, event: dict[str, Any] | None = None) -> ProposalOutcome:

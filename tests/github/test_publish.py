@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from html import unescape as html_unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 from deliveries import make_workflow_run
 from fake.clock import FakeClock
 from fake.faults import NO_RIGHT, SECONDARY, Fault, html
+from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 from hostile_archives import ARCHIVES, make_edited, put
 from records import (
@@ -34,7 +37,20 @@ from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
-from gate.records import Metric, Outcome, PairBase, Reason, Status, Tally, Verdict
+from gate.records import (
+    Cause,
+    CauseKind,
+    Code,
+    Fact,
+    Metric,
+    Outcome,
+    PairBase,
+    Reason,
+    Status,
+    Tally,
+    Verdict,
+    name_words,
+)
 from gate.report.markdown import escape_text
 
 REPOSITORY = "octo-org/models"
@@ -160,6 +176,37 @@ def test_the_base_is_named_where_github_has_it(
     (comment,) = github.state.list_comments(7)
     assert (f"against [{sha[:12]}](https://github.com/{REPOSITORY}/commit/{sha})" in comment["body"]) is named
     assert (sha in comment["body"]) is named
+    assert not any(line.startswith("::warning") for line in published.lines)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("zoo/model.py:29", "New graph break at zoo/model.py:29; why is in the run's summary."),
+        ("zoo/gone.py:29", "There are new graph breaks; their places are in the run's summary."),
+        ("zoo/@octocat.py:29", "There are new graph breaks; their places are in the run's summary."),
+    ],
+)
+def test_a_place_is_named_where_the_change_has_that_file(
+    github: FakeGitHub, context: PublishContext, tmp_path: Path, place: str, told: str
+) -> None:
+    """The artifact may call any line its own; one of a module of the commit that was measured is named."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    files = {"zoo/model.py": "print()", "zoo/@octocat.py": ""}
+    head = repository.commit(files, branch="topic")
+    github.state.git = repository  # type: ignore[attr-defined]
+    github.state.add_pull(7, head)
+    github.state.add_run(RUN.id, head)
+    fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=place))
+    verdict = replace(
+        make_failing(),
+        causes=(Cause(case_id=CASES[0].id, kind=CauseKind.GRAPH_BREAK, weight=0.9, fact=fact),),
+    )
+    measured = replace(verdict, provenance=replace(verdict.provenance, commit=head))
+    published = publish_verdict(github, context, measured)
+    (comment,) = github.state.list_comments(7)
+    assert html_unescape(comment["body"]).count(told) == 1
+    assert "evil" not in comment["body"]
     assert not any(line.startswith("::warning") for line in published.lines)
 
 

@@ -1,4 +1,4 @@
-"""``compile-gate publish`` as a process: what a job sees of it, its time and its memory."""
+"""``compile-gate github publish`` as a process: what a job sees of it, its time and its memory."""
 
 from __future__ import annotations
 
@@ -103,7 +103,18 @@ def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Do
     """Run the command as a step does."""
     files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
     environ = make_environ(github, job) | {"PEAK_FILE": str(files["peak"]), **more}
-    command = [sys.executable, "-X", "importtime", "-c", MAIN, "publish", "--run-id", "100", *options]
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-c",
+        MAIN,
+        "github",
+        "publish",
+        "--run-id",
+        "100",
+        *options,
+    ]
     started = time.perf_counter()
     with files["told"].open("w") as told:
         done = subprocess.run(command, cwd=job, env=environ, stdout=told, stderr=told, check=False)
@@ -258,7 +269,7 @@ def test_usage(
     monkeypatch.chdir(job)
     code: str | int | None
     try:
-        code = main(["publish", "--run-id", "100", *options])
+        code = main(["github", "publish", "--run-id", "100", *options])
     except SystemExit as stopped:  # as argparse ends a process
         code = stopped.code
     told = capfd.readouterr()

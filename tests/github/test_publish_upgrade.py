@@ -232,7 +232,7 @@ def test_an_upgrade_that_got_worse(github: FakeGitHub, context: PublishContext, 
     assert (issue["title"], issue["state"]) == ("compile-gate: upgrade of the stack (h200)", "open")
     first, second, _, third = issue["body"].splitlines()[:4]
     assert first == f"<!-- compile-gate key=h200 run=100 attempt=1 head={SHA} -->"
-    assert second.startswith("## \N{CROSS MARK} REGRESSION: 2 metrics worse in bert/")
+    assert second.startswith("## \N{CROSS MARK} REGRESSION: 2 metrics worse in bert: ")
     assert third.startswith("From torch 2.13.0 to 2.14.0: 3 cases of 3 models, measured side by side.")
     assert published.outputs == {
         "verdict": "REGRESSION",
@@ -428,7 +428,7 @@ def test_the_command(
     github.state.add_artifact(RUN.id, "upgrade", make_archive(make_worse()))
 
     options = ("--conclusion=success", "--artifact-name=upgrade", "--comment-key=h200")
-    code = main(["publish", "--issue", "--run-id=100", *options])
+    code = main(["github", "publish", "--issue", "--run-id=100", *options])
 
     assert code == 0
     (issue,) = list_issues(github.state).values()

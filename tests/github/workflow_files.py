@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,9 @@ def name_file(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.name}"
 
 
+@cache
 def load(path: Path) -> dict[str, Any]:
-    """Load a workflow; YAML reads the key ``on`` as true."""
+    """Load a workflow, for reading only; YAML reads the key ``on`` as true."""
     loaded = {"on" if key is True else key: value for key, value in yaml.safe_load(path.read_text()).items()}
     if isinstance(loaded["on"], list):
         loaded["on"] = dict.fromkeys(loaded["on"])

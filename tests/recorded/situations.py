@@ -11,6 +11,7 @@ import gzip
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -251,22 +252,62 @@ def recode(**changes: Any) -> Callable[[Trial], Trial]:
 SLOWER = {Metric.COMPILED_LATENCY: 1.6}
 
 
-def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
-    base: Run, head: Run, crash: Run
-) -> Iterator[tuple[str, Situation]]:
-    """Situations that stored baselines decide."""
-    stored = make_baselines(base, replace(base.provenance, author="Ada"))
-    again = keep(base, trials=2)
-    one = keep(base, trials=1)
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """Measured runs, and what most situations are made of."""
+
+    base: Run
+    head: Run
+    crash: Run
+
+    @cached_property
+    def stored(self) -> tuple[Baseline, ...]:
+        """The baselines that the base records."""
+        return make_baselines(self.base, replace(self.base.provenance, author="Ada"))
+
+    @cached_property
+    def again(self) -> Run:
+        """The base, measured again with two trials."""
+        return keep(self.base, trials=2)
+
+    @cached_property
+    def one(self) -> Run:
+        """The base, measured again with one trial."""
+        return keep(self.base, trials=1)
+
+    @cached_property
+    def slower(self) -> Run:
+        """The base with one slower case."""
+        return edit(self.again, scale(SLOWER), CHAIN)
+
+    @cached_property
+    def quiet(self) -> Run:
+        """The base almost without noise."""
+        return calm(self.base)
+
+    @cached_property
+    def steady(self) -> tuple[Baseline, ...]:
+        """The baselines that it records."""
+        return make_baselines(self.quiet, self.base.provenance)
 
     def hold(
-        name: str, run: Run, baselines: tuple[Baseline, ...] = stored, **more: Any
+        self, name: str, run: Run, baselines: tuple[Baseline, ...] | None = None, **more: Any
     ) -> tuple[str, Situation]:
-        return name, Situation(run=run, baselines=baselines, **more)
+        """Judge a run by stored baselines: the base's, unless others are given."""
+        return name, Situation(run=run, baselines=self.stored if baselines is None else baselines, **more)
 
-    slower = edit(again, scale(SLOWER), CHAIN)
-    quiet = calm(base)
-    steady = make_baselines(quiet, base.provenance)
+
+def list_times(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """Times and their changes."""
+    hold = runs.hold
+    head, again, one, slower, quiet, steady = (
+        runs.head,
+        runs.again,
+        runs.one,
+        runs.slower,
+        runs.quiet,
+        runs.steady,
+    )
     yield hold("same", again)
     yield hold("calm", keep(quiet, trials=2), steady)
     yield hold(
@@ -290,6 +331,12 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         "eager_faster", edit(again, scale({Metric.EAGER_LATENCY: 0.5, Metric.WARM_SPEEDUP: 0.5}), CHAIN)
     )
     yield hold("eager_slower_too", edit(again, scale(dict.fromkeys(_LATENCIES, 1.6)), CHAIN))
+
+
+def list_values(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """Memory, drift, counters and what the compiler did."""
+    hold = runs.hold
+    base, again = runs.base, runs.again
     yield hold("memory", edit(again, scale({Metric.PEAK_MEMORY: 1.5, Metric.MEMORY_RATIO: 1.5}), STENCIL))
     yield hold("memory_of_eager", edit(again, scale({Metric.MEMORY_RATIO: 1.5}), STENCIL))
     yield hold("drift", edit(again, put({Metric.DRIFT: 2.5}), HEAD))
@@ -330,6 +377,12 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
     yield hold(
         "cache_misses", edit(again, put({Metric.CACHE_MISSES: 2.0, Metric.WARM_COMPILE_TIME: 40.0}), CHAIN)
     )
+
+
+def list_incomplete(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """What did not come back, failed or was stopped."""
+    hold = runs.hold
+    base, crash, again, one, slower = runs.base, runs.crash, runs.again, runs.one, runs.slower
     yield hold("not_measured", edit(again, drop(Metric.PEAK_MEMORY), CHAIN))
     yield hold("nothing_measured", edit(one, lambda t: replace(t, samples={}), CHAIN), ())
     yield hold("not_run", replace(again, trials=tuple(t for t in again.trials if t.case_id != CHAIN)))
@@ -343,6 +396,12 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
     yield hold("failed_and_slower", fail(slower, STENCIL, FailureKind.ERROR))
     yield hold("stopped", replace(keep(base, CHAIN, HEAD, trials=2), finished=False))
     yield hold("stopped_and_slower", replace(slower, finished=False))
+
+
+def list_baselines(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """Baselines that are missing, of elsewhere, or noisy."""
+    hold = runs.hold
+    base, head, stored, again, slower = runs.base, runs.head, runs.stored, runs.again, runs.slower
     yield hold("no_baselines", again, ())
     yield hold(
         "waived",
@@ -378,6 +437,12 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         make_baselines(spread(base, 0.3), base.provenance),
     )
     yield hold("zero", edit(again, put({Metric.COMPILED_LATENCY: 0.0}), CHAIN))
+
+
+def list_permitted(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """What is accepted or quarantined."""
+    hold = runs.hold
+    stored, again, slower = runs.stored, runs.again, runs.slower
     yield hold("accepted", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9))
     yield hold("accepted_too_little", slower, policy=accept(Metric.COMPILED_LATENCY, 0.2))
     yield hold("acceptance_expired", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9, "2026-11-01"))
@@ -405,6 +470,12 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         stored[:1],
         policy=replace(POLICY, quarantine=(quarantine(stored[0].case_id),)),
     )
+
+
+def list_machines(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """A machine that was disturbed, or is slower."""
+    hold = runs.hold
+    again, slower, quiet, steady = runs.again, runs.slower, runs.quiet, runs.steady
     busy = condition(foreign_cores=1.9, swapped_bytes=96 * 2**20, disturbances=tuple(Disturbance))
     yield hold("disturbed", edit(slower, busy, CHAIN))
     yield hold(
@@ -424,6 +495,12 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         steady,
     )
     yield hold("canaries_slower", edit(slower, condition(canaries_s={})))
+
+
+def list_code(runs: Recorded) -> Iterator[tuple[str, Situation]]:
+    """Compiles and code that changed, and what a report notes beside."""
+    hold = runs.hold
+    stored, again, slower = runs.stored, runs.again, runs.slower
     yield hold("compile_slower", edit(again, scale(dict.fromkeys(_COMPILES, 1.6)), CHAIN, STENCIL))
     yield hold("compile_works_more", edit(again, lengthen, CHAIN))
     yield hold("phases_unknown", edit(again, lengthen, CHAIN), tuple(replace(b, phases_s={}) for b in stored))
@@ -479,9 +556,19 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
     yield hold("uncommitted", replace(slower, provenance=replace(slower.provenance, dirty=True)))
 
 
-def list_beside(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
-    """Situations that pairs decide, alone or for the suspects of a screening."""
-    stored = make_baselines(base, replace(base.provenance, author="Ada"))
+STORED = (
+    list_times,
+    list_values,
+    list_incomplete,
+    list_baselines,
+    list_permitted,
+    list_machines,
+    list_code,
+)
+
+
+def list_beside(pairs: Run) -> Iterator[tuple[str, Situation]]:
+    """Situations that pairs decide alone."""
     source = pairs.base
     assert source is not None
 
@@ -538,6 +625,13 @@ def list_beside(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
     )
     yield hold("same_stack", replace(pairs, base=replace(source, label="torch 2.13.0")))
 
+
+def list_confirmed(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
+    """Situations of a screening whose suspects are confirmed by pairs, or not."""
+    stored = make_baselines(base, replace(base.provenance, author="Ada"))
+    source = pairs.base
+    assert source is not None
+    pairs = keep(pairs, STENCIL, HEAD, SUM, trials=99)
     anchored = replace(POLICY, has_anchor=True)
     screened = keep(base, STENCIL, HEAD, SUM, trials=2).trials
 
@@ -586,4 +680,6 @@ def list_beside(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
 def list_situations() -> dict[str, Situation]:
     """All situations by name."""
     base, head, pairs, crash = map(load, ("base", "head", "pairs", "crash"))
-    return dict((*list_stored(base, head, crash), *list_beside(base, pairs)))
+    recorded = Recorded(base=base, head=head, crash=crash)
+    stored = (named for list_some in STORED for named in list_some(recorded))
+    return dict((*stored, *list_beside(pairs), *list_confirmed(base, pairs)))

@@ -25,7 +25,7 @@ from gate.records import Cause, Code, Fact, Metric, Pairing, Run, Status, Trial,
 from gate.report import render
 from gate.report.story import find_case, render_story
 from gate.report.words.causes import describe_cause
-from gate.report.words.headline import write_headline
+from gate.report.words.headline import write_opening
 from tests.recorded.situations import DIRECTORY, POLICY, keep, slow_down
 
 PAIRS = 6  # that each recorded pair stands for, its latencies moved by up to 0.4 %
@@ -132,9 +132,9 @@ def test_slowed_machine_regresses_nothing(run: Run) -> None:
 
 def test_first_line_tells_the_first_cause(verdict: Verdict) -> None:
     """Of several cases the worst one's."""
-    assert write_headline(verdict) == (
-        "7 cases worse, worst downcast/inference-float32-smoke-default: compiled latency +405 %, against"
-        " main. Likely cause: the generated code now uses bfloat16."
+    assert write_opening(verdict) == (
+        "7 cases worse, worst: compiled latency 2.62 ms -> 13.0 ms (+405 %) in downcast, against main."
+        " Likely cause: the generated code now uses bfloat16."
     )
 
 
@@ -149,11 +149,11 @@ def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
 
 def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
     """The break with its line, both sides' kernels, values, and how to see it again."""
-    story = render_story(verdict, find_case(verdict, "broken"), 100)
+    story = render_story(verdict, find_case(verdict, "broken"))
 
     assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
     assert "  +++ after/cpp_fused_add_gelu_mul_0\n" in story
-    assert "  compiled latency\n    before |" in story
+    assert "  compiled latency\n    before  " in story
     assert "compile-gate measure --select broken/inference-float32-smoke-default --trials 1" in story
     assert "import torch, bench; case = bench.broken();" in story
 
@@ -170,7 +170,7 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
         for one in verdict.evidence
     )
     traced = replace(verdict, evidence=shown)
-    story = render_story(traced, find_case(traced, "broken"), 100, "out")
+    story = render_story(traced, find_case(traced, "broken"), "out")
     assert "  tlparse out/traces/a-1.log -o out/traces/a-1\n" in story
     assert "  tlparse 'out/traces/pairs/base/a b-1.log' -o 'out/traces/pairs/base/a b-1'\n" in story
     assert "Not known\n  this torch does not report guards\n" in story
@@ -184,5 +184,11 @@ def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:
     with pytest.raises(UsageError, match="is no case of this verdict") as caught:
         find_case(verdict, "bert")
     assert "broken/" in caught.value.fix
+    twice = replace(verdict, cases=tuple(replace(case, id=f"bert/{case.id}") for case in verdict.cases))
     with pytest.raises(UsageError, match="means several cases"):
-        find_case(verdict, "")
+        find_case(twice, "bert")
+
+
+def test_story_of_no_name_is_that_of_the_worst_case(verdict: Verdict) -> None:
+    """The one that the first line names."""
+    assert find_case(verdict, "").model == "downcast"

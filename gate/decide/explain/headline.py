@@ -66,22 +66,16 @@ def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 
 def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """How many got worse, where, and by how much at most."""
-    leading = _list_leading(regressed)
-    worst = leading[0]
-    cases, metrics = {one.case_id for one in regressed}, {one.metric for one in leading}
-    if len(cases) > 1 and len(metrics) == 1:
+    """How many got worse, and where."""
+    case_ids = {one.case_id for one in regressed}
+    if len(case_ids) > 1:
         return _count_regressed(regressed)
-    alone = len(cases) == 1
     return (
         Fact(
-            code=Code.REGRESSED_CASE if alone else Code.REGRESSED_WORST,
-            numbers={
-                **({"metrics": len(regressed)} if alone else {"cases": len(cases)}),
-                **_measure_changes([worst]),
-            },
-            cases=(worst.case_id,),
-            metrics=_list_metrics(worst, regressed),
+            code=Code.REGRESSED_CASE,
+            numbers={"metrics": len(regressed)},
+            cases=tuple(case_ids),
+            metrics=_list_metrics(regressed),
         ),
     )
 
@@ -90,26 +84,9 @@ def _count_regressed(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
     """How many cases got worse, without their names."""
     if not regressed:
         return ()
-    leading = _list_leading(regressed)
-    is_one_metric = len({one.metric for one in leading}) == 1
-    numbers = {
-        "cases": len({one.case_id for one in regressed}),
-        **_measure_changes(leading if is_one_metric else leading[:1]),
-    }
-    return (Fact(code=Code.REGRESSED, numbers=numbers, metrics=_list_metrics(leading[0], regressed)),)
+    numbers = {"cases": len({one.case_id for one in regressed})}
+    return (Fact(code=Code.REGRESSED, numbers=numbers, metrics=_list_metrics(regressed)),)
 
 
-def _list_leading(regressed: Sequence[Comparison]) -> list[Comparison]:
-    """The worst first, without the speedups that only follow compiled latency."""
-    leading = [one for one in regressed if one.metric is not Metric.WARM_SPEEDUP] or list(regressed)
-    return sorted(leading, key=lambda one: -one.severity)
-
-
-def _list_metrics(worst: Comparison, regressed: Sequence[Comparison]) -> tuple[Metric, ...]:
-    """The metric of the worst, then the others."""
-    return tuple(dict.fromkeys((worst.metric, *(one.metric for one in regressed if one.change))))
-
-
-def _measure_changes(rows: Sequence[Comparison]) -> dict[str, float]:
-    changes = [one.change.centre for one in rows if one.change]
-    return {"low": min(changes), "high": max(changes)} if changes else {}
+def _list_metrics(regressed: Sequence[Comparison]) -> tuple[Metric, ...]:
+    return tuple(dict.fromkeys(one.metric for one in regressed if one.change))

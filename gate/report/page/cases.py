@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gate.metrics import SPECS
 from gate.records import CaseEvidence, Comparison, Metric, Status
 from gate.report.blocks import SHOWN
 from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
 from gate.report.page.charts import Drawing
-from gate.report.page.plots import Plot, draw_change, list_plots, plot_pairs, plot_phases
-from gate.report.rows import RANK
+from gate.report.page.plots import Plot, PlotGroup, draw_change, list_plots, plot_phases
+from gate.report.rows import RANK, make_row
 from gate.report.view import Block, CaseLine, Cell, Row
 from gate.report.words.pages import STATUS_CLASSES
-from gate.report.words.templates import describe_change, name_metric, name_status
+from gate.report.words.templates import name_metric, name_status
 
-_MAX_TOLD = 80  # characters beside a case's name
+_MAX_TOLD = 160  # characters beside a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -26,17 +27,19 @@ class PageCase:
     """All that a page shows of one case."""
 
     anchor: str
+    address: str  # where its section is: in this page or in one of its own; "" where there is none
     block: Block  # its rows are those with news
     kind: str
     status: str
-    told: str  # the largest change, or what became of the case
+    told: str  # the metric that changed most, or what became of the case
+    values: str  # of that metric, before and after
+    change: str
     severity: float | None  # of it, to sort by
     drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
     numbers: tuple[float | None, ...]  # the same, to sort by
     others: tuple[Row, ...]
-    plots: tuple[tuple[str, tuple[Plot, ...]], ...] = ()
-    order: Plot | None = None
+    plots: tuple[PlotGroup, ...] = ()
     phases: tuple[Plot, tuple[Drawing, ...]] | None = None  # a chart, and the colour of each row of the view
     view: CaseView | None = None  # of what was kept of both sides
 
@@ -52,15 +55,20 @@ class ShownCase:
     columns: Sequence[Metric] = ()  # of ``line``
 
 
-def make_case(found: ShownCase, anchor: str) -> PageCase:
-    """Make what a page shows of a case that is linked to as ``anchor``."""
+def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
+    """Make what a page shows of a case that is linked to as ``anchor``, here or at another address."""
     block, leading = found.block, find_leading(found.comparisons)
+    has_moved = leading is not None and leading.change and leading.status is not Status.UNCHANGED
+    row = make_row([leading]) if leading and has_moved and not block.failures else None
     case = PageCase(
         anchor=anchor,
+        address=address or f"#{anchor}",
         block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
         kind=STATUS_CLASSES[block.status],
         status=name_status(block.status),
         told=_tell(block, leading),
+        values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
+        change=row.change if row else "",
         severity=leading.severity if leading else None,
         drawing=draw_change(leading) if leading else None,
         cells=found.line.cells,
@@ -73,7 +81,6 @@ def make_case(found: ShownCase, anchor: str) -> PageCase:
     return replace(
         case,
         plots=list_plots(found.comparisons, evidence),
-        order=plot_pairs(found.comparisons, evidence),
         phases=plot_phases(evidence),
         view=make_view(evidence),
     )
@@ -84,7 +91,8 @@ def find_leading(comparisons: Sequence[Comparison]) -> Comparison | None:
 
     def order(one: Comparison) -> tuple[object, ...]:
         own = one.metric is not Metric.COMPILED_LATENCY
-        return not one.decides, RANK[one.status], -abs(one.severity), own
+        follows = SPECS[one.metric].follows is not None
+        return not one.decides, RANK[one.status], follows, -abs(one.severity), own
 
     return min(comparisons, key=order, default=None)
 
@@ -116,7 +124,7 @@ def _tell(block: Block, leading: Comparison | None) -> str:
         return clean_line(block.rows[0].sentence, _MAX_TOLD) if block.rows else ""
     if leading.status is Status.UNCHANGED:
         return ""
-    return f"{name_metric(leading.metric)} {describe_change(leading.metric, leading.change.centre)}"
+    return name_metric(leading.metric)
 
 
 def _find_number(comparisons: Iterable[Comparison], metric: Metric) -> float | None:

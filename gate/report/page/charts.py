@@ -1,4 +1,4 @@
-"""The kinds of charts, as SVG: two sides as points, changes in order, stacked bars, intervals; pure.
+"""The kinds of charts, as SVG: two sides as points, stacked bars, intervals; pure.
 
 Base is drawn hollow and head filled, so that both are told apart without colour.
 """
@@ -135,7 +135,6 @@ _LANE = 30.0  # height of a lane
 _AXIS = 22.0  # height of an axis and its marks
 _SPREAD = 4.0  # points of a lane are moved up and down by so much, so that equal ones are seen
 _POINT = 3.2
-_ORDER_HEIGHT = 132.0
 _BAR = 18.0
 _GAP = 1.0  # between two parts of a bar
 _INTERVAL = (96.0, 16.0)
@@ -208,56 +207,6 @@ def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit
             f"tick{side}", (min(place, drawing.width - 1) if side else place, bottom + 15), write(value)
         )
     drawing.add_line("axis", (scale.start, bottom), (scale.end, bottom))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChartSeries:
-    """Values in the order in which they were measured; ``None`` where there is none."""
-
-    name: str
-    kind: str  # "base" or "head", by which it is drawn hollow or filled
-    values: Sequence[float | None]
-
-
-def draw_order(
-    label: str,
-    series: Sequence[ChartSeries],
-    write: Write,
-    *,
-    limit: float | None = None,
-    span: tuple[float, float] | None = None,
-) -> Drawing:
-    """Draw values in their order, with a line at zero, one at ``limit`` and a band over ``span``."""
-    drawing = Drawing(label=label, height=_ORDER_HEIGHT)
-    bottom, right = _ORDER_HEIGHT - _AXIS, CHART_WIDTH - _RIGHT
-    values = [value for one in series for value in one.values if value is not None]
-    marks = [0.0, *(span or ()), *([] if limit is None else [limit])]
-    scale = make_scale([*values, *marks], bottom, 4)
-    if span is not None:
-        top, low = scale.place(span[1]), scale.place(span[0])
-        drawing.add_box("span head", (_LEFT, top), (right - _LEFT, max(low - top, 1)))
-    for value in list_ticks(scale):
-        drawing.add_line("grid", (_LEFT, scale.place(value)), (right, scale.place(value)))
-        drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), write(value))
-    drawing.add_line("axis", (_LEFT, scale.place(0)), (right, scale.place(0)))
-    if limit is not None:
-        drawing.add_line("limit", (_LEFT, scale.place(limit)), (right, scale.place(limit)))
-    _draw_series(drawing, series, scale, write)
-    return drawing
-
-
-def _draw_series(drawing: Drawing, series: Sequence[ChartSeries], scale: Scale, write: Write) -> None:
-    count = max((len(one.values) for one in series), default=0)
-    step = (CHART_WIDTH - _RIGHT - _LEFT) / max(count, 1)
-    for one in series:
-        for index, value in enumerate(one.values):
-            if value is not None:
-                place = (_LEFT + step * (index + 0.5), scale.place(value))
-                hint = f"{one.name}, pair {index + 1}: {write(value)}"
-                drawing.add_point(f"point {one.kind}", place, _POINT, hint)
-    each = max(1, -(-count // 10))  # numbers below the points: ten of them at most
-    for index in range(0, count, each):
-        drawing.add_text("tick", (_LEFT + step * (index + 0.5), _ORDER_HEIGHT - 6), str(index + 1))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

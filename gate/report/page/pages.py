@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from gate.fingerprint import compute_environment_id, list_parts
-from gate.records import Environment, Verdict
+from gate.records import Environment, Status, Verdict
 from gate.records.calibration import Calibration, Rate
 from gate.records.groups import group_cases
 from gate.records.selftest import SelftestReport
@@ -24,13 +25,12 @@ from gate.report.content import make_report
 from gate.report.footer import COLUMNS, MARKS, make_case_lines
 from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, Interval, draw_interval
-from gate.report.rows import MAX_SENTENCE
 from gate.report.selftest import describe_result, describe_selftest, list_shortcomings, list_tables
 from gate.report.view import Section
 from gate.report.words import pages as words
-from gate.report.words.headline import write_first_cause
 from gate.report.words.notes import write_note
 from gate.report.words.templates import name_status
+from gate.units import MICRO
 from gate.version import __version__
 
 _DIRECTORY = Path(__file__).with_name("templates")
@@ -54,7 +54,7 @@ def render_page(template: str, **values: object) -> str:
 
 @cache
 def _make_environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_DIRECTORY),
         autoescape=True,  # of every template, whatever its name
         undefined=jinja2.StrictUndefined,
@@ -62,6 +62,16 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["values"] = _hold_together
+    return environment
+
+
+_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB)(?!\w))")
+
+
+def _hold_together(text: str) -> str:
+    """Let no line end between a number and its unit, or before an arrow."""
+    return _UNIT.sub("\u00a0", text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
 
 
 @cache
@@ -76,42 +86,79 @@ def _hash(text: str) -> str:
 
 
 _MOST_OPEN = 5  # cases that are read without a click: they are the gravest
+# Cases whose sections, some 30 KB each, are all in the page; of more, so many are, and the others are pages.
+_ALL_WHOLE = 50
+MOST_WHOLE = 20
+_MOST_ROWS = 1000  # of its table, and cases that have a page
+VERDICT_PAGE, CASE_PAGES = "report.html", "cases"  # the file, and the directory beside it
 _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 
 def render_verdict_page(verdict: Verdict) -> str:
     """Return one HTML file with all that there is to see of a verdict; it needs no other."""
     report, cases = make_report(verdict), make_case_views(verdict)
-    cause = clean_line(write_first_cause(verdict), MAX_SENTENCE) or next(
-        iter((*report.causes, *_list_causes(cases))), ""
-    )
     return render_page(
         "verdict.html",
         title=f"{report.outcome.value}: {report.headline}",
         report=report,
         cases=cases,
-        headline=report.headline.removesuffix(cause).rstrip(),
-        cause=cause,
         environment=list_environment(verdict.environment),
         differing=list_differences(verdict.base_environment, verdict.environment),
         same_environment=words.SAME_ENVIRONMENT if verdict.base_environment else words.NO_ENVIRONMENT,
         run_url=find_link(verdict.provenance.run_url),
         marks=MARKS,
         most_open=_MOST_OPEN,
+        most_whole=count_whole(verdict),
+        unlisted=max(0, len(verdict.cases) - len(cases)),
         words=words,
         name_status=name_status,
     )
 
 
+def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Render the cases with news that do not fit into the page of the verdict: names and texts.
+
+    The names are below the directory of that page.
+    """
+    for found, anchor in _list_cases(verdict)[count_whole(verdict) : _MOST_ROWS]:
+        if found.block.status is not Status.UNCHANGED:
+            case = make_case(found, anchor)
+            text = render_page(
+                "case_page.html", title=found.block.title, case=case, home=VERDICT_PAGE, words=words
+            )
+            yield f"{CASE_PAGES}/{anchor}.html", text
+
+
 def make_case_views(verdict: Verdict) -> tuple[PageCase, ...]:
-    """Make what is shown of all cases, those first that need a reader most."""
+    """Make what is shown of all cases, those first that need a reader most, and the first of them whole."""
+    whole = count_whole(verdict)
+    return tuple(
+        make_case(found, anchor) if position < whole else _make_line(found, anchor)
+        for position, (found, anchor) in enumerate(_list_cases(verdict)[:_MOST_ROWS])
+    )
+
+
+def count_whole(verdict: Verdict) -> int:
+    """Count the cases whose sections are in the page of the verdict itself."""
+    return MOST_WHOLE if len(verdict.cases) > _ALL_WHOLE else _ALL_WHOLE
+
+
+def _make_line(found: ShownCase, anchor: str) -> PageCase:
+    """A case whose section is in a page of its own, or that has none."""
+    if found.block.status is not Status.UNCHANGED:
+        return make_case(replace(found, evidence=None), anchor, f"{CASE_PAGES}/{anchor}.html")
+    return replace(make_case(replace(found, evidence=None), anchor), address="", drawing=None)
+
+
+def _list_cases(verdict: Verdict) -> list[tuple[ShownCase, str]]:
+    """What there is of each case, the gravest first, and the name that a link has for it."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     lines = {line.case_id: line for line in make_case_lines(verdict)}
     blocks = make_blocks(verdict, everything=True)
     anchors = make_anchors(block.title for block in blocks)
     evidence = {clean_line(one.case_id): one for one in verdict.evidence}
-    return tuple(
-        make_case(
+    return [
+        (
             ShownCase(
                 block=block,
                 line=lines[block.title],
@@ -122,12 +169,7 @@ def make_case_views(verdict: Verdict) -> tuple[PageCase, ...]:
             anchors[block.title],
         )
         for block in blocks
-    )
-
-
-def _list_causes(cases: Iterable[PageCase]) -> Iterator[str]:
-    """The causes of each case, of the gravest first, where the verdict names none of all."""
-    return (cause for case in cases for cause in case.block.causes)
+    ]
 
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:

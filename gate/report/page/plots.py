@@ -1,4 +1,4 @@
-"""The charts of one case: both sides of each metric, pairs in their order, phases of the compile."""
+"""The charts of one case: both sides of each metric, phases of the compile."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
-from gate.records import CaseEvidence, Comparison, Metric
+from gate.records import CaseEvidence, Comparison, Metric, Status
 from gate.report.case import OWN_PHASES, list_phases
 from gate.report.page.charts import (
     ChartBar,
-    ChartSeries,
     Drawing,
     Interval,
     Lane,
     Write,
     draw_interval,
-    draw_order,
     draw_stack,
     draw_strip,
 )
 from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
-from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
-from gate.report.words.templates import describe_change, name_metric
-from gate.units import KIBI, render_percent, render_seconds, render_value
+from gate.report.words.comparisons import exceeds_limit
+from gate.report.words.moves import describe_move
+from gate.report.words.pages import STATUS_CLASSES, describe_plot, name_phase
+from gate.report.words.templates import name_metric
+from gate.units import KIBI, render_seconds, render_threshold, render_value
 
 HEAD = "head"
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
@@ -57,9 +57,20 @@ class Plot:
     kind: str = "same"  # of the remark
 
 
-def list_plots(
-    comparisons: Sequence[Comparison], evidence: CaseEvidence
-) -> tuple[tuple[str, tuple[Plot, ...]], ...]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlotGroup:
+    """Charts that answer one question; without news they are folded."""
+
+    title: str
+    plots: tuple[Plot, ...]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether any of them changed, or could not be decided."""
+        return any(one.kind != "same" for one in self.plots)
+
+
+def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> tuple[PlotGroup, ...]:
     """Draw both sides of each metric that has values, in groups with a title."""
     rows = {one.metric: one for one in comparisons}
     groups = (
@@ -73,7 +84,7 @@ def list_plots(
         )
         for title, metrics in _GROUPS.items()
     )
-    return tuple((title, tuple(plots)) for title, plots in groups if plots)
+    return tuple(PlotGroup(title=title, plots=tuple(plots)) for title, plots in groups if plots)
 
 
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
@@ -91,8 +102,19 @@ def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
         limit=find_limit(one),
         unit=_find_unit(lanes, one),
     )
-    note = describe_change(metric, one.change.centre) if one.change else ""
-    return Plot(title=name_metric(metric), drawing=drawing, note=note, kind=STATUS_CLASSES[one.status])
+    return Plot(
+        title=name_metric(metric),
+        drawing=drawing,
+        note=_describe_note(one),
+        kind=STATUS_CLASSES[one.status],
+    )
+
+
+def _describe_note(one: Comparison) -> str:
+    """The change, and of one that looks large and counts for nothing, why."""
+    told, bar = describe_move(one), one.threshold
+    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
+    return f"{told}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else told
 
 
 def _make_lane(name: str, kind: str, values: Sequence[float], one: Comparison) -> Lane:
@@ -135,32 +157,6 @@ def find_limit(one: Comparison) -> float | None:
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
 
 
-def plot_pairs(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Plot | None:
-    """Draw the changes of both latencies in the order of their pairs; ``None`` without any."""
-    rows = {one.metric: one for one in comparisons}
-    metrics = [metric for metric in LATENCIES if evidence.changes.get(metric)]
-    compiled = rows.get(Metric.COMPILED_LATENCY)
-    if not metrics or compiled is None:
-        return None
-    series = [
-        ChartSeries(
-            name=name_metric(metric),
-            kind=AGAINST_BASE if metric is Metric.EAGER_LATENCY else HEAD,
-            values=evidence.changes[metric][-_MAX_POINTS:],
-        )
-        for metric in sorted(metrics, reverse=True)
-    ]
-    change, bar = compiled.change, compiled.threshold
-    drawing = draw_order(
-        describe_order(metrics, max(len(one.values) for one in series)),
-        series,
-        render_percent,
-        limit=bar.relative if bar and bar.relative else None,
-        span=(change.low, change.high) if change and compiled.pairs else None,
-    )
-    return Plot(title="Pairs in their order", drawing=drawing)
-
-
 def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[Drawing, ...]] | None:
     """Draw the phases of a cold compile on both sides, and the colour of each; ``None`` without any."""
     sides = [(HEAD, evidence.after.phases_s)]
@@ -197,6 +193,6 @@ def draw_change(one: Comparison) -> Drawing | None:
         min(max(value / limit, -_MOST_LIMITS), _MOST_LIMITS)
         for value in (change.centre, change.low, change.high)
     )
-    label = f"{name_metric(one.metric)} {describe_change(one.metric, change.centre)}"
+    label = f"{name_metric(one.metric)} {describe_move(one)}"
     interval = Interval(centre=centre, low=low, high=high, kind=STATUS_CLASSES[one.status])
     return draw_interval(label, interval, (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0))

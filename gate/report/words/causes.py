@@ -17,7 +17,8 @@ def describe_cause(fact: Fact) -> str:
     if fact.code in OF_TRIALS:
         told = describe_measuring(fact)
         return f"{told[:1].upper()}{told[1:]}."
-    template = _TEMPLATES[fact.code] if fact.names else _NAMELESS.get(fact.code) or _TEMPLATES[fact.code]
+    by_names = _NAMELESS if not fact.names else _PLACED if set(fact.names) == {"location"} else {}
+    template = by_names.get(fact.code) or _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
     return fill(template, fact, **parts)
 
@@ -103,6 +104,10 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.DEVICE_IDLE: ("The device is busy for {busy:part} of a call: launches or the host limit it."),
     Code.CLOCKS_LOWERED: "The device lowered its clocks: {reasons}.",
     Code.OTHER_PROCESSES: "Other processes on the device: {processes}.",
+}
+_PLACED: Mapping[Code, str] = {  # where the words of whoever measured may not be told, and a line may
+    Code.GRAPH_BREAK: "New graph break{at}; why is in the run's summary.",
+    Code.RECOMPILED: "It recompiled{at}; why is in the run's summary.",
 }
 _NAMELESS: Mapping[Code, str] = {
     Code.GRAPH_BREAK: "There are new graph breaks; their places are in the run's summary.",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances, describe_measuring
+from gate.report.words.moves import describe_move, is_shown_as_values
 from gate.report.words.templates import describe_change, describe_speed, fill, name_metric
 from gate.units import count_noun, render_threshold, render_value
 
@@ -103,10 +104,10 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     return " ".join((*first, *_list_sentences(one.remarks)))
 
 
-def describe_undecided(alike: Sequence[Comparison]) -> str:
+def describe_undecided(alike: Iterable[Comparison]) -> str:
     """Describe why it could not be told of several cases: each reason once, with its number of cases."""
     opening = _OPENINGS[Status.INCONCLUSIVE]
-    reasons = Counter(map(_describe_reason, alike))
+    reasons = Counter(map(describe_reason, alike))
     told = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
     return f"{_capitalize(opening)}{'; '.join(told if len(told) > 1 else reasons)}."
 
@@ -140,7 +141,7 @@ def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     if other:
         return _capitalize(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
-    return _capitalize(f"{values}{_find_opening(one)}{_describe_reason(one)}{remark}.")
+    return _capitalize(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
 
 
 def _describe_averages(one: Comparison) -> str:
@@ -167,7 +168,8 @@ def _find_opening(one: Comparison) -> str:
     return _OPENINGS.get(one.status, "")
 
 
-def _describe_reason(one: Comparison) -> str:
+def describe_reason(one: Comparison) -> str:
+    """Describe why it has its status, as a part of a sentence."""
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
     if reason is Reason.BEYOND_BAR and SPECS[one.metric].family is Family.EXACT and before and after:
         arm = "base" if one.pairs else "baseline"
@@ -340,4 +342,5 @@ def _describe_values(one: Comparison) -> str:
         return f"{after or before}, " if after or before else ""
     if one.change is None or one.change.low == one.change.high == 0.0:
         return f"{before} -> {after}: "
-    return f"{before} -> {after}, {describe_change(one.metric, one.change.centre)}: "
+    move = describe_move(one)
+    return f"{move}: " if is_shown_as_values(one) else f"{before} -> {after}, {move}: "

@@ -1,28 +1,69 @@
-"""What a report begins with: what came out, short and the worst of it alone, and the likeliest cause."""
+"""What a report begins with: what came out, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from gate.decide.explain.causes import find_first_cause
-from gate.records import Code, Fact, PairBase, Verdict
+from gate.metrics import SPECS
+from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
 from gate.records.facts import MISMATCH_CODES
+from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, lower_first
-from gate.report.words.templates import describe_speed, fill, mention_change, name_base, name_direction
+from gate.report.words.comparisons import describe_comparison, describe_reason
+from gate.report.words.failures import describe_whole
+from gate.report.words.moves import mention_move
+from gate.report.words.templates import describe_speed, fill, name_base, name_direction
 from gate.units import count_noun
 
+LIKELY = "Likely cause: "
 _WORSE = "worse"
 # What a case or a metric can be said to be, not what it has.
 _PREDICATES = frozenset({"slower", "larger", "less exact"})
+_MAX_NAME = 160  # characters of a case
+_MOST_REASONS = 2  # for which comparisons could not be decided
 
 
 def write_headline(verdict: Verdict) -> str:
-    """What came out, in numbers, the worst of it, and the likeliest cause of that."""
+    """What came out, in numbers, with the worst latency, the worst of all and the first failed case."""
     facts = {fact.code: fact for fact in verdict.headline}
-    told = "; ".join(_PARTS[code](fact, verdict.base) for code, fact in facts.items() if code in _PARTS)
+    told = "; ".join(_PARTS[code](fact, verdict) for code, fact in facts.items() if code in _PARTS)
     against = f", against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
-    why = [one] if (one := write_first_cause(verdict)) else []
-    return " ".join((f"{told[:1].upper()}{told[1:]}{against}.", *why))
+    return f"{told[:1].upper()}{told[1:]}{against}."
+
+
+def write_opening(verdict: Verdict) -> str:
+    """What came out and why, in one line."""
+    return f"{write_headline(verdict)} {write_why(verdict)}".rstrip()
+
+
+def write_why(verdict: Verdict) -> str:
+    """Why it came out so: the first failure, the likeliest cause, or what kept it from being decided."""
+    if verdict.outcome is Outcome.INCOMPLETE:
+        broken = _find_broken(verdict)
+        if broken is None:
+            return ""
+        told = (describe_whole(one) for one in verdict.failures if one.case_id == broken.case_id)
+        return next((f"First failure: {one.rstrip('.')}." for one in told), describe_comparison(broken))
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
+        return _explain_undecided(open_rows)
+    return write_first_cause(verdict)
+
+
+def _explain_undecided(rows: Iterable[Comparison]) -> str:
+    """The commonest reasons: each comparison has limits and pairs of its own, which are left out."""
+    reasons = (describe_reason(replace(one, threshold=None, pairs=0)) for one in rows)
+    alike = Counter(_UNSETTLED if one == _COULD_NOT_TELL else one for one in reasons)
+    told = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
+    listed = "; ".join(told if len(told) > 1 else alike)
+    return f"{listed[:1].upper()}{listed[1:]}." if told else ""
+
+
+_COULD_NOT_TELL = "could not tell"  # as pairs say
+_UNSETTLED = "pairs with the base differ too much from each other"
 
 
 def write_first_cause(verdict: Verdict) -> str:
@@ -33,28 +74,62 @@ def write_first_cause(verdict: Verdict) -> str:
     told = describe_cause(cause.fact).rstrip(".")
     if cause.fact.code in _NO_CAUSES:
         return f"{told}."
-    return f"Likely cause: {lower_first(told)}."
+    return f"{LIKELY}{lower_first(told)}."
 
 
 # What is said instead of a cause.
 _NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 
 
-def _write_regressed(fact: Fact, _base: PairBase | None) -> str:
-    """How many got slower, larger or worse, where, and by how much at most."""
-    return fill(f"{_REGRESSED[fact.code]}{_mention(fact)}", fact, worse=_find_word(fact))
+def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
+    """How many cases, and the first of them."""
+    told = fill("{broken} of {cases:case} could not be measured", fact)
+    broken = _find_broken(verdict)
+    return f"{told}: {_name_case(broken.case_id, verdict)}" if broken else told
+
+
+def _name_case(case_id: str, verdict: Verdict) -> str:
+    """By its model, where no other case is of it: as `explain` takes it."""
+    model = case_id.partition("/")[0]
+    alike = sum(one.id.partition("/")[0] == model for one in verdict.cases)
+    return clean_line(model if alike == 1 else case_id, _MAX_NAME)
+
+
+def _find_broken(verdict: Verdict) -> Comparison | None:
+    broken = (one for one in verdict.comparisons if one.decides and one.status in BROKEN)
+    return next((one for one in broken if one.reason is not Reason.REMOVED), None)
+
+
+def _write_regressed(fact: Fact, verdict: Verdict) -> str:
+    """How many got slower, larger or worse, where, the slowest call and the gravest change."""
+    only = _name_case(fact.cases[0], verdict) if fact.cases else ""
+    told = fill(_REGRESSED[fact.code], fact, worse=_find_word(fact), case_list=only)
+    by_case: dict[str, list[str]] = {}
+    for one in _list_worst(verdict):
+        by_case.setdefault(one.case_id, []).append(mention_move(one))
+    is_one_case = fact.code is Code.REGRESSED_CASE
+    worst = [
+        ", ".join(moves) + ("" if is_one_case else f" in {_name_case(case_id, verdict)}")
+        for case_id, moves in by_case.items()
+    ]
+    opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
+    return f"{told}{opening}: {', '.join(worst)}" if worst else told
+
+
+def _list_worst(verdict: Verdict) -> list[Comparison]:
+    """The latency that grew most, and what is graver in its limits than any latency."""
+    found = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    gravest = sorted((one for one in found if one.change), key=lambda one: -one.severity)[:1]
+    slow = [one for one in found if one.metric is Metric.COMPILED_LATENCY]
+    slowest = sorted(slow, key=lambda one: -one.change.centre if one.change else 0.0)[:1]
+    is_same = any(Metric.COMPILED_LATENCY in {one.metric, SPECS[one.metric].follows} for one in gravest)
+    return slowest if slowest and is_same else slowest + gravest
 
 
 _REGRESSED: Mapping[Code, str] = {
     Code.REGRESSED: "{cases:case} {worse}",
     Code.REGRESSED_CASE: "{metrics:metric} {worse} in {case_list}",
-    Code.REGRESSED_WORST: "{cases:case} {worse}, worst {case_list}",
 }
-
-
-def _mention(fact: Fact) -> str:
-    changes = [fact.numbers[key] for key in ("low", "high") if key in fact.numbers]
-    return f": {mention_change(fact.metrics[0], changes)}" if changes and fact.metrics else ""
 
 
 def _find_word(fact: Fact) -> str:
@@ -64,10 +139,10 @@ def _find_word(fact: Fact) -> str:
     return only if only in _PREDICATES else _WORSE
 
 
-def _write_unjudged(fact: Fact, base: PairBase | None) -> str:
+def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
     """Why nothing was judged: there is nothing to compare with, or it is all in quarantine."""
     cases, apart = round(fact.numbers["cases"]), round(fact.numbers["quarantined"])
-    nothing = f"nothing of {name_base(base)} to compare with"
+    nothing = f"nothing of {name_base(verdict.base)} to compare with"
     because = nothing if fact.code is Code.BASE_HAS_NOTHING else "no baseline applies"
     left = f"{because} to the others" if 0 < apart < cases else because
     quarantined = f"{apart} {'is' if apart == 1 else 'are'} quarantined"
@@ -76,7 +151,7 @@ def _write_unjudged(fact: Fact, base: PairBase | None) -> str:
     return f"{told}: {', '.join(parts)}" if parts else told
 
 
-def _write_pass(fact: Fact, _base: PairBase | None) -> str:
+def _write_pass(fact: Fact, _verdict: Verdict) -> str:
     """What was judged, and how much of all: neither may hide the other."""
     numbers = fact.numbers
     also = ", {improved} better" if numbers["improved"] else ""
@@ -87,7 +162,7 @@ def _write_pass(fact: Fact, _base: PairBase | None) -> str:
     return fill(f"nothing got worse in what was judged: {part}{also}", fact)
 
 
-def _write_unjudged_times(fact: Fact, _base: PairBase | None) -> str:
+def _write_unjudged_times(fact: Fact, _verdict: Verdict) -> str:
     """How many timings are measured only, and why."""
     shift = fact.numbers.get("shift")
     why = "no baseline is of this machine"
@@ -96,19 +171,19 @@ def _write_unjudged_times(fact: Fact, _base: PairBase | None) -> str:
     return fill(f"{{comparisons:timing}} not judged: {why}", fact)
 
 
-def _use(template: str) -> Callable[[Fact, PairBase | None], str]:
-    return lambda fact, _base: fill(template, fact)
+def _use(template: str) -> Callable[[Fact, Verdict], str]:
+    return lambda fact, _verdict: fill(template, fact)
 
 
-_PARTS: Mapping[Code, Callable[[Fact, PairBase | None], str]] = {
+_PARTS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.STOPPED: _use("the run was stopped before its end"),
-    Code.NOT_MEASURED: _use("{broken} of {cases:case} could not be measured"),
+    Code.NOT_MEASURED: _write_not_measured,
     Code.FEWER_TRIALS: _use("{fewer} of {cases:case} came back with fewer trials than planned"),
     Code.CASES_REMOVED: _use("{removed} of {cases:case} removed by the change and not accepted"),
     **dict.fromkeys(_REGRESSED, _write_regressed),
     Code.REGRESSED_UNSHOWN: _use("the reason is in {cases:case} that the default branch does not have"),
     Code.COULD_NOT_TELL: _use(
-        "could not tell for {undecided} of {judged:comparison}; nothing is shown to be worse"
+        "nothing is shown to be worse; {undecided} of {judged:comparison} could not be decided"
     ),
     Code.NO_BASELINE_APPLIES: _write_unjudged,
     Code.BASE_HAS_NOTHING: _write_unjudged,

@@ -18,7 +18,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {failure}",
     Code.SCRATCH_MOVED: "scratch is in {place}: compilers stumble over the path {wanted}",
     Code.NO_BASE: "compared with the stored baselines alone: {reason}. {fix}",
-    Code.NOTHING_DIFFERS: "nothing differs from {base}: the stored baselines decide alone",
+    Code.NOTHING_DIFFERS: "compared with the stored baselines alone: nothing differs from {base}",
     Code.ARMS: "base: {base}; head: {head}",
     Code.UNCOMMITTED: "uncommitted changes are part of what was measured",
     Code.NO_DIRECTORY: "{arm} has no directory {place}",

@@ -22,6 +22,9 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     """Write one note; ``base`` is what head was held against."""
     if fact.code in WARNING_CODES:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
+    if fact.code in _EVENTS:
+        told = describe_measuring(fact)
+        return f"{told[:1].upper()}{told[1:].rstrip('.')}."
     if fact.code in _UNJUDGED:
         template = f"Not judged in {{cases:case}}: {{metric_list:some}}. {_UNJUDGED[fact.code]}."
     else:
@@ -30,6 +33,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     return fill(template, fact, base=name_base(base), **parts)
 
 
+_EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS})  # are told as the run goes, too
 _UNJUDGED: Mapping[Code, str] = {
     Code.NO_BASELINE: "No baseline is stored",
     Code.OTHER_MACHINES: "The baselines were recorded on other machines",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.records import OTHER_PHASE, Comparison, Metric, Outcome, Status
+from gate.records import OTHER_PHASE, Comparison, Outcome, Status
 from gate.report.words.templates import name_metric
 from gate.units import count_noun, render_threshold
 
@@ -14,8 +14,8 @@ PLOTS_NOTE = (
     " better."
 )
 OVERVIEW_NOTE = (
-    "The small charts show the largest change with its interval, in units of its limit. The middle line"
-    " is no change, the dashed one the limit."
+    "The small charts show the change with its interval: the middle line is no change, the dashed one the"
+    " limit."
 )
 CODE_NOTE = "Generated code without names and addresses that differ from run to run: base above, head below."
 CODE_CUT = "Cut: this compares the beginnings; more may differ further on."
@@ -67,8 +67,3 @@ def describe_plot(comparison: Comparison, before: int, after: int) -> str:
     limit = comparison.threshold
     counts = f", a change counts beyond {render_threshold(comparison.metric, limit)}" if limit else ""
     return f"{name_metric(comparison.metric)}: {' and '.join(sides)}{counts}"
-
-
-def describe_order(metrics: list[Metric], pairs: int) -> str:
-    """Describe a chart of changes in their order."""
-    return f"{' and '.join(map(name_metric, metrics))} in {count_noun(pairs, 'pair')}, in their order"

@@ -8,13 +8,14 @@ from pathlib import PurePosixPath
 
 from gate.devices import DEFAULT_DEVICE, KINDS
 from gate.metrics import SPECS, Family
-from gate.records import Code, Comparison, Fact, Metric, PairBase, Status, Verdict
+from gate.records import Code, Comparison, Fact, PairBase, Status, Verdict
 from gate.records.targets import name_target
 from gate.report.view import NextStep
 from gate.report.words.measuring import describe_disturbances
+from gate.report.words.moves import describe_values
 from gate.report.words.templates import COMMIT_CHARS, fill
 from gate.store.baselines import Setback
-from gate.units import join_some, render_value
+from gate.units import join_some
 
 
 def describe_hidden(setbacks: Sequence[Setback]) -> str:
@@ -24,12 +25,8 @@ def describe_hidden(setbacks: Sequence[Setback]) -> str:
 
 def describe_setback(setback: Setback) -> str:
     """Describe one: ``bert/x compiled_latency 12.1 ms -> 15.8 ms``."""
-    return f"{setback.case_id} {setback.metric} {describe_move(setback.metric, setback.old, setback.new)}"
-
-
-def describe_move(metric: Metric, old: float, new: float | None) -> str:
-    """Describe what is stored and what would be: ``12.1 ms -> 15.8 ms``."""
-    return f"{render_value(metric, old)} -> {'not measured' if new is None else render_value(metric, new)}"
+    values = describe_values(setback.metric, setback.old, setback.new)
+    return f"{setback.case_id} {setback.metric} {values}"
 
 
 # So many cases, or else models, are spelled out: a command that nobody can read is not copied.
@@ -136,12 +133,24 @@ def write_step(fact: Fact, verdict: Verdict) -> NextStep:
         "changes": _name_changes(fact),
         "are": _choose_verb(fact),
         "stop": f"stop {crowd}" if crowd else "make the machine quiet",
+        "beside": _describe_beside(verdict),
         "by": describe_disturbances(fact) or "the machine was disturbed",
     }
     write = _COMMANDS.get(fact.code)
     return NextStep(
         text=fill(_TEXTS[fact.code], fact, **parts), command=write(fact, verdict) if write else ""
     )
+
+
+_BESIDE = "compare side by side with {}:"
+
+
+def _describe_beside(verdict: Verdict) -> str:
+    """What to compare with: the merge base, unless that is what was measured, or is not known."""
+    facts = {fact.code: fact for fact in verdict.notes}
+    if Code.NO_BASE in facts:
+        return f"compare side by side. {facts[Code.NO_BASE].name('fix')}".rstrip()
+    return _BESIDE.format("the commit before" if Code.NOTHING_DIFFERS in facts else "the merge base")
 
 
 def _name_changes(fact: Fact) -> str:
@@ -169,8 +178,8 @@ _TEXTS: Mapping[Code, str] = {
     Code.ACCEPT: "Or accept {changes} of {case_list} until a date:",
     Code.ACCEPT_TOO: "",
     Code.MORE_LIKE_THESE: "And {commands:more command} like these.",
-    Code.BE_SURE: "To be sure of the times, compare side by side with the merge base:",
-    Code.SETTLE: "To settle what could not be decided, compare side by side with the merge base:",
+    Code.BE_SURE: "To be sure of the times, {beside}",
+    Code.SETTLE: "To settle what could not be decided, {beside}",
     Code.SETTLE_BY_TRIALS: "Or measure undecided cases again, with more trials:",
     Code.SETTLE_WITH_PAIRS: "Measure more pairs of undecided cases:",
     Code.QUIET_FIRST: "First {stop}, and run the same again: during every trial {by}.",
@@ -200,7 +209,11 @@ def _check_longer(fact: Fact, verdict: Verdict) -> str:
 
 
 def _ab(fact: Fact, verdict: Verdict) -> str:
-    return write_ab(fact.cases, None, write_setting(verdict))
+    codes = {one.code for one in verdict.notes}
+    if Code.NO_BASE in codes:
+        return ""
+    before = "HEAD~1 " if Code.NOTHING_DIFFERS in codes else ""
+    return write_selected("ab", fact.cases, write_setting(verdict), before)
 
 
 def _ab_base(fact: Fact, verdict: Verdict) -> str:

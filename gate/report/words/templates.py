@@ -83,18 +83,13 @@ def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> 
     return _qualify(render_interval(metric, low, high), word or name_direction(metric, one_way))
 
 
-def mention_change(metric: Metric, changes: Sequence[float]) -> str:
+def mention_change(metric: Metric, change: float) -> str:
     """Mention a metric and its change without brackets: ``compiled latency +30.6 %``, for a headline."""
-    low, high = min(changes), max(changes)
     if SPECS[metric].family is Family.LOG2:
-        if is_another_answer(high):
-            return f"{name_metric(metric)}, {render_change(metric, high)}"
-        factors = dict.fromkeys(map(render_factor, (low, high)))
-        return f"{name_metric(metric)} {' to '.join(factors)} the error"
-    told = render_change(metric, high)
-    if told != render_change(metric, low):
-        told = render_interval(metric, low, high)
-    return f"{name_metric(metric)} {told}"
+        if is_another_answer(change):
+            return f"{name_metric(metric)}, {render_change(metric, change)}"
+        return f"{name_metric(metric)} {render_factor(change)} the error"
+    return f"{name_metric(metric)} {render_change(metric, change)}"
 
 
 def _qualify(text: str, word: str) -> str:

@@ -1,6 +1,7 @@
 """What a user gets wrong: two lines with file, key and fix, the right exit code, nothing written.
 
-Each test runs the real command in a fresh process. None of them gets as far as compiling a model.
+What is refused before anything is measured is refused in this process; the others run the real command in
+a fresh one. None of them gets as far as a verdict on a model.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gate.cli import main
+from gate.errors import ExitCode
 from gate.lab.host.lock import hold_device
 from gate.records.events import ignore_event
 
@@ -41,6 +45,21 @@ def run_gate(
         check=False,
         timeout=300,  # an interpreter imports torch for each factory; a busy machine takes ten times as long
     )
+
+
+Refuse = Callable[..., list[str]]
+
+
+@pytest.fixture
+def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
+    """Run one command, which has to end with exit 2, and return what it wrote to standard error, in lines."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> list[str]:
+        assert main(arguments) == ExitCode.USAGE
+        return capsys.readouterr().err.splitlines()
+
+    return run
 
 
 def list_files(directory: Path) -> list[str]:
@@ -74,15 +93,12 @@ def list_files(directory: Path) -> list[str]:
         pytest.param(VALID + "thresholds: {latency: {relative: 0.1}}\n", ["latency"], id="unknown_metric"),
     ],
 )
-def test_wrong_configuration(tmp_path: Path, config: str, words: list[str]) -> None:
+def test_wrong_configuration(tmp_path: Path, refuse: Refuse, config: str, words: list[str]) -> None:
     """A wrong gate.yml is exit 2 and two lines that name file, key and fix; nothing is written."""
     (tmp_path / "gate.yml").write_text(config)
-    before = list_files(tmp_path)
-    checked = run_gate(tmp_path, "check")
-    lines = checked.stderr.splitlines()
-    assert (checked.returncode, len(lines)) == (2, 2), checked.stderr
-    assert [word for word in words if word not in checked.stderr] == []
-    assert list_files(tmp_path) == before
+    what, fix = refuse("check")
+    assert [word for word in words if word not in what + fix] == []
+    assert list_files(tmp_path) == ["gate.yml"]
 
 
 @pytest.mark.parametrize(
@@ -101,12 +117,11 @@ def test_wrong_configuration(tmp_path: Path, config: str, words: list[str]) -> N
         pytest.param(["plan", "--shards", "0"], "shards", id="no_shards"),
     ],
 )
-def test_wrong_arguments(tmp_path: Path, arguments: list[str], word: str) -> None:
+def test_wrong_arguments(tmp_path: Path, refuse: Refuse, arguments: list[str], word: str) -> None:
     """A request that cannot be met is exit 2 and two lines that name it; nothing is written."""
     (tmp_path / "gate.yml").write_text(VALID)
-    checked = run_gate(tmp_path, *arguments)
-    assert (checked.returncode, len(checked.stderr.splitlines())) == (2, 2), checked.stderr
-    assert word in checked.stderr
+    what, fix = refuse(*arguments)
+    assert word in what + fix
     assert list_files(tmp_path) == ["gate.yml"]
 
 
@@ -125,13 +140,12 @@ def test_wrong_arguments(tmp_path: Path, arguments: list[str], word: str) -> Non
         pytest.param(b"", id="empty"),
     ],
 )
-def test_hostile_run_file(tmp_path: Path, content: bytes) -> None:
+def test_hostile_run_file(tmp_path: Path, refuse: Refuse, content: bytes) -> None:
     """A damaged, foreign, newer or hostile run.json is exit 2 and two lines that name the file."""
     (tmp_path / "gate.yml").write_text(VALID)
     (tmp_path / "run.json").write_bytes(content)
-    compared = run_gate(tmp_path, "compare", "run.json", "run.json")
-    assert (compared.returncode, len(compared.stderr.splitlines())) == (2, 2), compared.stderr
-    assert "run.json" in compared.stderr
+    what, fix = refuse("compare", "run.json", "run.json")
+    assert "run.json" in what + fix
     assert list_files(tmp_path) == ["gate.yml", "run.json"]
 
 
@@ -186,27 +200,40 @@ def test_no_such_device_is_the_machines_fault(tmp_path: Path) -> None:
     assert "cuda:63" in checked.stderr
 
 
-BROKEN_FACTORIES = {
-    "no_module": (None, "no_module_model"),
-    "bad_import": ("import nowhere_to_be_found", "nowhere_to_be_found"),
-    "no_function": ("built = 1", "build"),
-    "no_workload": ("def build(): return 42", "Workload"),
+RUNNING = """\
+import os, torch
+from gate import Workload
+
+def build():
+    return Workload(forward=lambda x: BODY, inputs=(torch.ones(4),))
+"""
+# The source of a model, the kind of its failure, and what is told of it: a message or the signal's status.
+BROKEN_MODELS = {
+    "no_module": (None, "error", "no_module_model"),
+    "bad_import": ("import nowhere_to_be_found", "error", "nowhere_to_be_found"),
+    "no_function": ("built = 1", "error", "build"),
+    "no_workload": ("def build(): return 42", "error", "Workload"),
+    "crash": (RUNNING.replace("BODY", "os.abort()"), "crash", "-6"),
+    "nan": (RUNNING.replace("BODY", "x / (x - x)"), "not_finite", "output"),
 }
 
 
 @pytest.mark.slow
-def test_factories_that_cannot_be_used_are_failed_cases(tmp_path: Path) -> None:
-    """A factory that cannot be imported or returns something else is FAILED with its message: exit 12."""
-    models = [MODEL.partition("\n")[2].replace("tiny", name) for name in BROKEN_FACTORIES]
-    (tmp_path / "gate.yml").write_text(HEADER + "lock_timeout_s: 600\nmodels:\n" + "".join(models))
-    for name, (source, _) in BROKEN_FACTORIES.items():
+def test_models_that_cannot_be_measured_are_failed_cases(tmp_path: Path) -> None:
+    """FAILED with kind, stage and message, be it for the import, the factory or the call: exit 12."""
+    models = [MODEL.partition("\n")[2].replace("tiny", name) for name in BROKEN_MODELS]
+    settings = "lock_timeout_s: 600\nthreads: 1\nmax_trials: 1\nsampling: {super_blocks: 2, warmup_s: 0.05}\n"
+    (tmp_path / "gate.yml").write_text(HEADER + settings + "models:\n" + "".join(models))
+    for name, (source, _, _) in BROKEN_MODELS.items():
         if source is not None:
             (tmp_path / f"{name}_model.py").write_text(source + "\n")
     checked = run_gate(tmp_path, "check", "--quiet")
     assert checked.returncode == 12, checked.stdout + checked.stderr
     verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    messages = {
-        failure["case_id"].partition("/")[0]: failure["told"]["names"]["message"][0]
-        for failure in verdict["failures"]
+    failures = {one["case_id"].partition("/")[0]: one for one in verdict["failures"]}
+    assert {name: one["kind"] for name, one in failures.items()} == {
+        name: kind for name, (_, kind, _) in BROKEN_MODELS.items()
     }
-    assert [name for name, (_, words) in BROKEN_FACTORIES.items() if words not in messages[name]] == []
+    assert all(one["stage"] for one in failures.values())
+    told = {name: json.dumps(one["told"]) for name, one in failures.items()}
+    assert [name for name, (_, _, words) in BROKEN_MODELS.items() if words not in told[name]] == []

@@ -163,11 +163,11 @@ def test_other_ways_to_compile(measure_cold: MeasureOne, changes: dict[str, Any]
     assert bool(read_one(cold, Metric.GENERATED_KERNELS)) is kernels
 
 
-def test_float16_with_fullgraph_and_options(measure_both: MeasureBoth) -> None:
+def test_float16_with_fullgraph_and_options(measure_warm: MeasureOne) -> None:
     """The options are torch's; drift in half precision is measured against float64 as ever."""
     case = make_case(dtype=DType.FLOAT16, fullgraph=True, options={"max_autotune": False})
-    cold, warm = measure_both(case)
-    assert (cold.failure, warm.failure) == (None, None)
+    warm = measure_warm(case)
+    assert warm.failure is None
     assert "float16[32, 64]" in warm.workload["outputs"]
     assert abs(read_one(warm, Metric.DRIFT)) < 1
 

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -23,6 +24,7 @@ from gate.records import (
 )
 from gate.records.calibration import Effort
 from tests.hosts import CPU_HOST
+from tests.make import make_run, make_trials
 
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=40)
@@ -34,29 +36,23 @@ TYPICAL = {
 }
 
 
-def make_run(*values: Mapping[Metric, Sequence[float]]) -> Run:
+def run_cases(*values: Mapping[Metric, Sequence[float]]) -> Run:
     """One case a mapping, with one sample for each trial and metric."""
-    cases = tuple(
-        Case(id=f"m{number}/x", model=f"m{number}", factory="m:f", definition="d")
-        for number in range(len(values))
-    )
-    trials = tuple(
-        Trial(
-            case_id=case.id,
-            index=index + 1,
-            samples={metric: (series[index],) for metric, series in of_case.items()},
+    trials = [
+        make_trials(
+            f"m{number}/x",
+            [dict(zip(of_case, row, strict=True)) for row in zip(*of_case.values(), strict=True)],
             conditions=Conditions(canaries_s={"loop": 1e-3}),
         )
-        for case, of_case in zip(cases, values, strict=True)
-        for index in range(max(map(len, of_case.values())))
-    )
-    return Run(cases=cases, environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
+        for number, of_case in enumerate(values)
+    ]
+    return make_run(*chain.from_iterable(trials))
 
 
 def draw_run(cases: int, trials: int, noise: float, seed: int = 1) -> Run:
     """Cases whose times vary from trial to trial by a log-normal of this noise."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    return make_run(
+    return run_cases(
         *(
             {
                 metric: [value * math.exp(rng.gauss(0, noise)) for _ in range(trials)]
@@ -110,7 +106,7 @@ def make_pairs() -> Callable[..., Run]:
 
 @pytest.fixture
 def make() -> Callable[..., Run]:
-    return make_run
+    return run_cases
 
 
 @pytest.fixture

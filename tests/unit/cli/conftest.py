@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -19,14 +18,13 @@ import pytest
 from gate.bisect import lab as bisect_lab
 from gate.cli import ab, calibrate, check, main
 from gate.files.codec import save_run
-from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
-from gate.records import Case, Metric, Provenance, Run, Trial
+from gate.records import Case, Metric, Provenance, Run
 from gate.selftest import attempts
 from gate.selftest import command as selftest
-from tests.hosts import CPU_HOST
-from tests.unit.cli.acting_gate import place_actors
+from tests import make
+from tests.unit.cli.acting_gate import place_actors, read_quiet_host
 
 ACTING_GATE = Path(__file__).with_name("acting_gate.py")
 CASE_ID = "actor/inference-float32-smoke-default"
@@ -47,20 +45,12 @@ MakeRun = Callable[..., Run]
 def make_run(latency_s: float = 0.010, breaks: float = 0.0, trials: int = 5) -> Run:
     """A run of one case: five trials that vary by 0.1 %."""
     samples = [
-        {Metric.COMPILED_LATENCY: (latency_s * (1 + 0.001 * index),), Metric.GRAPH_BREAKS: (breaks,)}
+        {Metric.COMPILED_LATENCY: latency_s * (1 + 0.001 * index), Metric.GRAPH_BREAKS: breaks}
         for index in range(trials)
     ]
-    return Run(
-        cases=(Case(id=CASE_ID, model="actor", factory="actor:build", definition="d1"),),
-        environment=CPU_HOST,
-        provenance=Provenance(commit="abc"),
-        trials=tuple(
-            Trial(case_id=CASE_ID, index=index, samples=values)
-            for index, values in enumerate(samples, start=1)
-        ),
-        trials_planned=trials,
-        finished=True,
-    )
+    case = Case(id=CASE_ID, model="actor", factory="actor:build", definition="d1")
+    made = make.make_trials(CASE_ID, samples)
+    return make.make_run(*made, cases=(case,), provenance=Provenance(commit="abc"), trials_planned=trials)
 
 
 @pytest.fixture
@@ -119,10 +109,9 @@ class Place:
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""
-    clock = itertools.count()
     for module in (ab, bisect_lab, calibrate, check, selftest):
         patch.setattr(module, "place_lab", place_actors)
-    patch.setattr(trials, "read_host", lambda: HostSample(at_s=next(clock)))
+    patch.setattr(trials, "read_host", read_quiet_host)
     patch.setattr(attempts, "MIN_HANG_S", 1.0)
     patch.setattr(tempfile, "tempdir", str(top.parent))
     patch.setenv(VARIABLE, str(top.parent))

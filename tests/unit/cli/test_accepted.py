@@ -17,7 +17,6 @@ from gate.files.codec import load_verdict, save_run
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
-    Case,
     CaseFailure,
     FailureKind,
     Metric,
@@ -25,10 +24,10 @@ from gate.records import (
     Provenance,
     Run,
     Status,
-    Trial,
 )
 from gate.store.policy import render_commit_file
 from tests.hosts import CPU_HOST
+from tests.make import make_run, make_trials
 from tests.told import make_raised, tell_notes, tell_row
 
 CASE = "bert/inference-float32-smoke-default"
@@ -40,18 +39,9 @@ HERE: dict[str, Any] = {"gate": "gate.yml", "environment": compute_environment_i
 LACK = Acceptance(case=CASE, reason="the first change with a gate", author="ada", expires=LATER, **HERE)
 
 
-def make_run(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
-    trials = tuple(
-        Trial(case_id=CASE, index=index, samples={Metric.GRAPH_BREAKS: (graph_breaks,)}) for index in range(3)
-    )
-    return Run(
-        cases=(Case(id=CASE, model="bert", definition="d1"),),
-        environment=CPU_HOST,
-        provenance=Provenance(commit=COMMIT),
-        trials=trials,
-        failures=failures,
-        finished=True,
-    )
+def run_case(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
+    trials = make_trials(CASE, [{Metric.GRAPH_BREAKS: graph_breaks}] * 3)
+    return make_run(*trials, provenance=Provenance(commit=COMMIT), failures=failures)
 
 
 def accept(allowance: float, expires: str = LATER) -> Acceptance:
@@ -64,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
     (tmp_path / "baselines").mkdir()
-    save_run(make_run(0.0), tmp_path / "before.json")
+    save_run(run_case(0.0), tmp_path / "before.json")
     return tmp_path
 
 
@@ -79,10 +69,10 @@ def compare(place: Path, run: Run, *accepted: Acceptance, commit: str = COMMIT, 
 
 def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two graph breaks that ada accepted: ACCEPTED, with who, until when and why, and exit code 0."""
-    assert compare(place, make_run(2.0)) == 10
+    assert compare(place, run_case(2.0)) == 10
     capsys.readouterr()
 
-    assert compare(place, make_run(2.0), accept(2.0)) == 0
+    assert compare(place, run_case(2.0), accept(2.0)) == 0
 
     verdict = load_verdict(place / "out" / "verdict.json")
     (row,) = verdict.comparisons
@@ -102,7 +92,7 @@ def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.Captu
 )
 def test_what_is_not_covered_stays_a_regression(place: Path, accepted: Acceptance, note: str) -> None:
     """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
-    assert compare(place, make_run(2.0), accepted) == 10
+    assert compare(place, run_case(2.0), accepted) == 10
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
     assert note in " ".join(tell_notes(verdict))
@@ -113,15 +103,15 @@ def test_an_acceptance_hides_no_failure(place: Path) -> None:
     crash = CaseFailure(
         case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
     )
-    assert compare(place, make_run(2.0, (crash,)), accept(2.0), LACK) == 12
+    assert compare(place, run_case(2.0, (crash,)), accept(2.0), LACK) == 12
 
 
 def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Still NOTHING_COMPARED, and said aloud; the exit code is 0, and who takes it is in the notes."""
-    assert compare(place, make_run(0.0), left="baselines") == 3
+    assert compare(place, run_case(0.0), left="baselines") == 3
     capsys.readouterr()
 
-    assert compare(place, make_run(0.0), LACK, left="baselines") == 0
+    assert compare(place, run_case(0.0), LACK, left="baselines") == 0
 
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
@@ -133,7 +123,7 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
 
 def test_a_lack_of_baselines_that_expired_is_not_taken(place: Path) -> None:
     """Past its last day it is exit code 3 again."""
-    assert compare(place, make_run(0.0), replace(LACK, expires=PAST), left="baselines") == 3
+    assert compare(place, run_case(0.0), replace(LACK, expires=PAST), left="baselines") == 3
 
 
 THERE = "cpu-another-torch2.13.0-1a2b3c4d"
@@ -144,8 +134,8 @@ def test_what_was_accepted_of_another_machine_passes_nothing(
 ) -> None:
     """Neither its regression nor its lack of baselines: exit codes 10 and 3, and the report says so."""
     regressed, lacking = (replace(one, environment=THERE) for one in (accept(2.0), LACK))
-    assert compare(place, make_run(2.0), regressed) == 10
-    assert compare(place, make_run(2.0), lacking, left="baselines") == 3
+    assert compare(place, run_case(2.0), regressed) == 10
+    assert compare(place, run_case(2.0), lacking, left="baselines") == 3
     told = " ".join(capsys.readouterr().out.split())
     assert told.count(f"Accepted by ada for gate.yml on {THERE}, so it does not count") == 2
 
@@ -168,13 +158,13 @@ def test_what_was_accepted_of_another_gate_passes_nothing(
     (place / "b").mkdir()
     shutil.copy(place / "gate.yml", place / "b")
     (place / "commit.yml").write_text(render_commit_file(COMMIT, (accept(2.0),)), encoding="utf-8")
-    save_run(make_run(2.0), place / "after.json")
+    save_run(run_case(2.0), place / "after.json")
     assert main(["compare", "before.json", "after.json", "--accepted=commit.yml", *options]) == code
 
 
 def test_acceptances_of_several_commits_add_up(place: Path) -> None:
     """As in a merge group: one of them accepts it."""
-    save_run(make_run(2.0), place / "after.json")
+    save_run(run_case(2.0), place / "after.json")
     for name, accepted in (("a", (accept(2.0),)), ("b", ())):
         (place / name).write_text(render_commit_file(name * 40, accepted), encoding="utf-8")
     assert main(["compare", BEFORE, "after.json", "--accepted=b", "--accepted=a"]) == 0
@@ -192,7 +182,7 @@ def test_an_acceptance_of_another_commit_is_told(
     place: Path, capsys: pytest.CaptureFixture[str], commit: str, is_told: bool
 ) -> None:
     """It counts, as in a merge group, and who named the file by mistake learns of it."""
-    assert compare(place, make_run(2.0), accept(2.0), commit=commit) == 0
+    assert compare(place, run_case(2.0), accept(2.0), commit=commit) == 0
     note = f"accepted.yml is of commit {commit[:12]}, and {COMMIT[:12]} is judged"
     assert (note in capsys.readouterr().err) is is_told
 

@@ -12,7 +12,7 @@ import pytest
 from gate.cli import main
 from gate.files.codec import load_run, load_verdict, save_run
 from gate.records import Case, Outcome, Reason, Run, Shard
-from tests.unit.cli.conftest import CASE_ID, CONFIG, make_run
+from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, make_run
 
 Compare = Callable[..., tuple[int, str]]
 BASE_CASE = Case(id="actor/training-float32-smoke-default", model="actor", definition="d1")
@@ -113,7 +113,7 @@ def test_merge_of_whole_runs_says_no_more(project: Path, capsys: pytest.CaptureF
     shard = Shard(number=1, of=1, cases=1)
     save_run(replace(make_run(), shard=shard), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 cases, 5 trials."]
+    assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 case, 5 trials."]
 
 
 def test_merge_says_that_a_lost_shard_would_not_show(
@@ -195,3 +195,18 @@ def test_a_case_of_the_other_run_that_is_gone_is_named(compare: Compare, project
     code, told = compare(old)
     assert code == 0
     assert "the base has 1 case that head does not have: actor/gone." in told
+
+
+def test_the_last_verdict_and_its_worst_case_need_no_name(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`out` is gate.yml's, from a directory below it too."""
+    assert place.run("compare", "old.json", "slow.json", "--out", "out", "--quiet") == 10
+    below = place.top / "zoo" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    capsys.readouterr()
+    assert place.run("report") == 0
+    assert capsys.readouterr().out.startswith("REGRESSION")
+    assert place.run("explain") == 0
+    assert capsys.readouterr().out.startswith(CASE_ID)

@@ -13,6 +13,7 @@ import pytest
 
 from gate.action.inputs import INPUTS
 from gate.cli import main
+from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import FAIL_ON, Command
 from gate.cli.parser import list_commands, make_parser
 from gate.decide import FailOn
@@ -31,6 +32,26 @@ def test_help_shows_an_example_and_its_exit_codes(
     told = {int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)}
     assert told == {0, *command.codes}
     assert "as always: 1 a bug in compile-gate, 2 usage or configuration, 130 stopped" in printed
+
+
+@pytest.mark.parametrize("parent", ["", "baseline", "github"])
+def test_what_needs_a_command_alone_is_its_help(parent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever does not know what there is gets the list, and no error."""
+    assert main(parent.split()) == 0
+    shown = capsys.readouterr()
+    assert main([*parent.split(), "--help"]) == 0
+    assert (shown.out, shown.err) == (capsys.readouterr().out, "")
+
+
+def test_help_lists_each_command_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
+    """Groups follow each other as in the table, no line is wider than a terminal, and none is cut."""
+    main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    titles = [line.removesuffix(":") for line in lines if line.endswith(":")]
+    assert titles == [*GROUPS, "options", "exit codes"]
+    for command in COMMANDS:
+        assert [line.split() for line in lines].count([command.name, *command.summary.split()]) == 1
+    assert max(map(len, lines[: lines.index("options:")])) <= 80
 
 
 def test_help_tells_all_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,8 +79,8 @@ def test_every_command_exists(command: object) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *([], ["chek"], ["check", "--tirals", "3"], ["compare", "one.json"], ["schema", "nothing"]),
-        *(["check", "--sel", "bert"], ["baseline"], ["baseline", "shwo"]),
+        *(["chek"], ["check", "--tirals", "3"], ["compare", "one.json"], ["schema", "nothing"]),
+        *(["check", "--sel", "bert"], ["baseline", "shwo"], ["github", "publsh"]),
         *(["merge", "a.json"], ["merge", "a.json", "--out", "run.json"]),
         *(["plan", "--quiet"], ["models", "-v"], ["schema", "run", "--config", "gate.yml"]),
         *(["ab", "--minutes", value] for value in ("0", "-5", "nan", "inf", "ten", "")),

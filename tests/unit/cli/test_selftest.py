@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.cli import main
-from gate.cli.place import place_lab
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import load_run, load_selftest
-from gate.lab.host import lock as lock_module
-from gate.lab.trials.trials import LabSettings
-from gate.project.config import Config
-from gate.records import Arm, Case, Mode, Pairing, Task
+from gate.records import Case, Mode, Pairing, Task
 from gate.records.selftest import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
 from gate.selftest import attempts as attempts_module
 from gate.selftest import command as selftest_module
 from gate.selftest.catalog import list_faults
 from gate.selftest.command import Agenda, choose_attempted, schedule_faults
+from tests.unit.cli.conftest import stage
 
-ACTOR = Path(__file__).with_name("planted_worker.py")
 CASE_ID = "actor/inference-float32-smoke-default"
 CONFIG = """\
 version: 1
@@ -43,25 +37,16 @@ RunSelftest = Callable[..., tuple[int, SelftestReport | None]]
 @pytest.fixture
 def run_selftest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSelftest:
     """Run the command in a project whose workers are actors, with a lock and scratch of its own."""
-
-    def place_actors(config: Config) -> tuple[Arm, LabSettings]:
-        arm, settings = place_lab(config)
-        return arm, replace(settings, worker=("-P", "-S", str(ACTOR)), trial_timeout_s=30.0)
-
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
-    monkeypatch.setattr(selftest_module, "place_lab", place_actors)
-    monkeypatch.setattr(attempts_module, "MIN_HANG_S", 1.0)
+    (tmp_path / "project").mkdir()
+    stage(tmp_path / "project", monkeypatch)
 
     def run(
         *options: str, blind: tuple[str, ...] = (), factory: str = "actor:build", config: str = CONFIG
     ) -> tuple[int, SelftestReport | None]:
         text = config.format(blind=json.dumps(blind), factory=factory)
-        (tmp_path / "gate.yml").write_text(text, encoding="utf-8")
+        Path("gate.yml").write_text(text, encoding="utf-8")
         code = main(["selftest", "-q", *options])
-        path = tmp_path / "out" / "selftest.json"
+        path = Path("out/selftest.json")
         return code, load_selftest(path) if path.exists() else None
 
     return run
@@ -74,7 +59,7 @@ def find_score(report: SelftestReport, kind: FaultKind, size: float = 0.0) -> Fa
 
 
 def test_gate_that_sees_everything_passes(
-    run_selftest: RunSelftest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All that is asked for is caught, what is harmless is not red, and the evidence is kept."""
     code, report = run_selftest("--repeats", "1")
@@ -89,7 +74,7 @@ def test_gate_that_sees_everything_passes(
     (slowdown,) = [attempt for attempt in report.attempts if attempt.size == 0.30]
     assert (CASE_ID, pytest.approx(0.30, abs=0.01)) == (slowdown.case_id, slowdown.planted)
     assert slowdown.change == pytest.approx(0.30, abs=0.02)
-    run = load_run(tmp_path / "out" / "selftest" / "slowdown-10-1" / "run.json")
+    run = load_run(Path("out/selftest/slowdown-10-1/run.json"))
     assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
     assert run.base is not None
     assert ["nothing", "slowdown"] == [case.arguments["fault"] for case in (*run.base.cases, *run.cases)]
@@ -153,14 +138,12 @@ def test_a_fault_that_stays_open_is_no_pass(
     assert told.endswith(last)
 
 
-def test_case_that_cannot_be_measured(
-    run_selftest: RunSelftest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_case_that_cannot_be_measured(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
     """A model that is broken without any fault is the user's to fix: exit 2, and no report."""
     code, _ = run_selftest(factory="actor:it_is_gone")
     assert code == ExitCode.USAGE
     assert "the factory does not exist" in capsys.readouterr().err
-    assert not (tmp_path / "out" / "selftest.json").exists()
+    assert not Path("out/selftest.json").exists()
 
 
 def make_case(name: str, *, expected_s: float = 1.0, **changes: object) -> Case:

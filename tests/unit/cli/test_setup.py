@@ -120,6 +120,17 @@ def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> N
     assert own == render(verdict, report_format)
 
 
+GPU_CONFIG = """\
+version: 1
+device: cuda
+reference_models: false
+select: m,large
+models:
+  - {name: m, factory: 'm:build', cases: [{dtype: bfloat16}, {dtype: float16}, {gpu_memory_gib: 15}]}
+  - {name: large, factory: 'm:build', cases: [{gpu_memory_gib: 16}]}
+"""
+
+
 def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,21 +144,16 @@ def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     path = tmp_path / "gate.yml"
-    small, large = (f"it needs {needed} GiB at least, and this GPU has 15.0" for needed in (15, 16))
-    for case, why, is_told in (
-        ("dtype: bfloat16", "this GPU compiles no bfloat16", True),
-        ("dtype: float16", "this GPU compiles no bfloat16", False),
-        ("gpu_memory_gib: 15", small, False),
-        ("gpu_memory_gib: 16", large, True),
-    ):
-        dtype = case.partition("dtype: ")[2] or "float32"
-        models = f"models: [{{name: m, factory: 'm:build', cases: [{{{case}}}]}}]"
-        path.write_text(f"version: 1\ndevice: cuda\nreference_models: false\nselect: m\n{models}\n")
-        assert main(["plan", "--config", str(path)]) == 0
-        told = f"UNAVAILABLE: m/inference-{dtype}-smoke-default: {why}"
-        assert (told in capsys.readouterr().err) == is_told
-        main(["doctor", "--config", str(path), "--format", "json"])
-        assert (told in capsys.readouterr().out) == is_told
+    path.write_text(GPU_CONFIG, encoding="utf-8")
+    unavailable = (
+        "UNAVAILABLE: m/inference-bfloat16-smoke-default: this GPU compiles no bfloat16: "
+        "its compute capability is 7.5, 8.0 is needed; "
+        "large/inference-float32-smoke-default: it needs 16 GiB at least, and this GPU has 15.0"
+    )
+    assert main(["plan", "--config", str(path)]) == 0
+    assert unavailable in capsys.readouterr().err
+    main(["doctor", "--config", str(path), "--format", "json"])
+    assert f'"{unavailable}"' in capsys.readouterr().out
 
 
 def test_plan_and_doctor_name_the_package_to_install(

@@ -441,7 +441,7 @@ WAYS = {
         bad=call("trend", "h.jsonl", h_jsonl="{"),
         says="Wrote 2 pages of 1 run ",
     ),
-    "explain": Way(good=tell_story("actor"), bad=tell_story("bert"), says="compiled latency before |"),
+    "explain": Way(good=tell_story("actor"), bad=tell_story("bert"), says="compiled latency before "),
     "merge": Way(good=merge("new.json"), bad=merge("old.json", "new.json")),
     "models": Way(good=call("models"), bad=call("models", gate_yml=f"{CONFIG}modles: []\n"), says=CASE_ID),
     "plan": Way(good=call("plan"), bad=call("plan", "--select", "actor,!actor"), says=CASE_ID),

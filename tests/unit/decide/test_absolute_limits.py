@@ -38,18 +38,14 @@ from gate.records import (
 from gate.records.targets import TARGET_KIND
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
+from tests.make import make_run, make_trials
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
 
 
-def make_run(samples: list[dict[Metric, float]], host: Environment = CPU_HOST) -> Run:
-    """Make a run of one case, each of its trials with one sample a metric."""
-    trials = tuple(
-        Trial(case_id=CASE.id, index=index, samples={metric: (value,) for metric, value in one.items()})
-        for index, one in enumerate(samples, start=1)
-    )
-    return Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials, finished=True)
+def run_case(samples: list[dict[Metric, float]], host: Environment = CPU_HOST) -> Run:
+    return make_run(*make_trials(CASE.id, samples), cases=(CASE,), environment=host)
 
 
 def judge(
@@ -59,7 +55,7 @@ def judge(
     accepted: tuple[Acceptance, ...] = (),
 ) -> Verdict:
     """Judge a run, or trials of one on a CPU, under limits."""
-    run = samples if isinstance(samples, Run) else make_run(samples)
+    run = samples if isinstance(samples, Run) else run_case(samples)
     baseline = Baseline(
         case_id=CASE.id,
         definition="d",
@@ -203,7 +199,7 @@ def test_a_limit_of_what_a_gpu_has_is_not_lost_where_it_was_not_measured(
 ) -> None:
     """Calls that take too long to be timed singly, a board without a counter: MISSING, and it decides."""
     stored = {Metric.GRAPH_BREAKS: (0.0,), **({metric: (1.0,)} if is_stored else {})}
-    verdict = judge([most(metric, 2)], make_run([{Metric.GRAPH_BREAKS: 0.0}], CUDA_HOST), stored)
+    verdict = judge([most(metric, 2)], run_case([{Metric.GRAPH_BREAKS: 0.0}], CUDA_HOST), stored)
     row = find(verdict, metric)
     assert (row.status, row.decides) == (Status.MISSING, True)
     assert verdict.outcome is Outcome.INCOMPLETE
@@ -213,17 +209,17 @@ def test_a_target_keeps_the_limits_of_what_only_a_device_tells() -> None:
     """Nothing is timed there: a limit of a compile time asks for nothing, one of graph breaks does."""
     limits = [most(Metric.COLD_COMPILE_TIME, 60), most(Metric.PEAK_MEMORY, GIB), most(Metric.GRAPH_BREAKS, 0)]
     target = replace(CUDA_HOST, device_kind=TARGET_KIND)
-    verdict = judge(limits, make_run([{Metric.GRAPH_BREAKS: 0.0}], target))
+    verdict = judge(limits, run_case([{Metric.GRAPH_BREAKS: 0.0}], target))
     assert verdict.outcome is Outcome.PASS
     assert [row.metric for row in verdict.comparisons] == [Metric.GRAPH_BREAKS]
-    uncounted = judge(limits, make_run([{Metric.GUARDS: 5.0}], target))
+    uncounted = judge(limits, run_case([{Metric.GUARDS: 5.0}], target))
     assert find(uncounted, Metric.GRAPH_BREAKS).status is Status.MISSING
     assert uncounted.outcome is Outcome.INCOMPLETE
 
 
 def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None:
     """A case without an optimizer has none; one whose steps failed says so in a warning."""
-    limits, run = [most(Metric.DRIFT_STEPS, 1)], make_run([{Metric.EAGER_LATENCY: 0.1}])
+    limits, run = [most(Metric.DRIFT_STEPS, 1)], run_case([{Metric.EAGER_LATENCY: 0.1}])
     assert judge(limits, run).outcome is Outcome.NOTHING_COMPARED
     failed = Fact(code=Code.UNMEASURED, metrics=(Metric.DRIFT_STEPS,), names=name_words(why="no float64"))
     run = replace(run, trials=tuple(replace(trial, warnings=(failed,)) for trial in run.trials))

@@ -25,7 +25,7 @@ from gate.records import (
 from gate.report import render
 from gate.report.text import Detail, render_text
 from gate.report.words.causes import describe_cause
-from gate.report.words.headline import write_headline
+from gate.report.words.headline import write_opening
 from tests.told import tell_notes, tell_row, tell_steps
 
 Make = Callable[..., Any]
@@ -182,9 +182,7 @@ def test_another_answer_is_told_as_what_it_is(situation: Make, judge: Judge, fin
         found = find(verdict, DRIFT)
         assert found.status is Status.REGRESSED
         assert tell_row(found) == TOLD
-        assert write_headline(verdict) == (
-            f"1 metric less exact in mlp/inference-float32-smoke-default: drift, another answer. {TOLD}"
-        )
+        assert write_opening(verdict) == f"1 metric less exact in mlp: drift, another answer. {TOLD}"
         assert [describe_cause(one.fact) for one in verdict.causes] == [TOLD]
         assert not any("accept" in step for step in tell_steps(verdict))
         for text in (render_text(verdict, detail=Detail.EVERYTHING), render(verdict, "html")):

@@ -24,7 +24,6 @@ from gate.errors import ExitCode
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
-    Case,
     CaseFailure,
     Change,
     Code,
@@ -37,15 +36,13 @@ from gate.records import (
     Outcome,
     Override,
     Policy,
-    Provenance,
     Reason,
-    Run,
     Status,
     Threshold,
-    Trial,
     Verdict,
 )
 from tests.hosts import CUDA_HOST
+from tests.make import make_run, make_trials
 from tests.told import make_raised, tell_headline, tell_note, tell_notes, tell_row, tell_steps
 
 from . import conftest
@@ -431,7 +428,7 @@ def test_regression_names_case_metric_and_the_command(situation: Make, judge: Ju
     """The headline names the worst and says that no cause is known; each next step can be pasted."""
     verdict = judge(situation(before=SAME, after=MORE))
     assert tell_headline(verdict) == (
-        f"1 metric worse in {CASE}: graph breaks +1. Unexplained: nothing that was recorded explains it."
+        "1 metric worse in mlp: graph breaks 0 -> 1. Unexplained: nothing that was recorded explains it."
     )
     fix, accept_it, *_ = tell_steps(verdict)
     assert fix == f"Fix what got worse and measure it again: compile-gate check --select {CASE}"
@@ -528,21 +525,9 @@ def test_baselines_of_one_gpu_do_not_judge_another(situation: Make, judge: Judge
         assert state(find(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
-def make_run(host: Environment, *trials: Trial, planned: int = 1) -> Run:
-    case = Case(id=CASE, model="mlp", factory="m:f", definition="d1")
-    return Run(
-        cases=(case,),
-        environment=host,
-        provenance=Provenance(),
-        trials=trials,
-        trials_planned=planned,
-        finished=True,
-    )
-
-
 def test_fewer_trials_than_planned_are_missing(host: Environment, policy: Policy) -> None:
     """One of three planned trials came back without a failure: MISSING, and the case is listed as short."""
-    run = make_run(host, Trial(case_id=CASE, index=1, samples={BREAKS: (0.0,)}), planned=3)
+    run = make_run(*make_trials(CASE, [{BREAKS: 0.0}]), environment=host, trials_planned=3)
     verdict = decide_verdict(run, (), policy)
     assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_row(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
@@ -552,7 +537,7 @@ def test_fewer_trials_than_planned_are_missing(host: Environment, policy: Policy
 
 def test_trials_that_measured_nothing_are_missing(host: Environment, policy: Policy) -> None:
     """A trial without a sample does not pass in silence."""
-    verdict = decide_verdict(make_run(host, Trial(case_id=CASE, index=1, samples={})), (), policy)
+    verdict = decide_verdict(make_run(*make_trials(CASE, [{}]), environment=host), (), policy)
     (row,) = verdict.comparisons
     assert state(row) == (Status.MISSING, Reason.NOT_RUN)
     assert tell_row(row) == "Missing: its trials came back and measured nothing."

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.decide.conclude.outcome import note_warnings
-from gate.records import CaseFailure, FailureKind, Provenance, Run, Trial
-from tests.hosts import CPU_HOST
+from gate.records import CaseFailure, FailureKind, Run, Trial
+from tests.make import make_run
 from tests.told import make_raised, tell_note, warn
 
 
-def make_run(*warned: tuple[str, str]) -> Run:
+def run_warned(*warned: tuple[str, str]) -> Run:
     """A run with a trial for each case and warning."""
-    trials = tuple(Trial(case_id=case, index=1, warnings=warn(warning)) for case, warning in warned)
-    return Run(cases=(), environment=CPU_HOST, provenance=Provenance(), trials=trials)
+    return make_run(*(Trial(case_id=case, index=1, warnings=warn(warning)) for case, warning in warned))
 
 
 def _tell(run: Run) -> tuple[str, ...]:
@@ -22,7 +21,7 @@ def _tell(run: Run) -> tuple[str, ...]:
 
 def test_a_warning_is_told_once_with_its_cases() -> None:
     """Trials of several cases that warn alike are one note; of four cases three are named."""
-    run = make_run(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
+    run = run_warned(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
     assert _tell(run) == (
         "a, b, c and 1 more: flops not measured: slow.",
         "b: flops not measured: odd.",
@@ -31,17 +30,17 @@ def test_a_warning_is_told_once_with_its_cases() -> None:
 
 def test_many_warnings_are_counted() -> None:
     """Of seven warnings five are told; a run without any has no note."""
-    run = make_run(*(("a", f"number {index}") for index in range(7)))
+    run = run_warned(*(("a", f"number {index}") for index in range(7)))
     assert _tell(run)[4:] == (
         "a: flops not measured: number 4.",
         "2 more warnings of trials are in run.json.",
     )
-    assert _tell(make_run()) == ()
+    assert _tell(run_warned()) == ()
 
 
 def test_what_most_cases_tell_comes_first() -> None:
     """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
-    run = make_run(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
+    run = run_warned(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
     assert _tell(run)[0] == "a, b: flops not measured: blind."
 
 
@@ -53,7 +52,7 @@ def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None
         )
         for case in ("a", "a", "b")
     )
-    run = replace(make_run(("a", "slow")), retried=failures, failures=failures[2:])
+    run = replace(run_warned(("a", "slow")), retried=failures, failures=failures[2:])
     assert _tell(run) == (
         "a: failed (crash at compile) before the run was continued, and was tried again.",
         "a: flops not measured: slow.",

@@ -17,8 +17,8 @@ from gate.lab.host.fitness import (
     may_repeat,
     name_crowd,
 )
-from gate.records import Case, Conditions, Disturbance, Provenance, Run, Trial
-from tests.hosts import CPU_HOST
+from gate.records import Case, Conditions, Disturbance, Run, Trial
+from tests.make import make_run
 
 GIB = 2**30
 BEFORE = HostSample(
@@ -148,21 +148,16 @@ def test_counters_that_jump_back_disturb_nothing() -> None:
     assert conditions.disturbances == ()
 
 
-def make_run(cases: int, planned: int, repeated: int) -> Run:
-    return Run(
-        cases=tuple(Case(id=f"m{number}/x", model="m") for number in range(cases)),
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        trials=tuple(
-            Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True))
-            for index in range(repeated)
-        ),
-        trials_planned=planned,
+def repeat_trials(cases: int, planned: int, repeated: int) -> Run:
+    trials = (
+        Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True)) for index in range(repeated)
     )
+    planned_cases = tuple(Case(id=f"m{number}/x", model="m") for number in range(cases))
+    return make_run(*trials, cases=planned_cases, trials_planned=planned)
 
 
 def test_repeats_are_a_share_of_the_plan() -> None:
     """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
     assert REPEAT_SHARE == 0.25
-    assert [may_repeat(make_run(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
-    assert [may_repeat(make_run(1, 1, repeated)) for repeated in (0, 1)] == [True, False]
+    assert [may_repeat(repeat_trials(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
+    assert [may_repeat(repeat_trials(1, 1, repeated)) for repeated in (0, 1)] == [True, False]

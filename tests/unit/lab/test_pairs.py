@@ -22,7 +22,6 @@ from gate.lab.workers import process
 from gate.lab.workers.turns import make_turn_order
 from gate.metrics import SPECS
 from gate.records import (
-    BaseArm,
     Case,
     CaseFailure,
     FailureKind,
@@ -31,13 +30,11 @@ from gate.records import (
     Mode,
     Pairing,
     Policy,
-    Provenance,
-    Run,
     Trial,
 )
 from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
 from gate.records.protocol import WorkerRole
-from tests.hosts import CPU_HOST
+from tests.make import make_run
 from tests.told import make_raised
 
 from .conftest import CountLeft, MakeCase
@@ -252,7 +249,7 @@ def test_an_error_of_the_model_is_no_want_of_room(bench: Bench, make_case: MakeC
 def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeCase) -> None:
     """In exclusive mode no live pair is even tried: its second arm would be turned away."""
     case = make_case("ok", roles=["cold", "warm"])
-    run = make_run((case,), (case,))
+    run = make_run(cases=(case,), base=(case,))
     gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
     lab = Lab(bench=use_gpu(bench, gpu), environment=run.environment, toolchain_s=0.0, observe=ignore_event)
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
@@ -328,19 +325,12 @@ def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench,
     assert (plan.first, plan.warm) == (WorkerRole.COLD, True)
 
 
-def make_run(cases: tuple[Case, ...], base: tuple[Case, ...], trials: tuple[Trial, ...] = ()) -> Run:
-    """A run with a base."""
-    provenance = Provenance()
-    arm = BaseArm(label="main", environment=CPU_HOST, provenance=provenance, cases=base)
-    return Run(cases=cases, environment=CPU_HOST, provenance=provenance, base=arm, trials=trials)
-
-
 def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) -> None:
     """One more pair of every case comes before a second of any; indices go on where they stopped."""
     one, two = make_case(name="one"), make_case(name="two")
     taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
     alone = Trial(case_id=two.id, index=1)
-    run = make_run((one, two), (one, two), (taken, replace(taken, arm="head"), alone))
+    run = make_run(taken, replace(taken, arm="head"), alone, cases=(one, two), base=(one, two))
     needs = [Need(case_id=one.id, metrics=LATENCY, more=1), Need(case_id=two.id, metrics=LATENCY, more=2)]
     slots = list_pair_slots(run, needs)
     assert [("one", 2), ("two", 1), ("two", 2)] == [(slot.case.model, slot.index) for slot in slots]
@@ -349,7 +339,9 @@ def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) ->
 def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
     """What the base lacks, defines otherwise or could not run cannot be held against it."""
     same, changed, new, failed = (make_case(name=name) for name in ("same", "changed", "new", "failed"))
-    run = make_run((same, changed, new, failed), (same, replace(changed, definition="other"), failed))
+    run = make_run(
+        cases=(same, changed, new, failed), base=(same, replace(changed, definition="other"), failed)
+    )
     failure = CaseFailure(
         case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", told=make_raised("")
     )
@@ -384,7 +376,7 @@ EVERYTHING = frozenset({Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME})
 def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: MakeCase) -> None:
     """Without one, twice a trial; a pair that compiles nothing is cheaper than the first, which does."""
     case = make_case()
-    run = make_run((case,), (case,), make_pair(case, 1, 7.5))
+    run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
     whole = PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING)
     light = replace(whole, metrics=LATENCY)
     assert predict_pair_s(replace(run, trials=()), whole, "cpu") == 2 * case.expected_s
@@ -401,7 +393,7 @@ def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> N
     case = make_case()
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
     light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
-    run = make_run((case,), (case,), light)
+    run = make_run(*light, cases=(case,), base=(case,))
     slot = PairSlot(case=case, base_case=case, index=3, metrics=LATENCY)
     assert predict_pair_s(run, slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
 
@@ -414,7 +406,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     case = make_case()
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
-    run = make_run((case,), (case,), (alone,))
+    run = make_run(alone, cases=(case,), base=(case,))
     first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
     assert predict_pair_s(run, replace(first, known_code=True), "cpu") == pytest.approx(0.4 * 2 * 30.0)
@@ -431,7 +423,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make
     case = replace(make_case(), mode=Mode.MAX_AUTOTUNE)
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
-    run = make_run((case,), (case,), (alone,))
+    run = make_run(alone, cases=(case,), base=(case,))
     first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
 
@@ -455,7 +447,7 @@ def test_time_that_is_left_goes_to_latencies(
 ) -> None:
     """What a whole pair does not fit into may still settle a latency, which costs less to repeat."""
     case = make_case()
-    run = make_run((case,), (case,), make_pair(case, 1, 7.5))
+    run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
     slot = fit_slot(run, PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
     assert expected == (slot and slot.metrics)
 
@@ -463,7 +455,7 @@ def test_time_that_is_left_goes_to_latencies(
 def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
     """Nothing would say that a case's counters and memory were never looked at: it gets no pair."""
     case, other = make_case(), make_case(name="other")
-    run = make_run((case, other), (case, other), make_pair(other, 1, 7.5))
+    run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))
     slot = PairSlot(case=case, base_case=case, index=1, metrics=EVERYTHING)
     whole_s = predict_pair_s(run, slot, "cpu")
     assert fit_slot(run, slot, "cpu", whole_s) == slot
@@ -485,7 +477,7 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     slow_pair = (
         replace(one, samples={**one.samples, **latencies}) for one in make_pair(slow, 1, compile_s=600.0)
     )
-    run = make_run((quick, slow), (quick, slow), tuple(slow_pair))
+    run = make_run(*slow_pair, cases=(quick, slow), base=(quick, slow))
     events: list[Event] = []
     lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
@@ -501,7 +493,7 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
 def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make_case: MakeCase) -> None:
     """Two cases that two pairs settle: both of the one that looks worst come first."""
     mild, worst = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("mild", "worst"))
-    run = make_run((mild, worst), (mild, worst))
+    run = make_run(cases=(mild, worst), base=(mild, worst))
     events: list[Event] = []
     lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
     suspects = [

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from gate.errors import UsageError
 from gate.project.plan import drop_same_code, list_same_code
 from gate.records import (
-    BaseArm,
     Case,
     CaseFailure,
     CodeIdentity,
     FailureKind,
     Pairing,
-    Provenance,
     Run,
     Trial,
 )
 from tests.hosts import CPU_HOST
+from tests.make import make_run
 from tests.told import make_raised
 
 TARGET = replace(CPU_HOST, device_kind="target", device_model="cuda:sm_90")
@@ -35,19 +35,9 @@ def make_trials(case_id: str, base: str, head: str, index: int = 1) -> tuple[Tri
     )
 
 
-def make_run(*trials: Trial) -> Run:
-    """A finished run of a target against a base."""
-    return Run(
-        cases=CASES,
-        environment=TARGET,
-        provenance=Provenance(),
-        trials=trials,
-        finished=True,
-        base=BaseArm(label="main", environment=TARGET, provenance=Provenance(), cases=CASES),
-    )
-
-
-RUN = make_run(*make_trials("same", "a", "a"), *make_trials("changed", "a", "b"))
+# Finished runs of a target against a base.
+run_target = partial(make_run, cases=CASES, base=CASES, environment=TARGET)
+RUN = run_target(*make_trials("same", "a", "a"), *make_trials("changed", "a", "b"))
 
 
 def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
@@ -58,12 +48,12 @@ def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
 
 def test_every_pair_must_say_so() -> None:
     """One pair in which the code differs is enough to measure."""
-    assert list_same_code(make_run(*RUN.trials, *make_trials("same", "a", "c", index=2))) == frozenset()
+    assert list_same_code(run_target(*RUN.trials, *make_trials("same", "a", "c", index=2))) == frozenset()
 
 
 def test_unknown_code_is_not_the_same() -> None:
     """Two empty identities tell nothing."""
-    assert list_same_code(make_run(*make_trials("same", "", ""))) == frozenset()
+    assert list_same_code(run_target(*make_trials("same", "", ""))) == frozenset()
 
 
 def test_a_case_that_failed_is_measured() -> None:

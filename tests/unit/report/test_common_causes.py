@@ -84,7 +84,7 @@ def test_what_got_worse_keeps_a_cause_that_not_all_have(empty: Verdict) -> None:
     """Four of five cases have it; the one that regressed names it still."""
     report = make_report(hold(empty, "riiii", SAME, explained="c0 c1 c2 c3"))
 
-    assert report.causes == (f"{SAME_TOLD} (4 of 5 cases).",)
+    assert (report.why, report.causes) == (f"{SAME_TOLD} (4 of 5 cases).", ())
     assert [(block.status, block.causes) for block in report.blocks] == [
         (Status.REGRESSED, (f"{SAME_TOLD}.",)),
         (Status.INCONCLUSIVE, ()),

@@ -284,3 +284,29 @@ def test_drift_above_its_limit_is_told_with_what_it_means() -> None:
         "bert/x: drift +3.50 (11x) is above its limit of +3.00 (8.0x), and so is the baseline's:"
         " only the change counts."
     )
+
+
+@pytest.mark.parametrize(
+    ("note", "told", "command"),
+    [
+        ((), "compare side by side with the merge base:", "compile-gate ab --select bert/x"),
+        # HEAD is the merge base itself: `ab` without a base would be refused.
+        (
+            (Fact(code=Code.NOTHING_DIFFERS, names={"base": ("main",)}),),
+            "compare side by side with the commit before:",
+            "compile-gate ab HEAD~1 --select bert/x",
+        ),
+        (
+            (Fact(code=Code.NO_BASE, names={"reason": ("it is shallow",), "fix": ("Fetch it.",)}),),
+            "compare side by side. Fetch it.",
+            "",
+        ),
+    ],
+)
+def test_what_could_not_be_decided_is_settled_by_what_there_is(
+    note: tuple[Fact, ...], told: str, command: str, verdicts: Mapping[str, Verdict]
+) -> None:
+    """The merge base, the commit before it, or first what is missing."""
+    verdict = replace(verdicts["inconclusive"], notes=note, config="")
+    step = write_step(Fact(code=Code.SETTLE, cases=("bert/x",)), verdict)
+    assert (step.text, step.command) == (f"To settle what could not be decided, {told}", command)

@@ -203,7 +203,7 @@ def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
     block = make_report(replace(verdict, causes=tuple(causes))).blocks[0]
 
     assert len(block.causes) == MAX_CAUSES + 1
-    assert block.causes[-1] == "and 3 more, in verdict.json"
+    assert block.causes[-1] == "and 3 more: `explain` shows them"
 
 
 def test_an_improvement_needs_no_command(empty: Verdict) -> None:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records import Metric, Status
+from gate.records import Change, Comparison, Estimate, Metric, Reason, Status
+from gate.report.words.moves import describe_move, mention_move
 from gate.report.words.templates import (
     describe_change,
     describe_range,
     describe_speed,
-    mention_change,
     name_direction,
     name_metric,
     name_status,
@@ -42,26 +42,61 @@ def test_a_change_has_a_sign_and_a_word(metric: Metric, change: float, told: str
 
 
 @pytest.mark.parametrize(
-    ("metric", "changes", "described", "mentioned"),
+    ("metric", "changes", "described"),
+    [
+        (Metric.COMPILED_LATENCY, [0.321, 0.29], "+29.0 to +32.1 % (slower)"),
+        (Metric.COMPILED_LATENCY, [0.3, 0.3], "+30.0 % (slower)"),
+        (Metric.COMPILED_LATENCY, [-0.1, 0.1], "-10.0 to +10.0 %"),
+        (Metric.GRAPH_BREAKS, [1.0, 2.0], "+1 to +2 (more)"),
+        (Metric.DRIFT, [1.0, 2.0], "+1.00 to +2.00 (less exact)"),
+        (Metric.DRIFT_FLOAT32, [1.0], "+1.00 (2.0x the error)"),
+    ],
+)
+def test_several_changes_are_a_range(metric: Metric, changes: list[float], described: str) -> None:
+    """From the smallest to the largest; a range over both directions has no word."""
+    assert describe_range(metric, changes) == described
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "change", "described", "mentioned"),
     [
         (
             Metric.COMPILED_LATENCY,
-            [0.321, 0.29],
-            "+29.0 to +32.1 % (slower)",
-            "compiled latency +29.0 to +32.1 %",
+            (0.0121, 0.0158),
+            0.306,
+            "+30.6 % (slower)",
+            "compiled latency 12.1 ms -> 15.8 ms (+30.6 %)",
         ),
-        (Metric.COMPILED_LATENCY, [0.3, 0.3], "+30.0 % (slower)", "compiled latency +30.0 %"),
-        (Metric.COMPILED_LATENCY, [-0.1, 0.1], "-10.0 to +10.0 %", "compiled latency -10.0 to +10.0 %"),
-        (Metric.GRAPH_BREAKS, [1.0, 2.0], "+1 to +2 (more)", "graph breaks +1 to +2"),
-        (Metric.DRIFT, [1.0, 2.0], "+1.00 to +2.00 (less exact)", "drift 2.0x to 4.0x the error"),
-        (Metric.DRIFT_FLOAT32, [1.0], "+1.00 (2.0x the error)", "drift in float32 2.0x the error"),
+        # 0.83 / 0.501 = 1.657: a ratio that fell by 40 % is not called +65.7 %
+        (
+            Metric.WARM_SPEEDUP,
+            (0.83, 0.501),
+            0.657,
+            "0.830x -> 0.501x (slower)",
+            "warm speedup 0.830x -> 0.501x",
+        ),
+        (Metric.MEMORY_RATIO, (0.9, 0.9), 0.0, "0.900x -> 0.900x", "memory ratio 0.900x -> 0.900x"),
+        (Metric.GRAPH_BREAKS, (0.0, 2.0), 2.0, "+2 (more)", "graph breaks 0 -> 2"),
+        (Metric.DRIFT, (0.0, 1.0), 1.0, "+1.00 (2.0x the error)", "drift 2.0x the error"),
+        (Metric.GUARDS, (3.0, 4.0), None, "", "guards"),
     ],
 )
-def test_several_changes_are_a_range(
-    metric: Metric, changes: list[float], described: str, mentioned: str
+def test_a_change_is_described_and_mentioned_with_both_values(
+    metric: Metric, values: tuple[float, float], change: float | None, described: str, mentioned: str
 ) -> None:
-    """From the smallest to the largest; a range over both directions has no word, a mention no brackets."""
-    assert (describe_range(metric, changes), mention_change(metric, changes)) == (described, mentioned)
+    """Percent of what is a ratio already would mislead: its values say it."""
+    before, after = (Estimate(centre=value, low=None, high=None, noise=0.0, n=3) for value in values)
+    one = Comparison(
+        case_id="a",
+        metric=metric,
+        status=Status.REGRESSED,
+        reason=Reason.BEYOND_BAR,
+        decides=True,
+        baseline=before,
+        candidate=after,
+        change=None if change is None else Change(centre=change, low=change, high=change, detectable=0.0),
+    )
+    assert (describe_move(one), mention_move(one)) == (described, mentioned)
 
 
 @given(st.sampled_from(list(Metric)), st.floats(1e-6, 100))

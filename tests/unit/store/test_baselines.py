@@ -32,7 +32,6 @@ from gate.records import (
     Policy,
     Provenance,
     Reason,
-    Run,
     Trial,
 )
 from gate.report.words.steps import describe_hidden
@@ -47,6 +46,7 @@ from gate.store.baselines import (
     save_baselines,
 )
 from tests.hosts import CPU_HOST
+from tests.make import make_run
 from tests.told import make_raised, tell_note
 
 ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
@@ -69,11 +69,6 @@ def make_trial(index: int, case: Case = CASE, **samples: float) -> Trial:
         graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
         conditions=Conditions(canaries_s={"matmul": 0.0012345678}),
     )
-
-
-def make_run(*trials: Trial, cases: tuple[Case, ...] = (CASE,)) -> Run:
-    """Make a run of these trials."""
-    return Run(cases=cases, environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
 
 
 def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:

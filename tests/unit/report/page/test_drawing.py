@@ -7,12 +7,10 @@ from xml.etree import ElementTree as ET
 
 from gate.report.page.charts import (
     ChartBar,
-    ChartSeries,
     Drawing,
     Interval,
     Lane,
     draw_interval,
-    draw_order,
     draw_stack,
     draw_strip,
 )
@@ -63,20 +61,6 @@ def test_strip() -> None:
     base, head = (re.findall(r"M([0-9.]+) ", dots[kind].attrib["d"]) for kind in ("dots base", "dots head"))
     limit = float(svg.findall("line[@class='limit']")[0].attrib["x1"])
     assert float(base[0]) < float(base[1]) < limit < float(head[0])
-
-
-def test_order() -> None:
-    """Values stand from left to right in their order, and one that is missing leaves a gap."""
-    series = (ChartSeries(name="compiled", kind="head", values=(0.1, None, 0.3)),)
-
-    svg = parse(draw_order("pairs", series, str, limit=0.03, span=(0.1, 0.2)))
-
-    points = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in svg.iter("circle")]
-    assert len(points) == 2
-    assert points[0][0] < points[1][0]
-    assert points[0][1] > points[1][1]  # the larger one is higher
-    numbers = [one.text for one in svg.iter("text") if one.attrib["class"] == "tick"]
-    assert numbers == ["1", "2", "3"]
 
 
 def test_stack() -> None:
