@@ -19,6 +19,7 @@ from typing import Any
 
 from gate.errors import FileError, GateError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
+from gate.files.disk import append_bytes
 from gate.files.structure import is_encodable
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import Metric
@@ -79,7 +80,7 @@ def append_line(path: Path, line: HistoryLine) -> Path:
 def _append(path: Path, data: bytes) -> None:
     """Write at the end in one go; where the last line was torn, on a new line."""
     while True:
-        with path.open("ab+") as file:
+        with path.open("ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
                 continue  # somebody compacted it meanwhile: this is the old file
@@ -87,9 +88,7 @@ def _append(path: Path, data: bytes) -> None:
             if end:
                 file.seek(end - 1)
                 data = data if file.read(1) == b"\n" else b"\n" + data
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            append_bytes(file, data)
             return
 
 
