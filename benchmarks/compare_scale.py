@@ -24,7 +24,8 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check.schedule import estimate_left_s, make_trial_schedule
+from gate.check.outlook import Outlook, Pace
+from gate.check.schedule import list_ended, make_trial_schedule
 from gate.cli import main as run_command
 from gate.cli.history import append_run
 from gate.cli.output import make_saver
@@ -208,14 +209,15 @@ def save(directory: Path) -> float:
 
 
 def estimate(directory: Path) -> float:
-    """Estimate what is left after half of the run, twice a trial as the lab does."""
-    _, *steps = grow(directory)
-    trials = 2 * len(steps[0].trials) // len(steps[0].cases)
-    slots = make_trial_schedule(steps[0].cases, trials, steps[0].trials)
+    """Estimate what is left after half of the run, before and after each trial as the lab does."""
+    first, *steps = grow(directory)
+    slots = make_trial_schedule(first.cases, 2 * len(first.trials) // len(first.cases), first.trials)
+    outlook = Outlook(slots, Pace(first.cases, first.trials), ended=list_ended(first))
     begun = time.process_time()
-    for step in steps:
-        estimate_left_s(slots, step.cases, step.trials)
-        estimate_left_s(slots, step.cases, step.trials)
+    for slot, step in zip(slots, steps, strict=False):
+        outlook.predict_s(slot)
+        outlook.end(slot, step.trials[-1])
+        outlook.left_s  # noqa: B018 - what it takes is asked
     return (time.process_time() - begun) / len(steps)
 
 
