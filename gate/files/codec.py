@@ -3,8 +3,9 @@
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
 minor version. One of a newer minor version is read without the keys that this version does not know, so
 that two versions can work together; one of a newer version is refused with the version to install, and
-anything else as foreign. A run has a line for each trial, and lines that were appended while it was measured:
-:mod:`gate.files.growth`. This module is also where the rest of the gate finds the codec's parts.
+anything else as foreign. Long lists have a line for each item, and a run has lines that were appended while
+it was measured: :mod:`gate.files.growth`. This module is also where the rest of the gate finds the codec's
+parts.
 
 What is left goes through the strict decoder of :mod:`gate.files.structure`, so a dropped key is neither
 believed nor shown.
@@ -19,7 +20,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -29,20 +30,20 @@ from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
-from gate.files.growth import Growth, Part, add_growths, split_lines
+from gate.files.growth import GROWTH, HEAD, Growth, add_growths, split_lines
 from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
 from gate.files.untrusted import (
     MAX_JSON_BYTES,
-    MAX_RUN_BYTES,
-    MAX_RUN_LINES,
+    MAX_LINES,
+    MAX_ROWS_BYTES,
     ORIGIN_FIX,
     check_size,
     format_value,
     load_lines,
     parse_json,
 )
-from gate.records import Baseline, Run, Trial, Verdict
+from gate.records import Baseline, Run, Verdict
 from gate.records.bisection import Bisection
 from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
@@ -104,7 +105,7 @@ T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
 _SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
-_OPENING = re.compile(rb'\{\n"schema": "compile-gate/run/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?"')
+_OPENING = re.compile(rb'\{\n"schema": "compile-gate/[a-z]{1,20}/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?"')
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
@@ -122,8 +123,13 @@ class FileKind(Generic[R]):
     version: int = 1
     minor: int = 0
     check: RecordCheck | None = None  # of what must hold beyond the types of the keys
-    rows: str = ""  # the key of a list that has a line for each item
-    limit: int = MAX_JSON_BYTES  # bytes of a file
+    rows: tuple[str, ...] = ()  # lists that have a line for each item, which is decoded by itself
+    grow: Callable[[R, Sequence[Growth]], R] | None = None  # adds what was appended, where that may be
+
+    @property
+    def limit(self) -> int:
+        """How many bytes a file has at most."""
+        return MAX_ROWS_BYTES if self.rows else MAX_JSON_BYTES
 
     @property
     def schema(self) -> str:
@@ -156,37 +162,37 @@ class FileKind(Generic[R]):
         return record
 
     def _decode(self, lines: Iterable[bytes], source: str) -> R:
-        return _decode_content(self, parse_json(b"".join(lines), source), source)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunKind(FileKind[Run]):
-    """The kind of a run's files: the trials of a large one are decoded line by line."""
-
-    def _decode(self, lines: Iterable[bytes], source: str) -> Run:
-        head, trials, growths = bytearray(), list[Trial](), list[Growth]()
+        head, rows, growths = bytearray(), {key: list[Any]() for key in self.rows}, list[Growth]()
         fault: FileError | None = None
         for part, number, line in split_lines(lines, self.rows):
-            if number > MAX_RUN_LINES:
-                raise FileError(source, "", f"has more than {MAX_RUN_LINES:,} lines", ORIGIN_FIX)
-            if part is Part.HEAD:
+            if number > MAX_LINES:
+                raise FileError(source, "", f"has more than {MAX_LINES:,} lines", ORIGIN_FIX)
+            if part == HEAD or (part == GROWTH and self.grow is None):
                 head += line
                 check_size(head, MAX_JSON_BYTES, source)
             elif fault is None:
                 try:
-                    plain = parse_json(line, f"{source}:{number}")
-                    if part is Part.ROW:
-                        within = f"{self.rows}[{len(trials)}]"
-                        trials.append(self._decode_part(Trial, plain, head, (source, within)))
+                    place = f"{source}:{number}"
+                    if part == GROWTH:
+                        growths.append(self._decode_part(Growth, parse_json(line, place), head, (place, "")))
                     else:
-                        growths.append(self._decode_part(Growth, plain, head, (f"{source}:{number}", "")))
+                        self._add_rows(parse_json(b"[%b]" % line, place), head, (source, part), rows[part])
                 except FileError as error:
                     fault = error  # told below, where it is known whether a newer version wrote the file
         plain = parse_json(bytes(head), source)
-        run = _decode_content(self, plain, source)
+        record = _decode_content(self, plain, source)
         if fault:
             raise _describe_newer(self, plain, source) if self._is_newer(head) else fault
-        return add_growths(replace(run, trials=(*run.trials, *trials)), growths)
+        known = {key: (*getattr(record, key), *found) for key, found in rows.items() if found}
+        record = replace(record, **known) if known else record
+        return self.grow(record, growths) if self.grow else record
+
+    def _add_rows(self, plain: object, head: bytearray, place: tuple[str, str], rows: list[Any]) -> None:
+        """Decode the items of one line; ``place`` is the file and the list's key."""
+        source, key = place
+        row_type = typing.get_args(_get_hints(self.record)[key])[0]
+        for item in cast("list[object]", plain):
+            rows.append(self._decode_part(row_type, item, head, (source, f"{key}[{len(rows)}]")))
 
     def _decode_part(self, record: type[T], plain: object, head: bytearray, place: tuple[str, str]) -> T:
         return decode(record, drop_unknown_keys(record, plain) if self._is_newer(head) else plain, *place)
@@ -201,8 +207,10 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = RunKind(name="run", record=Run, check=check_run, rows="trials", limit=MAX_RUN_BYTES)
-VERDICT = FileKind(name="verdict", record=Verdict, check=check_verdict)
+RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",), grow=add_growths)
+VERDICT = FileKind(
+    name="verdict", record=Verdict, check=check_verdict, rows=("cases", "comparisons", "evidence")
+)
 BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
 CALIBRATION = FileKind(name="calibration", record=Calibration)
 SELFTEST = FileKind(name="selftest", record=SelftestReport)
@@ -224,7 +232,7 @@ def encode_parts(kind: FileKind[R], record: R) -> Iterator[str]:
     for name in _list_field_names(type(record)):
         value = getattr(record, name)
         yield f",\n{json.dumps(name)}: "
-        if name == kind.rows:
+        if name in kind.rows:
             yield "["
             for number, row in enumerate(value):
                 yield (",\n" if number else "") + dump(row)

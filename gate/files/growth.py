@@ -1,4 +1,4 @@
-"""A run that is saved while it grows: a line for each trial, and lines that were appended since.
+"""Files with a line for each item of their long lists, and a run with lines that were appended since.
 
 ::
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import Enum, auto
 
 from gate.records import CaseFailure, Run, Trial
 from gate.records.bounds import NotNegative
@@ -69,34 +68,33 @@ def add_growths(run: Run, growths: Iterable[Growth]) -> Run:
     return replace(run, trials=tuple(trials), failures=tuple(failures), sources=sources, wall_s=wall_s)
 
 
-class Part(Enum):
-    """What a line, or a piece of one, belongs to."""
-
-    HEAD = auto()  # the record without its rows; where one was, an empty line
-    ROW = auto()
-    GROWTH = auto()
+# What a line, or a piece of one, belongs to, beside the key of a list that it is an item of.
+HEAD = ""  # the record without such items; where one was, an empty line
+GROWTH = "growth"
 
 
-def split_lines(lines: Iterable[bytes], key: str) -> Iterator[tuple[Part, int, bytes]]:
-    """Split a file into parts, each with the number of its line; ``key`` is that of the list with rows.
+def split_lines(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
+    """Split a file into parts, each with the number of its line; ``keys`` are those of lists with rows.
 
     A last line that was appended and does not end is left out: its writer was killed.
     """
-    part, opening, is_over = Part.HEAD, f'"{key}": ['.encode(), False
+    openings = {f'"{key}": ['.encode(): key for key in keys}
+    part, is_over = HEAD, False
     for number, line in enumerate(lines, start=1):
         rest = line
-        if part is Part.HEAD and line.startswith(opening + b"{"):
-            part, rest = Part.ROW, line[len(opening) :]
-            yield Part.HEAD, number, opening
+        opening, bracket, _ = line.partition(b"{") if part == HEAD else (b"", b"", b"")
+        if bracket and opening in openings:
+            part, rest = openings[opening], line[len(opening) :]
+            yield HEAD, number, opening
         elif is_over and line.startswith(b"{"):
-            part = Part.GROWTH
-        is_over = part is Part.HEAD and line == b"}\n"
-        if part is Part.ROW:
+            part = GROWTH
+        is_over = part == HEAD and line == b"}\n"
+        if part == HEAD or (part == GROWTH and line.endswith(b"\n")):
+            yield part, number, line
+        elif part != GROWTH:
             row = rest.removesuffix(b"\n").removesuffix(b",")
             is_last = row.endswith(b"}]")
             row = row[:-1] if is_last else row
-            yield Part.ROW, number, row
-            yield Part.HEAD, number, rest[len(row) :] if is_last else b"\n"
-            part = Part.HEAD if is_last else part
-        elif part is Part.HEAD or line.endswith(b"\n"):
-            yield part, number, line
+            yield part, number, row
+            yield HEAD, number, rest[len(row) :] if is_last else b"\n"
+            part = HEAD if is_last else part

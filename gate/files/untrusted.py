@@ -19,11 +19,11 @@ from typing import BinaryIO
 
 from gate.errors import FileError
 
-# Of what is parsed at once: nothing that the gate writes comes near this, but for the trials of a run.
+# Of what is parsed at once: nothing that the gate writes comes near this.
 MAX_JSON_BYTES = 128 * 1024 * 1024
-# Of a run, whose trials are parsed one by one: 20,000 cases x 10 trials of 4 kB are 800 MB.
-MAX_RUN_BYTES = 1024 * 1024 * 1024
-MAX_RUN_LINES = 1_000_000  # a trial of 30 bytes takes 1 kB of memory
+# Of a file whose long lists are parsed item by item: 20,000 cases x 10 trials of 4 kB are 800 MB.
+MAX_ROWS_BYTES = 1024 * 1024 * 1024
+MAX_LINES = 1_000_000  # of such a file: an item of 30 bytes takes up to 1 kB of memory
 # Our deepest record is a run's trial conditions, 6 levels; a factory's arguments may add some.
 MAX_DEPTH = 32
 # What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.

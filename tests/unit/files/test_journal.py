@@ -163,7 +163,7 @@ def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     save_run(EMPTY, path)
     with path.open("ab") as file:
         file.write(b"{}\n" * 100)
-    monkeypatch.setattr(codec, "MAX_RUN_LINES", 100)
+    monkeypatch.setattr(codec, "MAX_LINES", 100)
     with pytest.raises(FileError, match="has more than 100 lines"):
         load_run(path)
 
