@@ -162,7 +162,8 @@ class FileKind(Generic[R]):
         return record
 
     def _decode(self, lines: Iterable[bytes], source: str) -> R:
-        head, rows, growths = bytearray(), {key: list[Any]() for key in self.rows}, list[Growth]()
+        head, growths = bytearray(), list[Growth]()
+        rows: dict[str, list[Any]] = {key: [] for key in self.rows}
         fault: FileError | None = None
         for part, number, line in split_lines(lines, self.rows):
             if number > MAX_LINES:
@@ -179,18 +180,19 @@ class FileKind(Generic[R]):
                         self._add_rows(parse_json(b"[%b]" % line, place), head, (source, part), rows[part])
                 except FileError as error:
                     fault = error  # told below, where it is known whether a newer version wrote the file
-        plain = parse_json(bytes(head), source)
+        plain = cast("dict[str, Any]", parse_json(bytes(head), source))
         record = _decode_content(self, plain, source)
+        if fault and self._is_newer(head):
+            raise _describe_newer(self, plain, source)
         if fault:
-            raise _describe_newer(self, plain, source) if self._is_newer(head) else fault
-        known = {key: (*getattr(record, key), *found) for key, found in rows.items() if found}
-        record = replace(record, **known) if known else record
+            raise fault
+        record = _add_items(record, rows)
         return self.grow(record, growths) if self.grow else record
 
     def _add_rows(self, plain: object, head: bytearray, place: tuple[str, str], rows: list[Any]) -> None:
         """Decode the items of one line; ``place`` is the file and the list's key."""
         source, key = place
-        row_type = typing.get_args(_get_hints(self.record)[key])[0]
+        row_type = typing.get_args(_get_hints(cast("Hashable", self.record))[key])[0]
         for item in cast("list[object]", plain):
             rows.append(self._decode_part(row_type, item, head, (source, f"{key}[{len(rows)}]")))
 
@@ -229,7 +231,7 @@ def encode_file(kind: FileKind[R], record: R) -> str:
 def encode_parts(kind: FileKind[R], record: R) -> Iterator[str]:
     """Encode as :func:`encode_file` does, part by part: the whole text of a large run need not be held."""
     yield f'{{\n"schema": {json.dumps(kind.schema)}'
-    for name in _list_field_names(type(record)):
+    for name in _list_field_names(cast("Hashable", kind.record)):
         value = getattr(record, name)
         yield f",\n{json.dumps(name)}: "
         if name in kind.rows:
@@ -284,6 +286,13 @@ def pause_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:
+    """Add the items of lists that have a line each to what the head holds of them."""
+    filled: Any = record
+    more = {key: (*getattr(filled, key), *found) for key, found in rows.items()}
+    return cast("T", replace(filled, **more))
 
 
 def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:

@@ -102,9 +102,11 @@ def shorten_verdict(verdict: Verdict) -> Verdict:
 def _shorten(comparison: Comparison) -> Comparison:
     if comparison.status is not Status.UNCHANGED:
         return comparison
-    sides = {"baseline": comparison.baseline, "candidate": comparison.candidate}
-    values = {name: side and replace(side, low=None, high=None, noise=None) for name, side in sides.items()}
-    return replace(comparison, change=None, **values)
+    baseline, candidate = (
+        one and replace(one, low=None, high=None, noise=None)
+        for one in (comparison.baseline, comparison.candidate)
+    )
+    return replace(comparison, change=None, baseline=baseline, candidate=candidate)
 
 
 class Refusal(StrEnum):
