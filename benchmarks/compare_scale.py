@@ -256,7 +256,7 @@ def measure_step(name: str, directory: Path, limit_s: float) -> tuple[float, flo
         print(f"{name}: not done in {limit_s:.0f} s", file=sys.stderr)
         return None
     except subprocess.CalledProcessError as error:
-        print(f"{name}: {error.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        print(f"{name}: {error}\n{error.stderr}", file=sys.stderr)
         return None
     seconds, peak_mb = json.loads(done.stdout)
     return seconds, peak_mb
@@ -290,6 +290,7 @@ def main() -> int:
             write_size(Path(directory), cases, options.trials, options.blocks)
             for name, row in table.items():
                 row.append(measure_step(name, Path(directory), options.limit))
+                print(f"{cases} cases: {write_row(name, row[-1:])}", file=sys.stderr, flush=True)
     print(f"| step | {' | '.join(f'{cases:,} cases' for cases in options.cases)} |")
     print("|---" * (len(options.cases) + 1) + "|")
     for name, row in table.items():
