@@ -31,6 +31,7 @@ from gate.records import (
     Mode,
     Pairing,
     Policy,
+    Run,
     Trial,
 )
 from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
