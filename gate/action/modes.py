@@ -22,6 +22,7 @@ from gate.action.inputs import ActionMode, parse_inputs
 from gate.action.results import (
     Places,
     Results,
+    choose_result,
     clear_results,
     describe_run,
     describe_verdict,
@@ -169,7 +170,7 @@ def tell_verdict(
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}
     described |= {
-        "result-path": str(results.verdict),
+        "result-path": str(choose_result(results.verdict, verdict)),
         "report-path": str(results.report),
         "page-path": str(results.page),
     }

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.check.schedule import Slot, compute_trial_s, plan_content, predict_trial_s
+from gate.check.outlook import Pace
+from gate.check.schedule import Slot, compute_trial_s, plan_content
 from gate.decide.constants import LIVE_PAIR_SD, PAIRS_PER_STRAY
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats.samples import compute_winsorized_variance
@@ -58,6 +60,7 @@ class PairSlot(Slot):
 def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
     """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
     base = {case.id: case for case in run.base.cases} if run.base else {}
+    begun = count_all_pairs(run)
     cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
     open_needs = [
@@ -67,7 +70,7 @@ def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
         PairSlot(
             case=cases[need.case_id],
             base_case=base[need.case_id],
-            index=count_pairs(run, need.case_id) + step,
+            index=begun[need.case_id] + step,
             metrics=need.metrics,
             later=need.later,
             known_code=need.known_code,
@@ -81,9 +84,13 @@ def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
 
 def count_pairs(run: Run, case_id: str) -> int:
     """Count the pairs of a case."""
-    return sum(
-        trial.case_id == case_id and trial.pairing is not Pairing.ALONE and trial.arm == BASE_ARM
-        for trial in run.trials
+    return count_all_pairs(run)[case_id]
+
+
+def count_all_pairs(run: Run) -> Counter[str]:
+    """Count the pairs of each case."""
+    return Counter(
+        trial.case_id for trial in run.trials if trial.pairing is not Pairing.ALONE and trial.arm == BASE_ARM
     )
 
 
@@ -107,19 +114,22 @@ def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot |
     measurement of a case: nothing would say that its counters, memory and drift are missing.
     """
     latencies = frozenset(slot.metrics).intersection(INTERLEAVED)
-    is_known = any(trial.case_id == slot.case.id for trial in run.trials)
+    pace = Pace(run.cases, run.trials)
+    is_known = bool(pace.list_own(slot.case))
     lighter = (replace(slot, metrics=latencies),) if latencies and is_known else ()
     share = 1.0 if run.trials else GUESSED_SHARE
-    return next((one for one in (slot, *lighter) if share * predict_pair_s(run, one, device) <= left_s), None)
+    return next(
+        (one for one in (slot, *lighter) if share * predict_pair_s(pace, one, device) <= left_s), None
+    )
 
 
-def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
+def predict_pair_s(pace: Pace, slot: PairSlot, device: str) -> float:
     """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
-    own = [trial for trial in run.trials if trial.case_id == slot.case.id]
+    own = pace.list_own(slot.case)
     paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
     is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
-        whole_s = 2 * predict_trial_s(slot.case, run.cases, run.trials)
+        whole_s = 2 * pace.predict_s(slot.case)
         untimed_s = 0.0 if slot.known_code or slot.index > 1 else compute_untimed_s(slot.case, own)
         return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]

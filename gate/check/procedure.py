@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from gate.check.outlook import Pace
 from gate.check.pair_schedule import (
     Need,
+    count_all_pairs,
     count_pairs,
     list_pair_slots,
     name_device,
@@ -186,7 +188,10 @@ def make_need(run: Run, suspect: Suspect) -> Need:
 
     What is exact is settled once it was seen again, and of a target nothing else is known.
     """
-    pairs = count_pairs(run, suspect.case_id)
+    return _make_need(run, suspect, count_pairs(run, suspect.case_id))
+
+
+def _make_need(run: Run, suspect: Suspect, pairs: int) -> Need:
     look = find_next_look(pairs)
     if run.environment.device_kind == TARGET_KIND:
         look = min(look, max(MIN_PAIRS, pairs))
@@ -203,18 +208,30 @@ def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]
 
     A metric that the last pairs of a case had no time for stays open when its looks are over.
     """
+    pairs = count_all_pairs(run)
     wanted = [one for one in unsettled if one.case_id not in stopped]
-    efforts = {one.case_id: _predict_effort(run, one) for one in wanted}
-    needs = [need for one in order_unsettled(wanted, efforts) if (need := make_need(run, one)).more]
-    return [replace(need, later=position > 0) for position, need in enumerate(needs)]
+    efforts = _predict_efforts(run, [_make_need(run, one, pairs[one.case_id]) for one in wanted])
+    needs = (_make_need(run, one, pairs[one.case_id]) for one in order_unsettled(wanted, efforts))
+    return [replace(one, later=place > 0) for place, one in enumerate(one for one in needs if one.more)]
 
 
-def _predict_effort(run: Run, suspect: Suspect) -> PairEffort:
-    """The pairs of a case, and the seconds of those that take it to its next look, or settle most."""
-    need, pairs = make_need(run, suspect), count_pairs(run, suspect.case_id)
-    more = max(need.more, SETTLING_PAIRS - pairs)
-    slots = list_pair_slots(run, [replace(need, more=more)])
-    seconds = sum(predict_pair_s(run, slot, name_device(run)) for slot in slots)
-    told = [trial.changed_imports for trial in run.trials if trial.case_id == suspect.case_id]
-    known = [imports for imports in told if imports is not None]
-    return PairEffort(pairs=pairs, seconds=max(seconds, _LEAST_S), untouched=bool(known) and not any(known))
+def _predict_efforts(run: Run, needs: Iterable[Need]) -> dict[str, PairEffort]:
+    """The pairs of each case, and the seconds of those that take it to its next look, or settle most."""
+    pairs, pace, device = count_all_pairs(run), Pace(run.cases, run.trials), name_device(run)
+    most = [replace(one, more=max(one.more, SETTLING_PAIRS - pairs[one.case_id])) for one in needs]
+    seconds = dict.fromkeys((one.case_id for one in most), 0.0)
+    for slot in list_pair_slots(run, most):
+        seconds[slot.case.id] += predict_pair_s(pace, slot, device)
+    untouched = _list_untouched(run)
+    return {
+        case_id: PairEffort(
+            pairs=pairs[case_id], seconds=max(took_s, _LEAST_S), untouched=case_id in untouched
+        )
+        for case_id, took_s in seconds.items()
+    }
+
+
+def _list_untouched(run: Run) -> Collection[str]:
+    """The cases of which it is known what they import, and that it did not change."""
+    known = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
+    return known - {trial.case_id for trial in run.trials if trial.changed_imports}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gate.check.outlook import EXTENT_SHARES, Outlook, Pace
 from gate.check.pair_schedule import (
     LIGHT_PAIR_SHARE,
     Need,
@@ -16,7 +17,6 @@ from gate.check.pair_schedule import (
     list_pair_slots,
 )
 from gate.check.schedule import (
-    EXTENT_SHARES,
     WHOLE,
     Content,
     Slot,
@@ -25,8 +25,6 @@ from gate.check.schedule import (
     drop_unmeasured,
     make_trial_schedule,
     plan_content,
-    plan_slot,
-    predict_trial_s,
 )
 from gate.decide.evidence.pairs import Pair
 from gate.devices import DEFAULT_DEVICE
@@ -50,12 +48,13 @@ class Rehearsal:
         """Add trials round-robin; none that would end after the budget by what its case took before."""
         cases = [case for case in run.cases if case.id in wanted]
         slots = make_trial_schedule(cases, trials, run.trials, wanted)
+        outlook = Outlook(slots, Pace(run.cases, run.trials), self.device)
         while slots:
-            case, content = slots[0].case, plan_slot(slots[0], run.trials, self.device)
-            if run.wall_s + predict_trial_s(case, run.cases, run.trials, content.extent) > self.budget_s:
-                slots = drop_cases(slots, {case.id})
+            if run.wall_s + outlook.predict_s(slots[0]) > self.budget_s:
+                slots = drop_cases(slots, {slots[0].case.id})
                 continue
-            trial = cut_trial(self.take_trial(slots[0]), content)
+            trial = cut_trial(self.take_trial(slots[0]), outlook.plan(slots[0]))
+            outlook.end(slots[0], trial)
             run, slots = _add(run, (trial,), compute_trial_s(trial)), slots[1:]
         return run
 

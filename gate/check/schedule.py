@@ -1,18 +1,14 @@
-"""Which trial comes next, what it and a pair measure, and how long it all takes; pure."""
+"""Which trial comes next, and what it and a pair measure; pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from statistics import fmean
 from typing import TypeVar
 
-from gate.devices import DEFAULT_DEVICE, find_kind
+from gate.devices import find_kind
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
 from gate.records import Case, Extent, Metric, Pairing, Run, Trial
-from gate.records.groups import group_cases
 from gate.records.protocol import Stage
 from gate.records.targets import is_target
 
@@ -104,11 +100,6 @@ def drop_unmeasured(trial: Trial, content: Content) -> Trial:
     return replace(trial, samples=kept)
 
 
-# Of a whole trial's time, before a case had one of the kind. On two shared cores a small BERT's cold process
-# took 17 s where a whole trial had taken 41; an elementwise chain's 9 of 18.
-EXTENT_SHARES: Mapping[Extent, float] = {Extent.WHOLE: 1.0, Extent.COLD: 0.5}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
     """One trial to be run, for these metrics; ``index`` counts from 1.
@@ -166,60 +157,3 @@ def compute_trial_s(trial: Trial) -> float:
     The stage ``start`` is part of the overhead already.
     """
     return trial.overhead_s + sum(value for stage, value in trial.stages_s.items() if stage != Stage.START)
-
-
-def plan_slot(slot: Slot, trials: Iterable[Trial], device: str) -> Content:
-    """Plan what the trial of a slot measures, after those that its case had. Pure."""
-    return plan_trial(slot.metrics, [one for one in trials if one.case_id == slot.case.id], device)
-
-
-def predict_trial_s(
-    case: Case, cases: Sequence[Case], trials: Sequence[Trial], extent: Extent = Extent.WHOLE
-) -> float:
-    """Predict the wall time of another trial of ``case`` in seconds.
-
-    The mean of its own trials of this extent where there are any, else a share of its whole ones; without
-    those its expected time scaled by how the other trials of this run compare with theirs.
-    """
-    own = [trial for trial in trials if trial.case_id == case.id]
-    return _predict_s(case, own, partial(_scale, cases, trials), extent)
-
-
-def estimate_left_s(
-    slots: Sequence[Slot], cases: Sequence[Case], trials: Sequence[Trial], device: str = DEFAULT_DEVICE
-) -> float:
-    """Estimate the wall time of ``slots`` in seconds, given the trials seen so far.
-
-    It is asked for at every trial, so it looks at each trial once.
-    """
-    own, counts = group_cases(trials), Counter(slot.case.id for slot in slots)
-    scale = cache(partial(_scale, cases, trials))
-    left_s = 0.0
-    for case_id, slot in {slot.case.id: slot for slot in slots}.items():
-        known = own.get(case_id, ())
-        extent = plan_trial(slot.metrics, known, device).extent
-        left_s += counts[case_id] * _predict_s(slot.case, known, scale, extent)
-    return left_s
-
-
-def _predict_s(case: Case, own: Sequence[Trial], scale: Callable[[], float], extent: Extent) -> float:
-    # Further trials find the case's server there.
-    seconds = {
-        kind: [
-            compute_trial_s(trial) - trial.stages_s.get(Stage.SERVER, 0.0)
-            for trial in own
-            if trial.extent is kind
-        ]
-        for kind in (extent, Extent.WHOLE)
-    }
-    if seconds[extent]:
-        return fmean(seconds[extent])
-    whole_s = fmean(seconds[Extent.WHOLE]) if seconds[Extent.WHOLE] else case.expected_s * scale()
-    return EXTENT_SHARES[extent] * whole_s
-
-
-def _scale(cases: Sequence[Case], trials: Sequence[Trial]) -> float:
-    expected = {case.id: case.expected_s for case in cases}
-    known = [trial for trial in trials if trial.case_id in expected and trial.extent is Extent.WHOLE]
-    expected_s = sum(expected[trial.case_id] for trial in known)
-    return sum(map(compute_trial_s, known)) / expected_s if expected_s > 0 else 1.0

@@ -35,6 +35,7 @@ from gate.cli.options import (
     JoinTerms,
     argument,
     listed_as,
+    parse_date,
     to_directory,
 )
 from gate.errors import ExitCode
@@ -92,7 +93,12 @@ TREND = Command(
         ),
         *(*CONFIG, to_directory("write the pages there (default: trend in the out directory)")),
         argument("--repository", metavar="OWNER/NAME", help="on GitHub, for links to commits"),
-        argument("--compact", action="store_true", help="first write each history into one file"),
+        argument("--since", type=parse_date, metavar="DATE", help="leave out older runs"),
+        argument(
+            "--compact",
+            action="store_true",
+            help="first sort each history; the files of a directory become one a month",
+        ),
     ),
 )
 EXPLAIN = Command(

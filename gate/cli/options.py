@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,14 @@ def parse_minutes(text: str) -> float:
     if not 0 < minutes < math.inf:
         raise argparse.ArgumentTypeError(f"must be minutes above 0, not {text!r}")
     return minutes
+
+
+def parse_date(text: str) -> str:
+    """Parse a date."""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a date as 2026-01-31, not {text!r}") from None
 
 
 def parse_target(text: str) -> str:

@@ -13,14 +13,13 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import (
     RUN,
     VERDICT,
-    decode_file,
     load_run,
     load_verdict,
-    save_run,
     save_verdict,
     write_atomic,
 )
-from gate.files.untrusted import MAX_JSON_BYTES, is_present
+from gate.files.journal import RunJournal
+from gate.files.untrusted import is_present, read_lines
 from gate.project.config import Config
 from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
@@ -52,12 +51,12 @@ def make_saver(out: Path, *stale: Path) -> Callable[[Run], None]:
     A command that ends before it measures, for a mistyped ref, leaves the last verdict as it was.
     ``stale`` are other files that go then. Saving raises as :func:`remove_files`.
     """
-    left = [*list_reports(out), *stale]
+    left, journal = [*list_reports(out), *stale], RunJournal(path=out / RUN_FILE)
 
     def save(run: Run) -> None:
         remove_files(*left)
         left.clear()
-        save_run(run, out / RUN_FILE)
+        journal.save(run)
 
     return save
 
@@ -152,7 +151,9 @@ def read_run(name: str) -> Run:
     Raises:
         FileError: It cannot be used.
     """
-    return decode_file(RUN, _read_input(), _SOURCE) if name == STDIN else load_run(Path(name))
+    if name == STDIN:
+        return RUN.decode(read_lines(sys.stdin.buffer, RUN.limit, _SOURCE), _SOURCE)
+    return load_run(Path(name))
 
 
 def name_source(name: str) -> str:
@@ -162,7 +163,9 @@ def name_source(name: str) -> str:
 
 def read_verdict(name: str) -> Verdict:
     """Read a ``verdict.json``; raises as :func:`read_run`."""
-    return decode_file(VERDICT, _read_input(), _SOURCE) if name == STDIN else load_verdict(Path(name))
+    if name == STDIN:
+        return VERDICT.decode(read_lines(sys.stdin.buffer, VERDICT.limit, _SOURCE), _SOURCE)
+    return load_verdict(Path(name))
 
 
 def read_previous(options: Namespace, directories: Iterable[Path]) -> dict[Path, Run]:
@@ -182,8 +185,3 @@ def read_previous(options: Namespace, directories: Iterable[Path]) -> dict[Path,
         what = f"--resume: {wanted[0] / RUN_FILE} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
     return begun
-
-
-def _read_input() -> bytes:
-    """Read standard input, one byte more than a file may have at most: the codec refuses it then."""
-    return sys.stdin.buffer.read(MAX_JSON_BYTES + 1)

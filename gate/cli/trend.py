@@ -28,11 +28,11 @@ def run_trend(options: Namespace) -> ExitCode:
     paths = _find_histories(options, config)
     if options.compact:
         for path in paths:
-            reading, target = compact_history(path)
+            reading = compact_history(path)
             _warn(reading)
-            print(f"Compacted {path} into {target}: {reading.lines} runs.")
+            print(f"Compacted {path}: {reading.lines} runs.")
     reading = HistoryReading()
-    tracks = make_tracks(line for path in paths for line in read_history(path, reading))
+    tracks = make_tracks(line for path in paths for line in read_history(path, reading, options.since or ""))
     if not options.compact:
         _warn(reading)
     if not tracks:

@@ -3,7 +3,9 @@
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
 minor version. One of a newer minor version is read without the keys that this version does not know, so
 that two versions can work together; one of a newer version is refused with the version to install, and
-anything else as foreign. This module is also where the rest of the gate finds the codec's parts.
+anything else as foreign. Long lists have a line for each item, and a run has lines that were appended while
+it was measured: :mod:`gate.files.growth`. This module is also where the rest of the gate finds the codec's
+parts.
 
 What is left goes through the strict decoder of :mod:`gate.files.structure`, so a dropped key is neither
 believed nor shown.
@@ -13,13 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import io
 import json
 import re
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
@@ -27,9 +30,19 @@ from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
+from gate.files.growth import GROWTH, HEAD, Growth, add_growths, split_lines
 from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
-from gate.files.untrusted import MAX_JSON_BYTES, format_value, load_bytes, parse_json
+from gate.files.untrusted import (
+    MAX_JSON_BYTES,
+    MAX_LINES,
+    MAX_ROWS_BYTES,
+    ORIGIN_FIX,
+    check_size,
+    format_value,
+    load_lines,
+    parse_json,
+)
 from gate.records import Baseline, Run, Verdict
 from gate.records.bisection import Bisection
 from gate.records.calibration import Calibration
@@ -92,6 +105,7 @@ T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
 _SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
+_OPENING = re.compile(rb'\{\n"schema": "compile-gate/[a-z]{1,20}/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?"')
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
@@ -109,6 +123,13 @@ class FileKind(Generic[R]):
     version: int = 1
     minor: int = 0
     check: RecordCheck | None = None  # of what must hold beyond the types of the keys
+    rows: tuple[str, ...] = ()  # lists that have a line for each item, which is decoded by itself
+    grow: Callable[[R, Sequence[Growth]], R] | None = None  # adds what was appended, where that may be
+
+    @property
+    def limit(self) -> int:
+        """How many bytes a file has at most."""
+        return MAX_ROWS_BYTES if self.rows else MAX_JSON_BYTES
 
     @property
     def schema(self) -> str:
@@ -122,7 +143,7 @@ class FileKind(Generic[R]):
         Raises:
             FileError: It is missing or cannot be used.
         """
-        return decode_file(self, load_bytes(path, MAX_JSON_BYTES), str(path))
+        return self.decode(load_lines(path, self.limit), str(path))
 
     def save(self, record: R, path: Path) -> None:
         """Write a file of this kind atomically.
@@ -130,15 +151,68 @@ class FileKind(Generic[R]):
         Raises:
             MachineError, UsageError: See :func:`gate.files.disk.write_atomic`.
         """
-        write_atomic(path, encode_file(self, record))
+        write_atomic(path, encode_parts(self, record))
+
+    def decode(self, lines: Iterable[bytes], source: str) -> R:
+        """Decode the lines of a file of this kind; raises as :func:`decode_file`."""
+        with pause_collector():
+            record = self._decode(lines, source)
+        if self.check:
+            self.check(record, source)
+        return record
+
+    def _decode(self, lines: Iterable[bytes], source: str) -> R:
+        head, growths = bytearray(), list[Growth]()
+        rows: dict[str, list[Any]] = {key: [] for key in self.rows}
+        fault: FileError | None = None
+        for part, number, line in split_lines(lines, self.rows):
+            if number > MAX_LINES:
+                raise FileError(source, "", f"has more than {MAX_LINES:,} lines", ORIGIN_FIX)
+            if part == HEAD or (part == GROWTH and self.grow is None):
+                head += line
+                check_size(head, MAX_JSON_BYTES, source)
+            elif fault is None:
+                try:
+                    place = f"{source}:{number}"
+                    if part == GROWTH:
+                        growths.append(self._decode_part(Growth, parse_json(line, place), head, (place, "")))
+                    else:
+                        self._add_rows(parse_json(b"[%b]" % line, place), head, (source, part), rows[part])
+                except FileError as error:
+                    fault = error  # told below, where it is known whether a newer version wrote the file
+        plain = cast("dict[str, Any]", parse_json(bytes(head), source))
+        record = _decode_content(self, plain, source)
+        if fault and self._is_newer(head):
+            raise _describe_newer(self, plain, source)
+        if fault:
+            raise fault
+        record = _add_items(record, rows)
+        return self.grow(record, growths) if self.grow else record
+
+    def _add_rows(self, plain: object, head: bytearray, place: tuple[str, str], rows: list[Any]) -> None:
+        """Decode the items of one line; ``place`` is the file and the list's key."""
+        source, key = place
+        row_type = typing.get_args(_get_hints(cast("Hashable", self.record))[key])[0]
+        for item in cast("list[object]", plain):
+            rows.append(self._decode_part(row_type, item, head, (source, f"{key}[{len(rows)}]")))
+
+    def _decode_part(self, record: type[T], plain: object, head: bytearray, place: tuple[str, str]) -> T:
+        return decode(record, drop_unknown_keys(record, plain) if self._is_newer(head) else plain, *place)
+
+    def _is_newer(self, head: bytearray) -> bool:
+        """Whether a file begins as one of a newer minor version does."""
+        match = _OPENING.match(head)
+        return match is not None and match[1] == b"%d" % self.version and int(match[2] or 0) > self.minor
 
 
 class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = FileKind(name="run", record=Run, check=check_run)
-VERDICT = FileKind(name="verdict", record=Verdict, check=check_verdict)
+RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",), grow=add_growths)
+VERDICT = FileKind(
+    name="verdict", record=Verdict, check=check_verdict, rows=("cases", "comparisons", "evidence")
+)
 BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
 CALIBRATION = FileKind(name="calibration", record=Calibration)
 SELFTEST = FileKind(name="selftest", record=SelftestReport)
@@ -146,14 +220,33 @@ BISECTION = FileKind(name="bisection", record=Bisection)
 
 
 def encode_file(kind: FileKind[R], record: R) -> str:
-    """Encode a record as the text of its file: JSON, one line a top-level key, no NaN.
+    """Encode a record as the text of its file: JSON, one line a top-level key and row, no NaN.
 
     Raises:
         ValueError: The record holds NaN or infinity, which its maker should have refused.
     """
-    plain = {"schema": kind.schema, **encode(record)}
-    lines = (f"{json.dumps(key)}: {json.dumps(item, allow_nan=False)}" for key, item in plain.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return "".join(encode_parts(kind, record))
+
+
+def encode_parts(kind: FileKind[R], record: R) -> Iterator[str]:
+    """Encode as :func:`encode_file` does, part by part: the whole text of a large run need not be held."""
+    yield f'{{\n"schema": {json.dumps(kind.schema)}'
+    for name in _list_field_names(cast("Hashable", kind.record)):
+        value = getattr(record, name)
+        yield f",\n{json.dumps(name)}: "
+        if name in kind.rows:
+            yield "["
+            for number, row in enumerate(value):
+                yield (",\n" if number else "") + dump(row)
+            yield "]"
+        else:
+            yield dump(value)
+    yield "\n}\n"
+
+
+def dump(record: object) -> str:
+    """Encode a record, or a part of one, as one line of JSON."""
+    return json.dumps(encode(record), allow_nan=False)
 
 
 def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
@@ -162,11 +255,7 @@ def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
     Raises:
         FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
     """
-    with pause_collector():
-        record = _decode_content(kind, parse_json(data, source), source)
-    if kind.check:
-        kind.check(record, source)
-    return record
+    return kind.decode(io.BytesIO(data), source)
 
 
 def load_plain(record: type[T], path: Path) -> T:
@@ -197,6 +286,13 @@ def pause_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:
+    """Add the items of lists that have a line each to what the head holds of them."""
+    filled: Any = record
+    more = {key: (*getattr(filled, key), *found) for key, found in rows.items()}
+    return cast("T", replace(filled, **more))
 
 
 def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:

@@ -6,8 +6,12 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from typing import IO, Any
 
 from gate.errors import GateError, MachineError, UsageError
 
@@ -15,11 +19,42 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` in UTF-8: temporary file beside it, fsync, rename.
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """Which file lies at a path, and how far it was written."""
+
+    inode: int
+    size: int
+
+
+def read_state(file: IO[Any]) -> FileState:
+    """Read the state of an open file."""
+    found = os.fstat(file.fileno())
+    return FileState(found.st_ino, found.st_size)
+
+
+def append_bytes(file: FileIO, data: bytes) -> None:
+    """Write at the end of a file that was opened without a buffer: all of ``data``, or nothing.
+
+    Raises:
+        OSError: It cannot be written; the file is as it was.
+    """
+    end = file.seek(0, os.SEEK_END)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(end)
+        raise
+
+
+def write_atomic(path: Path, text: str | Iterable[str]) -> FileState:
+    """Replace ``path`` by ``text``, or its parts, in UTF-8: temporary file beside it, fsync, rename.
 
     Missing parent directories are made. On any failure the target is as it was and no temporary
-    file is left.
+    file is left. Returns the state of the file that was written.
 
     Raises:
         MachineError: The disk is full or read-only.
@@ -30,15 +65,17 @@ def write_atomic(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+                file.writelines([text] if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
+                state = read_state(file)
             temporary.replace(path)
         except BaseException:  # Ctrl-C too must not leave a temporary file behind
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise describe_write_error(path, error) from error
+    return state
 
 
 def make_private_directory(path: Path) -> Path:

@@ -80,10 +80,10 @@ _Decoder = Callable[[object], Any]
 _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 
 
-def decode(record_type: type[_T], value: object, source: str) -> _T:
+def decode(record_type: type[_T], value: object, source: str, within: str = "") -> _T:
     """Decode a plain ``value`` into a record, or any type that records are made of.
 
-    ``source`` names the file in errors.
+    ``source`` names the file in errors, and ``within`` the key path of the value in it.
 
     Raises:
         FileError: With the file, the key path, what is wrong and the fix, of the first misfit.
@@ -92,7 +92,8 @@ def decode(record_type: type[_T], value: object, source: str) -> _T:
         return fit(record_type, value)
     except MisfitError as error:
         first = error.misfits[0]
-        raise FileError(source, first.render_path().removeprefix("."), first.problem, first.fix) from None
+        path = f"{within}{first.render_path()}".removeprefix(".")
+        raise FileError(source, path, first.problem, first.fix) from None
 
 
 def fit(record_type: type[_T], value: object) -> _T:

@@ -11,14 +11,19 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path, PurePath
+from typing import BinaryIO
 
 from gate.errors import FileError
 
-# A run of 1,000 cases x 10 trials is about 30 MB; nothing that the gate writes comes near this.
+# Of what is parsed at once: nothing that the gate writes comes near this.
 MAX_JSON_BYTES = 128 * 1024 * 1024
+# Of a file whose long lists are parsed item by item: 20,000 cases x 10 trials of 4 kB are 800 MB.
+MAX_ROWS_BYTES = 1024 * 1024 * 1024
+MAX_LINES = 1_000_000  # of such a file: an item of 30 bytes takes up to 1 kB of memory
 # Our deepest record is a run's trial conditions, 6 levels; a factory's arguments may add some.
 MAX_DEPTH = 32
 # What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
@@ -77,11 +82,39 @@ def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
     Raises:
         FileError: It does not exist, is not a regular file, cannot be read or is too large.
     """
+    with _open(path) as file:
+        data = file.read(limit + 1)
+    check_size(data, limit, str(path), fix)
+    return data
+
+
+def load_lines(path: Path, limit: int) -> Iterator[bytes]:
+    """Read a regular file of at most ``limit`` bytes line by line; raises as :func:`load_bytes`."""
+    with _open(path) as file:
+        yield from read_lines(file, limit, str(path))
+
+
+def read_lines(file: BinaryIO, limit: int, source: str) -> Iterator[bytes]:
+    """Read lines of at most ``limit`` bytes in all; one that is too long to be parsed comes in pieces.
+
+    Raises:
+        FileError: There is more.
+    """
+    left = limit
+    while line := file.readline(MAX_JSON_BYTES + 1):
+        left -= len(line)
+        if left < 0:
+            raise _refuse_size(limit, source)
+        yield line
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise FileError(str(path), "", "is not a regular file", "Name a file.")
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            yield file
     except FileNotFoundError:
         if path.is_symlink():
             problem = f"is a link to {path.readlink()}, which does not exist"
@@ -89,8 +122,6 @@ def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
         raise FileError(str(path), "", "does not exist", "Check the path.") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise _refuse_reading(path, error) from None
-    check_size(data, limit, str(path), fix)
-    return data
 
 
 def _refuse_reading(path: Path, error: Exception) -> FileError:
@@ -98,19 +129,19 @@ def _refuse_reading(path: Path, error: Exception) -> FileError:
     return FileError(str(path), "", f"cannot be read: {problem}", "Check the path and its rights.")
 
 
-def check_size(data: bytes, limit: int, source: str, fix: str = "") -> None:
+def check_size(data: bytes | bytearray, limit: int, source: str, fix: str = "") -> None:
     """Refuse data of more than ``limit`` bytes; ``fix`` is for a file that people write.
 
     Raises:
         FileError: It is larger.
     """
     if len(data) > limit:
-        raise FileError(
-            source,
-            "",
-            f"is larger than {limit:,} bytes",
-            fix or "compile-gate writes no such file: check its origin.",
-        )
+        raise _refuse_size(limit, source, fix)
+
+
+def _refuse_size(limit: int, source: str, fix: str = "") -> FileError:
+    problem = f"is larger than {limit:,} bytes"
+    return FileError(source, "", problem, fix or "compile-gate writes no such file: check its origin.")
 
 
 def decode_text(data: bytes, source: str) -> str:
@@ -149,12 +180,12 @@ def parse_json(data: bytes, source: str) -> object:
     except json.JSONDecodeError as error:
         raise _describe_syntax(error, text, source) from None
     except _DuplicateKeyError as error:
-        raise FileError(source, "", f"has the key {format_value(error.args[0])} twice", _ORIGIN_FIX) from None
+        raise FileError(source, "", f"has the key {format_value(error.args[0])} twice", ORIGIN_FIX) from None
     except (ValueError, RecursionError) as error:
-        raise FileError(source, "", str(error).split(";")[0], _ORIGIN_FIX) from None
+        raise FileError(source, "", str(error).split(";")[0], ORIGIN_FIX) from None
 
 
-_ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
+ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,13 +221,13 @@ def measure_shape(data: bytes) -> Iterator[Shape]:
 def _check_shape(data: bytes, source: str) -> None:
     for shape in measure_shape(data):
         if shape.depth > MAX_DEPTH:
-            raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_FIX)
+            raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", ORIGIN_FIX)
         is_dense = (
             shape.containers > _FREE_CONTAINERS + len(data) // _BYTES_A_CONTAINER
             or shape.values > _FREE_VALUES + len(data) // _BYTES_A_VALUE
         )
         if is_dense:
-            raise FileError(source, "", "holds more values than any file of ours of its size", _ORIGIN_FIX)
+            raise FileError(source, "", "holds more values than any file of ours of its size", ORIGIN_FIX)
 
 
 def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -16,7 +16,7 @@ from gate.publish.measured_run import RunRefusedError, parse_run, read_run_membe
 from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
 from gate.records import Run, Verdict
 
-MAX_VERDICT_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
+MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
 MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
 
 

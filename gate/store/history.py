@@ -12,13 +12,16 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from gate.errors import FileError, GateError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
+from gate.files.disk import append_bytes
 from gate.files.structure import is_encodable
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import Metric
@@ -30,6 +33,10 @@ SUFFIX = ".jsonl"
 _ID_CHARS = 16
 _DIGITS = 7  # of a figure: more than any measurement has
 _MAX_LINE = 16 * 1024 * 1024  # bytes: a thousand cases have a twentieth
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # that the names of files begin with
+_UNDATED = "history"
+_CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
+_HEAD_BYTES = 200  # it stands before anything that is long
 _METRICS = {metric.value: metric for metric in Metric}
 
 
@@ -79,7 +86,7 @@ def append_line(path: Path, line: HistoryLine) -> Path:
 def _append(path: Path, data: bytes) -> None:
     """Write at the end in one go; where the last line was torn, on a new line."""
     while True:
-        with path.open("ab+") as file:
+        with path.open("ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
                 continue  # somebody compacted it meanwhile: this is the old file
@@ -87,25 +94,29 @@ def _append(path: Path, data: bytes) -> None:
             if end:
                 file.seek(end - 1)
                 data = data if file.read(1) == b"\n" else b"\n" + data
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            append_bytes(file, data)
             return
 
 
-def read_history(path: Path, reading: HistoryReading) -> Iterator[HistoryLine]:
+def read_history(path: Path, reading: HistoryReading, since: str = "") -> Iterator[HistoryLine]:
     """Read the lines that can be used, each once, in the order of their files; ``reading`` counts the rest.
+
+    Those of before ``since``, a date, are left out without a look at their figures.
 
     Raises:
         FileError: There is no such file or directory, or it cannot be read.
     """
-    return (line for line, _ in _read_usable(path, reading))
+    return (line for line, _ in _read_usable(list_files(path), reading, since))
 
 
-def _read_usable(path: Path, reading: HistoryReading) -> Iterator[tuple[HistoryLine, str]]:
+def _read_usable(
+    files: Collection[Path], reading: HistoryReading, since: str = ""
+) -> Iterator[tuple[HistoryLine, str]]:
     """Each line with its text, which a newer version may have written more into."""
     seen: set[str] = set()
-    for place, data in _read_lines(path):
+    for place, data in _read_lines(files):
+        if (found := _CREATED.search(data, 0, _HEAD_BYTES)) and found[1].decode() < since:
+            continue
         try:
             plain = _parse(data, place)
             if plain.get("schema") != SCHEMA:
@@ -122,8 +133,8 @@ def _read_usable(path: Path, reading: HistoryReading) -> Iterator[tuple[HistoryL
         yield line, data.decode()
 
 
-def _read_lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    for file in list_files(path):
+def _read_lines(files: Collection[Path]) -> Iterator[tuple[str, bytes]]:
+    for file in sorted(files):
         try:
             with file.open("rb") as opened:
                 yield from ((f"{file}:{number}", data) for number, data in enumerate(opened, start=1))
@@ -151,29 +162,48 @@ def list_files(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def compact_history(path: Path) -> tuple[HistoryReading, Path]:
-    """Write all lines that can be used into one file, in the order of time, and remove the others.
+def compact_history(path: Path) -> HistoryReading:
+    """Write all lines that can be used in the order of time: those of a directory into a file a month.
 
     Lines stay as they are, and those of other versions of the format at the end: a newer compile-gate may
-    have written them. Writers of that file wait meanwhile.
+    have written them. Writers of a file wait meanwhile.
 
     Raises:
         FileError: There is no history, or it cannot be read.
         MachineError: The disk is full or read-only; nothing was removed.
     """
-    list_files(path)
-    target = path / f"history{SUFFIX}" if path.is_dir() else path
+    reading = HistoryReading()
+    files = list_files(path)
+    groups: dict[Path, list[Path]] = {}
+    for file in files:
+        month = _MONTH.match(file.name)
+        target = path / f"{month[0] if month else _UNDATED}{SUFFIX}" if path.is_dir() else path
+        groups.setdefault(target, []).append(file)
+    for target, own in groups.items():
+        _compact(target, own, reading)
+    return reading
+
+
+def _compact(target: Path, files: Sequence[Path], reading: HistoryReading) -> None:
     target.touch()
     with target.open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        files, reading = list_files(path), HistoryReading()
-        lines = sorted(_read_usable(path, reading), key=lambda read: read[0].head.created)
-        texts = (*(text for _, text in lines), *reading.foreign)
-        write_atomic(target, "".join(f"{text.rstrip()}\n" for text in texts))
-        for file in files:
-            if file != target:
-                file.unlink()
-    return reading, target
+        own = HistoryReading()
+        lines = sorted(
+            ((line.head.created, text) for line, text in _read_usable({*files, target}, own)),
+            key=itemgetter(0),
+        )
+        texts = (*(text for _, text in lines), *own.foreign)
+        if texts or target in files:
+            write_atomic(target, (f"{text.rstrip()}\n" for text in texts))
+        else:
+            target.unlink()  # nothing of its files can be read
+        for file in {*files} - {target}:
+            file.unlink()
+    reading.lines += own.lines
+    reading.repeated += own.repeated
+    reading.damaged += own.damaged
+    reading.foreign += own.foreign
 
 
 def _encode(line: HistoryLine) -> str:

@@ -25,7 +25,10 @@ from records import (
     make_verdict,
 )
 
+from gate.action import results
+from gate.action.results import choose_result
 from gate.decide.conclude.outcome import FailOn
+from gate.files.codec import VERDICT, decode_file, encode_verdict, load_verdict, save_verdict
 from gate.publish import telling
 from gate.publish.body import (
     MAX_BODY_BYTES,
@@ -38,7 +41,7 @@ from gate.publish.body import (
     render_marker,
 )
 from gate.publish.ci_run import CiRun
-from gate.publish.submitted_verdict import Refusal
+from gate.publish.submitted_verdict import Refusal, shorten_verdict
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records import (
     Case,
@@ -220,6 +223,27 @@ def test_golden(name: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(actual, encoding="utf-8")
     assert actual == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(make_verdicts()))
+def test_a_short_verdict_is_told_as_the_whole(name: str) -> None:
+    """What a verdict of thousands of cases is published without would not be told anyway."""
+    verdict, marker = make_verdicts()[name], make_marker("default", RUN)
+    short = decode_file(VERDICT, encode_verdict(shorten_verdict(verdict)).encode(), "verdict.json")
+    assert render_body(marker, make_finding(short)) == render_body(marker, make_finding(verdict))
+
+
+def test_a_verdict_too_large_to_publish_has_a_short_one_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The action names the file that is to be uploaded: of the same name, which the publisher looks for."""
+    path, verdict = tmp_path / "verdict.json", make_passing()
+    save_verdict(verdict, path)
+    assert choose_result(path, verdict) == path
+    monkeypatch.setattr(results, "MAX_MEMBER_BYTES", path.stat().st_size - 1)
+    short = choose_result(path, verdict)
+    assert (short.name, load_verdict(short)) == (path.name, shorten_verdict(verdict))
+    assert load_verdict(path) == verdict
 
 
 def test_golden_files_are_used() -> None:

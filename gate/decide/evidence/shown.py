@@ -37,7 +37,7 @@ from gate.records import (
     SideEvidence,
     Trial,
 )
-from gate.records.groups import collect_columns
+from gate.records.groups import collect_columns, group_cases
 from gate.records.targets import TARGET_KIND
 
 _NUMBER = re.compile(r"_\d+$")
@@ -128,7 +128,8 @@ def find_same_code(run: Run) -> frozenset[str]:
     alone may have changed.
     """
     failed = {failure.case_id for failure in run.failures}
-    return frozenset(case.id for case in run.cases if case.id not in failed and _is_same(run, case.id))
+    paired = group_cases(trial for trial in run.trials if trial.pairing is not Pairing.ALONE)
+    return frozenset(case_id for case_id, own in paired.items() if case_id not in failed and _is_same(own))
 
 
 def note_same_code(run: Run) -> tuple[Fact, ...]:
@@ -141,8 +142,7 @@ def note_same_code(run: Run) -> tuple[Fact, ...]:
     return (Fact(code=code, numbers={"same": len(same), "cases": len(run.cases)}, cases=others),)
 
 
-def _is_same(run: Run, case_id: str) -> bool:
-    paired = [one for one in run.trials if one.case_id == case_id and one.pairing is not Pairing.ALONE]
+def _is_same(paired: Sequence[Trial]) -> bool:
     base = {trial.identity.digest for trial in paired if trial.arm == BASE_ARM}
     head = {trial.identity.digest for trial in paired if trial.arm != BASE_ARM}
     return len(base) == 1 and base == head and "" not in base

@@ -28,22 +28,33 @@ _PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgr
 _NESTED = ("arguments", "options", "settings")
 
 
-def find_base_case(case: Case, run: Run) -> Case | None:
-    """Find the case as the run's base defines it, if otherwise: by its id, or a case that became this one.
+def find_base_cases(run: Run) -> Mapping[str, Case]:
+    """Find the cases that the run's base defines otherwise, by head's id: of one id, or one became the other.
 
     An id names most of what defines a case. So one that only head has, and one that only the base has, are
     the same case where they are the only such ones of their model.
     """
-    if run.base is None:
-        return None
-    bases = {one.id: one for one in run.base.cases}
-    same = bases.get(case.id)
-    if same is not None:
-        return same if same.definition != case.definition else None
-    planned = {one.id for one in run.cases}
-    gone = [one for one in run.base.cases if one.model == case.model and one.id not in planned]
-    new = [one for one in run.cases if one.model == case.model and one.id not in bases]
-    return gone[0] if len(gone) == len(new) == 1 else None
+    bases = {one.id: one for one in run.base.cases} if run.base else {}
+    planned = {one.id: one for one in run.cases}
+    gone, new = (
+        {model: found[0] for model, found in _group_models(ours, others).items() if len(found) == 1}
+        for ours, others in ((bases, planned), (planned, bases))
+    )
+    same = {
+        key: bases[key]
+        for key, one in planned.items()
+        if key in bases and bases[key].definition != one.definition
+    }
+    return same | {case.id: gone[model] for model, case in new.items() if model in gone}
+
+
+def _group_models(cases: Mapping[str, Case], others: Mapping[str, Case]) -> Mapping[str, list[Case]]:
+    """The cases that are not among the others, by their model."""
+    models: dict[str, list[Case]] = {}
+    for case in cases.values():
+        if case.id not in others:
+            models.setdefault(case.model, []).append(case)
+    return models
 
 
 def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:
@@ -130,7 +141,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
         for case_id, found in heads.items()
     }
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
-    stored = group_cases(baselines)
+    stored, bases = group_cases(baselines), find_base_cases(run)
     return tuple(
         Evidence(
             case=case,
@@ -139,7 +150,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
             values=collect_values(trials.get(case.id, ())),
             stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
             planned=run.trials_planned,
-            base_case=find_base_case(case, run),
+            base_case=bases.get(case.id),
         )
         for case in run.cases
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gate.decide.evidence.baselines import make_baseline
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.stored import Evidence, Stored, find_base_case
+from gate.decide.evidence.stored import Evidence, Stored, find_base_cases
 from gate.decide.evidence.values import Question, collect_values
 from gate.decide.judge.compare import find_pair_threshold, list_questions
 from gate.records import (
@@ -59,7 +59,7 @@ def gather_case_pairs(
         pairs=list_pairs(run),
         heads=group_cases(trial for trial in heads if wanted is None or trial.pairing is not Pairing.ALONE),
         failures=group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM),
-        redefined={case.id: other for case in run.cases if (other := find_base_case(case, run))},
+        redefined=find_base_cases(run),
     )
     return tuple(
         _make_side(case, material, policy) for case in run.cases if wanted is None or case.id in wanted

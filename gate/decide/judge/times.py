@@ -99,7 +99,7 @@ def _decide(metric: Metric, times: Times) -> Ruling:
     ruling = _find_worse(metric, times)
     if ruling is not None:
         return ruling
-    if _find_worse(metric, times.mirror()) == _WORSE:
+    if times.readings[metric].change < 0 and _find_worse(metric, times.mirror()) == _WORSE:
         return Status.IMPROVED, Reason.BEYOND_BAR
     return _find_clear(metric, times) or _explain_open(metric, times)
 

@@ -1,8 +1,8 @@
 """Checkouts that the tool makes of other commits, with their submodules, and which files differ in them.
 
 They are registered with the user's repository, so they are taken off its list at the end, and those
-of runs that were killed by the next run. Nobody else's worktree is ever touched: ours lie directly in
-a scratch directory, and only those of owners that are no more count as left behind.
+of runs that were killed by the next run on that host. Nobody else's worktree is ever touched: ours lie
+directly in a scratch directory of this host, and only those of owners that are no more count as left behind.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def remove_worktree(top: Path, path: Path) -> None:
 
 
 def remove_leftover_worktrees(top: Path) -> None:
-    """Take the worktrees of runs that were killed off the list of the repository at ``top``."""
+    """Take the worktrees of this host's runs that were killed off the list of the repository at ``top``."""
     for path in list_worktrees(top):
         scratch = path.parent
         if not is_scratch_name(scratch.name):

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import psutil
 
+from gate.cores import count_cores
 from gate.errors import GateError
 from gate.git import find_distrust
 from gate.lab.doctor.checks import MachineState
-from gate.lab.host.counters import find_crowd, list_cores
+from gate.lab.host.counters import find_crowd
 from gate.lab.host.gpu import find_service, look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
 from gate.lab.host.provenance import load_provenance, run_git
@@ -117,11 +118,6 @@ def _probe_lock(key: str) -> tuple[str, GateError | None]:
         return find_holder(key), None
     except GateError as error:
         return "", error
-
-
-def count_cores() -> int:
-    """How many cores this process may run on."""
-    return len(list_cores()) or os.cpu_count() or 1
 
 
 def find_existing(path: Path) -> Path:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import psutil
 
+from gate.cores import list_cgroups, list_cores
 from gate.lab.host.fitness import HostSample, ProgramTimes, name_crowd
 from gate.programs import list_descendants, read_free_bytes, read_text
 
-_CGROUPS = Path("/sys/fs/cgroup")
 _CPUS = Path("/sys/devices/system/cpu")
 _MICRO, _NANO = 1e-6, 1e-9
 _UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.+-]")  # a process may call itself anything, and reports name it
@@ -81,32 +81,15 @@ def _read_own() -> float:
     return total_s
 
 
-def list_cores() -> list[int]:
-    """List the cores that workers may run on; empty where the system does not tell."""
-    try:
-        return sorted(os.sched_getaffinity(0))
-    except AttributeError:  # macOS has no affinity
-        return []
-
-
 def _read_held_back() -> float:
     """Seconds for which the processor quota of this process's container stopped it, since its start."""
-    for path in _list_cgroups():
+    for path in list_cgroups():
         counters = _parse_counters(read_text(path / "cpu.stat"))
         if "throttled_usec" in counters:
             return counters["throttled_usec"] * _MICRO
         if "throttled_time" in counters:  # version 1 counts nanoseconds
             return counters["throttled_time"] * _NANO
     return 0.0
-
-
-def _list_cgroups() -> Iterable[Path]:
-    """Where this process's quota may be: its own group, or that of the container it is in."""
-    for line in read_text(Path("/proc/self/cgroup")).splitlines():
-        _, controllers, path = line.split(":", maxsplit=2)
-        if controllers in ("", "cpu", "cpu,cpuacct"):
-            yield _CGROUPS / controllers / path.lstrip("/")
-    yield from (_CGROUPS, _CGROUPS / "cpu")
 
 
 def _read_heat_events(cores: Iterable[int]) -> int:

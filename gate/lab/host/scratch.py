@@ -8,7 +8,9 @@ not tell that: it is used again, and means nothing in another container that sha
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -18,11 +20,19 @@ from pathlib import Path
 
 from gate.errors import MachineError
 from gate.lab.workers.process import defer_interrupts
+from gate.programs import read_text
 
 PREFIX = "compile-gate-"
 OWNER_FILE = "owner.lock"
 
-_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")  # as tempfile makes them
+
+def name_prefix(host: str) -> str:
+    """What the scratch directories of a host begin with: a repository's list may name those of several."""
+    return f"{PREFIX}{hashlib.sha256(host.encode()).hexdigest()[:6]}-"
+
+
+_OWN_PREFIX = name_prefix(f"{platform.node()} {read_text(Path('/etc/machine-id'))}")
+_NAME = re.compile(_OWN_PREFIX + r"[a-z0-9_]{8}")  # as tempfile makes them
 
 # Inductor takes its compiler commands apart as a shell would, so a blank or a quote in the scratch
 # directory's path breaks the C++ compile; a colon would split PYTHONPATH, a comma a linker option.
@@ -75,7 +85,7 @@ def is_safe_path(path: Path) -> bool:
 
 
 def is_scratch_name(name: str) -> bool:
-    """Whether a directory is called as scratch directories are."""
+    """Whether a directory is called as scratch directories of this host are."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -127,7 +137,7 @@ def _lock(owner: Path) -> int:
 def _make_owned(place: Path) -> tuple[Path, int]:
     """Make a directory; it gets the name of scratch once it is owned, or others would take it for left."""
     try:
-        fresh = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
+        fresh = Path(tempfile.mkdtemp(prefix=f".{_OWN_PREFIX}", dir=place))
         owner = _lock(fresh / OWNER_FILE)
         path = fresh.rename(place / fresh.name.removeprefix("."))
     except OSError as error:

@@ -13,21 +13,20 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Generic
 
+from gate.check.outlook import Outlook, Pace
 from gate.check.schedule import (
     EVERY_METRIC,
     AnySlot,
     Slot,
     compute_trial_s,
     drop_cases,
-    estimate_left_s,
     has_other_code,
     list_ended,
     make_trial_schedule,
-    plan_slot,
-    predict_trial_s,
     want_whole,
 )
 from gate.decide.evidence.disturbed import sum_up_disturbances
@@ -129,22 +128,26 @@ class LabTrials:
         failed = {failure.case_id for failure in run.failures if failure.arm == arm}
         chosen = [case for case in run.cases if case.id in wanted and case.id not in failed]
         slots = make_trial_schedule(chosen, trials, run.trials, wanted)
-        loop = Loop(take=self._take, tell=_tell_done)
+        device = self.lab.bench.settings.device
+        outlook = Outlook(slots, Pace(run.cases, run.trials), device, list_ended(run))
+        loop = Loop(take=partial(self._take, outlook), tell=_tell_done)
         run = run_slots(replace(run, finished=False), slots, self.save, self.budget_s, loop)
         run = replace(run, finished=True)
         self.save(run)
         return run
 
-    def _take(self, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
+    def _take(
+        self, outlook: Outlook, run: Run, slots: tuple[Slot, ...], clock: RunClock
+    ) -> tuple[Run, tuple[Slot, ...]]:
         lab, slot = self.lab, slots[0]
-        extent = plan_slot(slot, run.trials, lab.bench.settings.device).extent
-        predicted_s = predict_trial_s(slot.case, run.cases, run.trials, extent)
+        predicted_s = outlook.predict_s(slot)
         if clock.read_s() + predicted_s > clock.limit_s:
             lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
+            outlook.drop(slot.case.id)
             return run, drop_cases(slots, {slot.case.id})
-        progress = _compute_progress(lab, run, slots)
+        progress = _compute_progress(outlook, slots)
         lab.observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress))
-        return _run_slot(lab, run, slots, clock)
+        return _run_slot(lab, outlook, run, slots, clock)
 
 
 def run_slots(run: Run, slots: tuple[AnySlot, ...], save: Save, limit_s: float, loop: Loop[AnySlot]) -> Run:
@@ -183,14 +186,19 @@ def _tell_done(run: Run, slots: tuple[Slot, ...]) -> str:
     return f"after {done} of {done + len(slots)} trials"
 
 
-def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
+def _run_slot(
+    lab: Lab, outlook: Outlook, run: Run, slots: tuple[Slot, ...], clock: RunClock
+) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
-    came = _measure_content(lab, run, slots[0], clock)
+    came = _measure_content(lab, outlook, run, slots[0], clock)
     if lab.bench.settings.traces and came.trial and not came.failure:
         came = replace(came, trial=add_trace(lab.bench, slots[0].case, came.trial))
     run = add_measured(run, filter(None, (came.trial,)), filter(None, (came.failure,)), clock)
     left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
-    progress = _compute_progress(lab, run, left)
+    outlook.end(slots[0], came.trial)
+    if came.failure:
+        outlook.drop(slots[0].case.id)
+    progress = _compute_progress(outlook, left)
     if came.failure:
         lab.observe(CaseFailed(failure=came.failure, progress=progress))
     elif came.trial:
@@ -198,25 +206,24 @@ def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> t
     return run, left
 
 
-def _measure_content(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
+def _measure_content(lab: Lab, outlook: Outlook, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
     """Measure what is wanted of a slot; all there is where its code is not that of the trials before.
 
     A light trial of other code leaves out what that code does: its counters, memory and drift. So it is
     measured anew, even where that ends after the budget.
     """
-    alone = [one for one in run.trials if one.pairing is Pairing.ALONE]
-    before = [one for one in alone if one.case_id == slot.case.id]
-    came = _measure_fit(lab, run, slot, clock)
+    before = [one for one in outlook.pace.list_own(slot.case) if one.pairing is Pairing.ALONE]
+    came = _measure_fit(lab, outlook, run, slot, clock)
     if came.trial is None or came.failure or came.trial.extent is Extent.WHOLE:
         return came
     if not has_other_code((*before, came.trial)):
         return came
-    return _measure_fit(lab, run, replace(slot, metrics=EVERY_METRIC), clock)
+    return _measure_fit(lab, outlook, run, replace(slot, metrics=EVERY_METRIC), clock)
 
 
-def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
+def _measure_fit(lab: Lab, outlook: Outlook, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
-    content = plan_slot(slot, run.trials, lab.bench.settings.device)
+    content = outlook.plan(slot)
     came = run_trial(lab.bench, slot.case, slot.index, content)
     if came.trial is None or came.failure or not came.trial.conditions.disturbances or not may_repeat(run):
         return came
@@ -232,7 +239,5 @@ def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcom
     return replace(again, trial=replace(again.trial, conditions=conditions))
 
 
-def _compute_progress(lab: Lab, run: Run, slots: tuple[Slot, ...]) -> Progress:
-    done = len(list_ended(run))
-    left_s = estimate_left_s(slots, run.cases, run.trials, lab.bench.settings.device)
-    return Progress(done=done, total=done + len(slots), left_s=left_s)
+def _compute_progress(outlook: Outlook, slots: tuple[Slot, ...]) -> Progress:
+    return Progress(done=outlook.done, total=outlook.done + len(slots), left_s=outlook.left_s)

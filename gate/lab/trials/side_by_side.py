@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gate.check.outlook import Pace
 from gate.check.pair_schedule import (
     Need,
     PairSlot,
@@ -97,7 +98,10 @@ class LabPairs(LabTrials):
         slot = fit_slot(run, next_slot, device, clock.limit_s - clock.read_s())
         if slot is not None:
             return _measure_slot(self.side_by_side, run, (slot, *slots[1:]), clock)
-        case_id, expected_s = next_slot.case.id, predict_pair_s(run, next_slot, device)
+        case_id, expected_s = (
+            next_slot.case.id,
+            predict_pair_s(Pace(run.cases, run.trials), next_slot, device),
+        )
         self.lab.observe(
             TrialSkipped(case_id=case_id, index=next_slot.index, expected_s=expected_s, paired=True)
         )
@@ -161,7 +165,8 @@ def _compute_progress(
     paired = {trial.case_id for trial in run.trials if trial.pairing is not Pairing.ALONE}
     waiting = {slot.case.id for slot in asked}
     done = sum(trial.pairing is not Pairing.ALONE for trial in run.trials) // 2
-    left_s = sum(predict_pair_s(run, slot, name_device(run)) for slot in left)
+    pace, device = Pace(run.cases, run.trials), name_device(run)
+    left_s = sum(predict_pair_s(pace, slot, device) for slot in left)
     limit_s = max(clock.limit_s - clock.read_s(), 0.0)
     return Progress(
         done=done,

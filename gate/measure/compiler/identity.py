@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 
+from gate.cores import count_cores
 from gate.files.codec import pause_collector
 from gate.records import CodeIdentity
 
@@ -250,8 +251,4 @@ def tune_together() -> None:
 
 def count_compilers() -> int:
     """Count the cores that this process may run on, as far as more of them help."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS has no affinity
-        cores = os.cpu_count() or 1
-    return min(_MOST, cores)
+    return min(_MOST, count_cores())

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from gate.cores import count_cores
 from gate.devices import CPU
 from gate.measure.device import process_memory, torch_settings
 from gate.measure.device.device import Device
@@ -84,7 +85,7 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         driver=identity.driver,
         clocks=identity.clocks,
         cpu=process_memory.read_cpu_model(),
-        cores=os.cpu_count() or 1,
+        cores=count_cores(is_pinned=device.kind.is_gpu),  # `host_cores` tells of that
         threads=request.threads,
         isa=isas[0] if isas else "",
         torch=str(torch.__version__),

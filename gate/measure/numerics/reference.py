@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cmath
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 
+from gate.cores import count_cores
 from gate.devices import CPU
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
@@ -274,7 +274,7 @@ def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
 def _use_all_cores() -> Iterator[None]:
     """Nothing is timed: use as many cores as there are."""
     before = torch.get_num_threads()
-    torch.set_num_threads(max(before, os.cpu_count() or 1))
+    torch.set_num_threads(max(before, count_cores()))
     try:
         yield
     finally:

@@ -162,7 +162,8 @@ def render_pages(
             "trend.html",
             title="compile-gate trend",
             machine=track.machine,
-            runs=len(track.heads),
+            runs=track.runs,
+            recent=track.heads[track.old].created[:10] if track.old else "",
             first=track.heads[0].created[:10],
             last=_link_run(track.heads[-1]),
             cases=[Link(text=case_id, address=name) for case_id, name in names.items()],
@@ -192,7 +193,7 @@ def _list_suite(track: Track) -> Iterator[Curve]:
                 note="geometric mean of all cases since the first runs",
                 series=mean,
                 write=lambda value: render_percent(value - 1),
-                steps=mark_steps(metric, mean, average_cases(track, follows) if follows else None),
+                steps=mark_steps(metric, mean, average_cases(track, follows) if follows else None, track.old),
             )
         if creep.runs and not creep.is_constant:
             yield _trace_creep(metric, creep)
@@ -209,7 +210,8 @@ def _trace_case(
             still.append((name_metric(metric), render_value(metric, series.centres[0])))
         elif series:
             follows = SPECS[metric].follows
-            steps = mark_steps(metric, series, track.values.get((case_id, follows)) if follows else None)
+            leader = track.values.get((case_id, follows)) if follows else None
+            steps = mark_steps(metric, series, leader, track.old)
             found += [(metric, step) for step in steps]
             curves.append(_trace_values(metric, series, steps))
         if creep and any(creep.centres):

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from statistics import fmean, geometric_mean, median
+from statistics import fmean, geometric_mean, median, median_low
 from typing import TYPE_CHECKING
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import Metric
 from gate.records.groups import collect_columns
-from gate.records.history import HistoryHead, HistoryKind, HistoryLine
+from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
+RECENT = 2000  # runs that are shown one by one: two months of forty a day, five years of nights
 _START = 5  # values of a series that say where it began: one may be an outlier
 
 
@@ -61,15 +63,82 @@ class Track:
     values: Table
     creep: Table
     upgrades: Mapping[int, str]  # of the stack, by the number of the run that was the first with it
+    runs: int  # that all of it is of
+    old: int = 0  # so many of the first heads stand for a day each
 
 
-def make_tracks(lines: Iterable[HistoryLine]) -> tuple[Track, ...]:
-    """Make a track of each machine on each host, the one with the newest run first."""
-    found: dict[str, list[HistoryLine]] = {}
+def make_tracks(lines: Iterable[HistoryLine], recent: int = RECENT) -> tuple[Track, ...]:
+    """Make a track of each machine on each host, the one with the newest run first.
+
+    All but the ``recent`` newest runs of each are put together by days while they are read: what years of
+    them hold would not fit into memory.
+    """
+    found: dict[str, _Days] = {}
     for line in lines:
-        found.setdefault(_name_machine(line.head), []).append(line)
+        found.setdefault(_name_machine(line.head), _Days(recent)).add(line)
     tracks = [_make_track(machine, mine) for machine, mine in found.items()]
     return tuple(sorted(tracks, key=lambda track: track.heads[-1].created, reverse=True))
+
+
+class _Days:
+    """The newest runs of a machine one by one, and those before as one a day."""
+
+    def __init__(self, recent: int) -> None:
+        self.count = 0
+        self._recent = recent
+        self._runs: list[HistoryLine] = []
+        self._days: dict[tuple[str, bool], list[HistoryLine]] = {}
+
+    def add(self, line: HistoryLine) -> None:
+        """Add a run; those that come in the order of time are put together with all others of their day."""
+        self.count += 1
+        self._runs.append(line)
+        if len(self._runs) >= 2 * self._recent:
+            self._put_together()
+
+    def list_runs(self) -> tuple[list[HistoryLine], int]:
+        """All runs in the order of time, and how many of the first stand for a day."""
+        self._put_together()
+        days = sorted((_take_medians(runs) for runs in self._days.values()), key=_get_time)
+        return [*days, *self._runs], len(days)
+
+    def _put_together(self) -> None:
+        self._runs.sort(key=_get_time)
+        old = self._runs[: -self._recent]
+        del self._runs[: -self._recent]
+        for line in old:
+            place = line.head.created[:10], line.head.kind is HistoryKind.ANCHOR
+            self._days.setdefault(place, []).append(line)
+        newest = old[-1].head.created[:10] if old else ""
+        for place, runs in self._days.items():
+            if place[0] < newest and len(runs) > 1:
+                self._days[place] = [_take_medians(runs)]
+
+
+def _get_time(line: HistoryLine) -> tuple[str, str]:
+    return line.head.created, line.head.id
+
+
+def _take_medians(runs: Sequence[HistoryLine]) -> HistoryLine:
+    """One line for the runs of a day: the last of them, with the medians of all figures."""
+    if len(runs) == 1:
+        return runs[0]
+    columns: dict[str, dict[Metric, list[Figures]]] = {}
+    for line in runs:
+        for case_id, figures in line.cases.items():
+            for metric, numbers in figures.items():
+                columns.setdefault(case_id, {}).setdefault(metric, []).append(numbers)
+    medians = {
+        case_id: {metric: _take_median(found) for metric, found in metrics.items()}
+        for case_id, metrics in columns.items()
+    }
+    return HistoryLine(head=max(runs, key=_get_time).head, cases=medians)
+
+
+def _take_median(found: Sequence[Figures]) -> Figures:
+    """The median of centres, and of both ends of the intervals."""
+    ends = zip(*((one[0], one[len(one) // 3], one[-1]) for one in found), strict=True)
+    return tuple(map(median_low, ends))
 
 
 def _name_machine(head: HistoryHead) -> str:
@@ -77,8 +146,8 @@ def _name_machine(head: HistoryHead) -> str:
     return f"{head.machine} on {head.host}" if head.host else head.machine
 
 
-def _make_track(machine: str, lines: list[HistoryLine]) -> Track:
-    lines.sort(key=lambda line: (line.head.created, line.head.id))
+def _make_track(machine: str, days: _Days) -> Track:
+    lines, old = days.list_runs()
     values: dict[tuple[str, Metric], TrendSeries] = {}
     creep: dict[tuple[str, Metric], TrendSeries] = {}
     for number, line in enumerate(lines):
@@ -87,7 +156,15 @@ def _make_track(machine: str, lines: list[HistoryLine]) -> Track:
             for metric, numbers in figures.items():
                 table.setdefault((case_id, metric), TrendSeries()).add(number, numbers)
     heads = tuple(line.head for line in lines)
-    return Track(machine=machine, heads=heads, values=values, creep=creep, upgrades=list_upgrades(heads))
+    return Track(
+        machine=machine,
+        heads=heads,
+        values=values,
+        creep=creep,
+        upgrades=list_upgrades(heads),
+        runs=days.count,
+        old=old,
+    )
 
 
 def average_cases(track: Track, metric: Metric) -> TrendSeries:
@@ -158,8 +235,8 @@ class TrendStep:
     kind: str = "plain"  # bad or good; of a ratio only where compiled's part of it moved so too
 
 
-def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]:
-    """Find the steps of a series.
+def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[TrendStep, ...]:
+    """Find the steps of a series, of which the first ``old`` values are medians of days.
 
     A change smaller than half the metric's own threshold is none: it would be told of every night. What is
     exact has no noise: wherever it moves is a step, in the newest run as well.
@@ -175,7 +252,7 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]
     is_log = spec.is_ratio and min(values) > 0
     scaled = [math.log(value) for value in values] if is_log else list(values)
     least = (spec.threshold.relative if is_log else spec.threshold.absolute) / 2
-    ends = [0, *_search(scaled, math.log1p(least) if is_log else least), len(values)]
+    ends = [0, *_search_windows(scaled, math.log1p(least) if is_log else least, old), len(values)]
     means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]
     found = []
     for position, before, after in zip(ends[1:-1], means, means[1:], strict=False):
@@ -188,9 +265,9 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]
 
 
 def mark_steps(
-    metric: Metric, series: TrendSeries, leader: TrendSeries | None = None
+    metric: Metric, series: TrendSeries, leader: TrendSeries | None = None, old: int = 0
 ) -> tuple[TrendStep, ...]:
-    """Find the steps of a series, and call each bad or good.
+    """Find the steps of a series, and call each bad or good; the runs before number ``old`` stand for days.
 
     Where the series follows another, the ``leader``, that must have moved by half its threshold too, over as
     many runs: compiled over eager memory falls, and gets no better, where eager needs more.
@@ -199,7 +276,7 @@ def mark_steps(
         replace(step, kind="bad" if step.worse > 0 else "good")
         if leader is None or _moves_along(metric, series, step, leader)
         else step
-        for step in find_steps(metric, series.centres)
+        for step in find_steps(metric, series.centres, bisect_left(series.runs, old))
     )
 
 
@@ -237,6 +314,21 @@ def _drop_blips(levels: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         else:
             kept.append(level)
     return kept
+
+
+def _search_windows(values: Sequence[float], least: float, old: int) -> list[int]:
+    """Search window by window: days are less noisy than runs, and the search takes the square of its length.
+
+    Windows overlap by as much as a step needs on both sides.
+    """
+    cuts = sorted({*range(0, old, RECENT), *range(old, len(values), RECENT)})
+    windows = ((max(0, start - 2 * FEWEST), end) for start, end in pairwise([*cuts, len(values)]))
+    found: set[int] = set()
+    for start, end in windows:
+        part = values[start:end]
+        if len(part) >= 2 * FEWEST and min(part) < max(part):
+            found.update(start + step for step in _search(part, least))
+    return sorted(found)
 
 
 def _search(values: Sequence[float], least: float) -> list[int]:

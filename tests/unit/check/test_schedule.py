@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from gate.check.outlook import EXTENT_SHARES, Outlook, Pace
 from gate.check.schedule import (
-    EXTENT_SHARES,
     Slot,
     compute_trial_s,
     drop_cases,
-    estimate_left_s,
     list_ended,
     make_trial_schedule,
-    predict_trial_s,
 )
 from gate.records import (
     Case,
@@ -77,29 +75,29 @@ def test_trial_time_counts_start_up_once() -> None:
 
 def test_prediction_without_trials_is_what_the_case_expects() -> None:
     """Before anything is seen, the expected time stands."""
-    assert predict_trial_s(B, (A, B), ()) == 20.0
+    assert Pace((A, B), ()).predict_s(B) == 20.0
 
 
 def test_prediction_follows_the_machine() -> None:
     """On a machine on which A took three times the expected, B is expected to as well."""
-    assert pytest.approx(predict_trial_s(B, (A, B), (make_trial(A, 1, 30.0),))) == 60.0
+    assert pytest.approx(Pace((A, B), (make_trial(A, 1, 30.0),)).predict_s(B)) == 60.0
 
 
 def test_prediction_prefers_the_case_itself() -> None:
     """A case that was seen is predicted by its own mean."""
     trials = (make_trial(A, 1, 30.0), make_trial(B, 1, 8.0), make_trial(B, 2, 10.0))
-    assert pytest.approx(predict_trial_s(B, (A, B), trials)) == 9.0
+    assert pytest.approx(Pace((A, B), trials).predict_s(B)) == 9.0
 
 
 def test_light_trial_is_predicted_by_its_like() -> None:
     """Before there is one it takes a share of a whole one; no light one makes a whole one shorter."""
     whole, light = make_trial(A, 1, 30.0), replace(make_trial(A, 2, 5.0), extent=Extent.COLD)
-    assert predict_trial_s(A, (A, B), (whole,), Extent.COLD) == pytest.approx(
+    assert Pace((A, B), (whole,)).predict_s(A, Extent.COLD) == pytest.approx(
         30.0 * EXTENT_SHARES[Extent.COLD]
     )
-    assert predict_trial_s(A, (A, B), (whole, light), Extent.COLD) == pytest.approx(5.0)
-    assert predict_trial_s(A, (A, B), (whole, light)) == pytest.approx(30.0)
-    assert predict_trial_s(B, (A, B), (whole, light)) == pytest.approx(60.0)
+    assert Pace((A, B), (whole, light)).predict_s(A, Extent.COLD) == pytest.approx(5.0)
+    assert Pace((A, B), (whole, light)).predict_s(A) == pytest.approx(30.0)
+    assert Pace((A, B), (whole, light)).predict_s(B) == pytest.approx(60.0)
 
 
 def test_time_left_counts_what_is_measured() -> None:
@@ -113,19 +111,35 @@ def test_time_left_counts_what_is_measured() -> None:
     wanted = {A.id: {Metric.COMPILED_LATENCY}, B.id: {Metric.COLD_COMPILE_TIME}}
     slots = make_trial_schedule((A, B), 3, trials, wanted)
     left_s = 5.0 + 60.0 * EXTENT_SHARES[Extent.COLD]
-    assert estimate_left_s(slots, (A, B), trials) == pytest.approx(left_s)
+    assert Outlook(slots, Pace((A, B), trials)).left_s == pytest.approx(left_s)
 
 
 def test_time_left() -> None:
     """A took 30 s, so its second trial takes 30 s and each of B's two, unseen, 60 s."""
     trials = (make_trial(A, 1, 30.0),)
     slots = make_trial_schedule((A, B), 2, trials)
-    assert pytest.approx(estimate_left_s(slots, (A, B), trials)) == 150.0
+    assert pytest.approx(Outlook(slots, Pace((A, B), trials)).left_s) == 150.0
+
+
+def test_outlook_that_is_kept_tells_what_a_fresh_one_would() -> None:
+    """After a trial, a trial that failed, and a case that is dropped; each trial was looked at once."""
+    slots = make_trial_schedule((A, B), 3)
+    outlook = Outlook(slots, Pace((A, B)), ended=[("c/x", 1)])
+    first, second = make_trial(A, 1, 30.0), make_trial(B, 1, 10.0)
+    for number, trial in enumerate((first, second), start=1):
+        outlook.end(slots[number - 1], trial)
+        fresh = Outlook(slots[number:], Pace((A, B), (first, second)[:number]))
+        assert (outlook.left_s, outlook.done) == (pytest.approx(fresh.left_s), 1 + number)
+    assert outlook.left_s == pytest.approx(2 * 30.0 + 2 * 10.0)
+    outlook.end(slots[2], None)
+    assert outlook.left_s == pytest.approx(30.0 + 2 * 10.0)
+    outlook.drop(B.id)
+    assert outlook.left_s == pytest.approx(30.0)
 
 
 def test_nothing_left() -> None:
     """An empty schedule takes no time."""
-    assert estimate_left_s((), (A, B), ()) == 0.0
+    assert Outlook((), Pace((A, B), ())).left_s == 0.0
 
 
 def test_what_failed_has_ended_too() -> None:

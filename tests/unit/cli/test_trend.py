@@ -98,13 +98,17 @@ def test_what_cannot_be_read_is_told(place: Place, capsys: pytest.CaptureFixture
 
 
 def test_a_history_is_compacted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """Into one file of its directory."""
+    """Into one file a month of its directory; what is older than asked is left out."""
     for _ in range(2):
         assert place.run("check", "--quiet", "--history", "runs") == 0
     assert place.run("trend", "runs", "--compact", "--out", "site") == 0
     assert "2 runs" in capsys.readouterr().out
-    assert [path.name for path in Path("runs").iterdir()] == ["history.jsonl"]
+    (file,) = Path("runs").iterdir()
+    assert re.fullmatch(r"20\d\d-\d\d\.jsonl", file.name)
     assert Path("site/index.html").is_file()
+    assert place.run("trend", "runs", "--since", "2999-01-01") == 3
+    assert place.run("trend", "runs", "--since", "2020-01-01") == 0
+    assert place.run("trend", "runs", "--since", "lately") == 2
 
 
 def test_pages_may_lie_around_what_gate_yml_names(place: Place) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gate.decide import decide_side_by_side, decide_verdict
-from gate.decide.evidence.stored import compare_definitions, find_base_case
+from gate.decide.evidence.stored import compare_definitions, find_base_cases
 from gate.records import (
     BaseArm,
     Case,
@@ -53,8 +53,8 @@ def test_every_key_that_differs_is_named() -> None:
 
 def test_case_of_the_same_definition_has_no_other(host: Environment) -> None:
     """Nor has one of a run without a base."""
-    assert find_base_case(CASE, run_of(host, (CASE,), (CASE,))) is None
-    assert find_base_case(CASE, run_of(host, (CASE,), None)) is None
+    assert find_base_cases(run_of(host, (CASE,), (CASE,))).get(CASE.id) is None
+    assert find_base_cases(run_of(host, (CASE,), None)).get(CASE.id) is None
 
 
 def test_mode_that_changed_makes_another_id_and_is_found(host: Environment) -> None:
@@ -63,7 +63,7 @@ def test_mode_that_changed_makes_another_id_and_is_found(host: Environment) -> N
     tuned = replace(CASE, id="mlp/x-max-autotune", mode=Mode.MAX_AUTOTUNE)
     other = replace(CASE, id="vit/x", model="vit")
     run = run_of(host, (kept, tuned), (kept, CASE, other))
-    assert find_base_case(tuned, run) == CASE
+    assert find_base_cases(run).get(tuned.id) == CASE
     assert compare_definitions(CASE, tuned) == {"mode": ("default", "max-autotune")}
 
 
@@ -71,7 +71,7 @@ def test_which_of_several_cases_became_another_is_not_guessed(host: Environment)
     """Two are gone, one is new."""
     new = replace(CASE, id="mlp/new")
     run = run_of(host, (new,), (CASE, replace(CASE, id="mlp/y")))
-    assert find_base_case(new, run) is None
+    assert find_base_cases(run).get(new.id) is None
 
 
 def test_argument_that_the_base_has_otherwise_is_the_cause(

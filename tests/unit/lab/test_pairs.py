@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gate.check import Need, PairSlot, count_pairs, settle_pairs
+from gate.check.outlook import Pace
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.decide import Suspect
 from gate.lab.host.gpu import GpuState
@@ -30,6 +31,7 @@ from gate.records import (
     Mode,
     Pairing,
     Policy,
+    Run,
     Trial,
 )
 from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
@@ -42,6 +44,11 @@ from .conftest import CountLeft, MakeCase
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 COMPILE = frozenset({Metric.COLD_COMPILE_TIME})  # of which a pair after the first is a cold process alone
 SUPER_BLOCKS = 5  # of the default's fifteen: blocks that do not differ need no more
+
+
+def pace_of(run: Run) -> Pace:
+    """What a run tells of times."""
+    return Pace(run.cases, run.trials)
 
 
 def open_sides(bench: Bench, base_case: Case, head_case: Case) -> Sides:
@@ -379,13 +386,13 @@ def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: Mak
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
     whole = PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING)
     light = replace(whole, metrics=LATENCY)
-    assert predict_pair_s(replace(run, trials=()), whole, "cpu") == 2 * case.expected_s
-    assert predict_pair_s(run, whole, "cpu") == WHOLE_S
-    assert predict_pair_s(run, light, "cpu") == pytest.approx(LIGHT_S)
-    assert predict_pair_s(run, light, "cuda") == WHOLE_S
+    assert predict_pair_s(pace_of(replace(run, trials=())), whole, "cpu") == 2 * case.expected_s
+    assert predict_pair_s(pace_of(run), whole, "cpu") == WHOLE_S
+    assert predict_pair_s(pace_of(run), light, "cpu") == pytest.approx(LIGHT_S)
+    assert predict_pair_s(pace_of(run), light, "cuda") == WHOLE_S
     later = replace(run, trials=(*run.trials, *make_pair(case, 2, 0.0)))
-    assert predict_pair_s(later, replace(light, index=3), "cpu") == 2 * 2.5
-    assert predict_pair_s(later, replace(whole, index=3), "cpu") == WHOLE_S
+    assert predict_pair_s(pace_of(later), replace(light, index=3), "cpu") == 2 * 2.5
+    assert predict_pair_s(pace_of(later), replace(whole, index=3), "cpu") == WHOLE_S
 
 
 def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> None:
@@ -395,7 +402,7 @@ def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> N
     light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
     run = make_run(*light, cases=(case,), base=(case,))
     slot = PairSlot(case=case, base_case=case, index=3, metrics=LATENCY)
-    assert predict_pair_s(run, slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
+    assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
 
 
 def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -> None:
@@ -408,13 +415,15 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
     run = make_run(alone, cases=(case,), base=(case,))
     first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
-    assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
-    assert predict_pair_s(run, replace(first, known_code=True), "cpu") == pytest.approx(0.4 * 2 * 30.0)
-    assert predict_pair_s(run, replace(first, index=2), "cpu") == pytest.approx(0.4 * 2 * 30.0)
+    assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
+    assert predict_pair_s(pace_of(run), replace(first, known_code=True), "cpu") == pytest.approx(
+        0.4 * 2 * 30.0
+    )
+    assert predict_pair_s(pace_of(run), replace(first, index=2), "cpu") == pytest.approx(0.4 * 2 * 30.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
     light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
-    later = replace(run, trials=(alone, *light))
+    later = pace_of(replace(run, trials=(alone, *light)))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
 
 
@@ -425,11 +434,11 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
     run = make_run(alone, cases=(case,), base=(case,))
     first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
-    assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
+    assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
     light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
-    later = replace(run, trials=(alone, *light))
+    later = pace_of(replace(run, trials=(alone, *light)))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(2 * (21.0 - 16.0 + 2.0))
 
 
@@ -457,7 +466,7 @@ def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
     case, other = make_case(), make_case(name="other")
     run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))
     slot = PairSlot(case=case, base_case=case, index=1, metrics=EVERYTHING)
-    whole_s = predict_pair_s(run, slot, "cpu")
+    whole_s = predict_pair_s(pace_of(run), slot, "cpu")
     assert fit_slot(run, slot, "cpu", whole_s) == slot
     assert fit_slot(run, slot, "cpu", whole_s - 1) is None
     alone = Trial(case_id=case.id, index=1, stages_s={"rounds": whole_s / 2})

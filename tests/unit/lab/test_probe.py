@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.doctor.probe import count_cores, find_existing, probe_compiler, probe_machine
+from gate.cores import count_cores
+from gate.lab.doctor.probe import find_existing, probe_compiler, probe_machine
 from gate.lab.trials.trials import LabSettings
 from gate.records import Arm
 

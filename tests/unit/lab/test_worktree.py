@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from gate.errors import MachineError
 from gate.lab.arms.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
-from gate.lab.host.scratch import OWNER_FILE, open_scratch
+from gate.lab.host.scratch import OWNER_FILE, name_prefix, open_scratch
 
 Git = Callable[..., str]
 
@@ -100,6 +101,15 @@ def test_leftover_of_a_kill_is_removed(repository: Path, place: Path, is_there: 
     assert list_worktrees(repository) == (left,)
     remove_leftover_worktrees(repository)
     assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+
+
+def test_worktree_of_another_host_stays(repository: Path, place: Path, git: Git) -> None:
+    """Where hosts share a repository, a run of the other one goes on in a directory that is not seen here."""
+    elsewhere = place / f"{name_prefix('another host')}abcdefgh" / "base"
+    git(repository, "worktree", "add", "--quiet", "--detach", str(elsewhere))
+    shutil.rmtree(elsewhere.parent)
+    remove_leftover_worktrees(repository)
+    assert list_worktrees(repository) == (elsewhere,)
 
 
 def test_worktrees_in_use_and_of_the_user_stay(repository: Path, place: Path, git: Git) -> None:

@@ -302,3 +302,66 @@ def test_a_ratio_gets_better_only_with_what_it_follows(peak: tuple[float, float]
     steps = mark_steps(Metric.MEMORY_RATIO, make(1.0, 0.8), make(*peak))
     assert [step.kind for step in steps] == kinds
     assert [step.kind for step in mark_steps(Metric.PEAK_MEMORY, make(1.0, 0.8))] == ["good"]
+
+
+def make_day(day: int, values: Iterable[float]) -> list[HistoryLine]:
+    """The runs of a day, a minute after each other."""
+    return [
+        make_line(
+            60 * day + minute,
+            {"a/x": {LATENCY: (value, value - 1, value + 1), Metric.GRAPH_BREAKS: (value,)}},
+            created=f"2026-01-{1 + day:02}T03:{minute:02}:00+00:00",
+        )
+        for minute, value in enumerate(values)
+    ]
+
+
+def test_old_runs_are_one_a_day_with_their_medians() -> None:
+    """The three newest stay; the day of the first of these keeps what is older of it."""
+    lines = [*make_day(0, (5.0, 1.0, 3.0)), *make_day(1, (7.0,)), *make_day(2, (8.0, 9.0, 10.0, 11.0))]
+    anchored = make_line(
+        7, {"a/x": {LATENCY: (0.1,)}}, created=lines[0].head.created, kind=HistoryKind.ANCHOR
+    )
+    (track,) = make_tracks([*lines, anchored], recent=3)
+    series = track.values["a/x", LATENCY]
+    assert list(series.centres) == [3.0, 7.0, 8.0, 9.0, 10.0, 11.0]
+    assert (series.lows[0], series.highs[0]) == (2.0, 4.0)
+    assert list(track.values["a/x", Metric.GRAPH_BREAKS].centres[:1]) == [3.0]
+    assert list(track.creep["a/x", LATENCY].centres) == [0.1]
+    assert (track.runs, track.old) == (9, 4)
+    assert track.heads[series.runs[0]].created == lines[2].head.created
+    pages = dict(render_pages(track, "index", "", ()))
+    assert "9 runs from 2026-01-01" in pages["index.html"]
+    assert "Before 2026-01-03 a point is the median of a day." in pages["index.html"]
+
+
+@pytest.mark.parametrize("order", ["in order", "backwards", "shuffled"])
+def test_the_order_of_the_lines_does_not_matter(order: str) -> None:
+    """A directory holds them by day, a file as they were appended."""
+    lines = [line for day in range(9) for line in make_day(day, (1.0 + day, 2.0 + day, 3.0 + day))]
+    (expected,) = make_tracks(lines, recent=4)
+    mixed = lines[::-1] if order == "backwards" else lines
+    if order == "shuffled":
+        random.Random(1).shuffle(mixed)  # noqa: S311 - an order
+    (track,) = make_tracks(mixed, recent=4)
+    assert [*track.values["a/x", LATENCY].runs] == [*expected.values["a/x", LATENCY].runs]
+    assert track.heads == expected.heads
+    assert [*track.values["a/x", LATENCY].centres][-4:] == [*expected.values["a/x", LATENCY].centres][-4:]
+
+
+@pytest.mark.parametrize("at", [100, 296, 300, 304, 450])
+def test_a_step_between_days_and_runs_is_found(at: int) -> None:
+    """Medians of days are less noisy than runs: each is searched by its own noise, as is where they meet."""
+    values = make_year(0.05, at, nights=600)
+    quiet = [0.010 * (1.05 if night >= at else 1.0) for night in range(300)]
+    days = [level * (value / level) ** 0.15 for level, value in zip(quiet, values[:300], strict=True)]
+    steps = find_steps(LATENCY, [*days, *values[300:]], 300)
+    assert [step for step in steps if abs(step.position - at) <= 7] == list(steps)
+    assert len(steps) == 1
+
+
+def test_windows_of_one_value_have_no_step() -> None:
+    """Nor noise to search by."""
+    values = make_year(0.10, 300, nights=400)
+    (step,) = find_steps(LATENCY, [0.010] * 200 + values[200:], 200)
+    assert abs(step.position - 300) <= 7

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,16 +141,31 @@ def test_writers_beside_each_other_lose_nothing(tmp_path: Path) -> None:
     assert reading.damaged == []
 
 
-def test_a_directory_is_compacted_into_one_file(tmp_path: Path) -> None:
+def test_a_directory_is_compacted_into_a_file_a_month(tmp_path: Path) -> None:
     """In the order of time; repeated and damaged lines are gone, and more can be appended."""
     path = tmp_path / "history"
     write(path, 1.0, 2.0)
+    append_line(path, make_history_line(replace(HEAD, created="2025-12-31T23:59:00+00:00"), {"a/x": {}}))
     (path / "torn.jsonl").write_text('{"schema"', encoding="utf-8")
-    reading, target = compact_history(path)
-    assert (reading.lines, len(reading.damaged)) == (2, 1)
-    assert list(path.iterdir()) == [target]
-    write(path, 3.0)
-    assert len(list(read_history(path, HistoryReading()))) == 3
+    reading = compact_history(path)
+    assert (reading.lines, len(reading.damaged)) == (3, 1)
+    assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
+    write(path, 2.0, 3.0)
+    reading = compact_history(path)
+    assert (reading.lines, reading.repeated) == (4, 1)
+    assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
+
+
+def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
+    """By its day, without a look at its figures: a damaged old line is told by nobody."""
+    path = tmp_path / "history.jsonl"
+    write(path, 1.0, 2.0)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"schema":"compile-gate/history/1","created":"2026-02-28T00:00:00+00:00","cases":1}\n')
+    reading = HistoryReading()
+    assert len(list(read_history(path, reading, "2026-03-01"))) == 2
+    assert reading.damaged == []
+    assert list(read_history(path, reading, "2026-03-02")) == []
 
 
 def test_a_history_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -173,7 +189,7 @@ def test_what_a_newer_release_wrote_outlives_a_compaction(tmp_path: Path) -> Non
     )
     newer = '{"schema":"compile-gate/history/2","what":"nobody knows"}\n'
     path.write_text(newer + known + "{torn\n", encoding="utf-8")
-    reading, _ = compact_history(path)
+    reading = compact_history(path)
     assert path.read_text(encoding="utf-8") == known + newer
     assert [damage.partition(" ")[0] for damage in reading.damaged] == [f"{path}:1:", f"{path}:3:"]
 
