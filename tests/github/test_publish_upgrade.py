@@ -63,7 +63,7 @@ def pair(
     """A comparison that five pairs decided."""
     reason = {Status.UNCHANGED: Reason.BELOW_THRESHOLD, Status.INCONCLUSIVE: Reason.UNSETTLED}
     row = make_comparison(case, metric, status, reason.get(status, Reason.BEYOND_BAR), values)
-    return replace(row, pairs=5)
+    return replace(row, pairs=5, more_pairs=2 if status is Status.INCONCLUSIVE else None)
 
 
 def make_upgrade(*rows: Comparison, **more: Any) -> Verdict:
