@@ -143,7 +143,7 @@ _ROWS = (
     replace(
         _ON_DEVICE,
         kind=Kind.SERVING,
-        title="one call of the model; besides, requests at fixed times, timed one by one",
+        title="one call of the model; then requests at fixed times, timed one by one",
         settings={
             "interval_s": Setting(title="seconds between two arrivals", default=0.02),
             "requests": Setting(title="requests after each other", default=200, minimum=10),

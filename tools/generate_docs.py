@@ -77,7 +77,7 @@ def render_example() -> str:
 
 def render_kind_table() -> str:
     """Return the table of kinds of cases."""
-    rows = ["| kind | one call is | settings | measured besides | not measured |", "|---|---|---|---|---|"]
+    rows = ["| kind | one call is | settings | also measured | not measured |", "|---|---|---|---|---|"]
     for spec in KINDS.values():
         settings = "<br>".join(_describe_setting(name, one) for name, one in spec.settings.items())
         cells = (settings, *(_list_metrics(metrics) for metrics in (spec.adds, spec.lacks)))

@@ -81,7 +81,7 @@ class CaseEntry(Entry):
     Example: {vary: {sequence: [32, 64, 96]}, dims: marked}
     """
     needs: tuple[Package, ...] = ()
-    """Packages that this case needs besides the model's. If one is missing, `plan` and `doctor` say so.
+    """Further packages that this case needs. If one is missing, `plan` and `doctor` say so.
 
     Example: [torchao]
     """

@@ -54,7 +54,7 @@ class AcceptanceEntry(Entry):
     Example: 8%
     """
     reason: Text
-    """Why this is right. Reports show it beside the change.
+    """Why this is right. Reports show it with the change.
 
     Example: "the new fusion pass compiles longer and runs faster, see #12"
     """
