@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.records import Environment
+from gate.records import Environment, Place
 
 CPU_HOST = Environment(
     device_kind="cpu",
@@ -37,3 +37,5 @@ CUDA_HOST = Environment(
     python="3.12",
     compiler="g++ 13.3.0",
 )
+
+PLACE = Place(host="lab-1", device="", cores="0-1")

@@ -7,7 +7,7 @@ Screening and concluding are apart so that a side-by-side stage can stand betwee
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.absolute_limits import apply_limits
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
@@ -23,6 +23,7 @@ from gate.decide.conclude.summary import summarize_suite
 from gate.decide.evidence.disturbed import (
     blame_disturbance,
     doubt_disturbed,
+    doubt_other_cards,
     note_disturbed,
     set_aside_disturbed,
 )
@@ -49,7 +50,7 @@ from gate.decide.explain.side_advice import (
     suggest_anchor,
 )
 from gate.decide.judge.compare import compare_case, list_questions, make_rules
-from gate.decide.judge.machine import Machine, make_machine_shift
+from gate.decide.judge.machine import Machine, compare_machine, compare_places, make_machine_shift
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
@@ -73,8 +74,9 @@ class Screening:
 
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
-    machine: Machine
+    machine: Machine  # over all places
     questions: tuple[Mapping[Metric, Question], ...] = ()  # as ``evidence``
+    places: Mapping[str, Machine] = field(default_factory=dict)  # the machine at each that cases ran at
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
     same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
@@ -92,18 +94,29 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
     """Compare every case and metric of the plan with its baseline."""
     evidence = gather_evidence(set_aside_disturbed(run), baselines)
     questions = tuple(list_questions(one, policy) for one in evidence)
-    rules = make_rules(evidence, questions, policy, has_base=run.base is not None)
+    places = compare_places(evidence, questions)
+    machine = next(iter(places.values())) if len(places) == 1 else compare_machine(evidence, questions)
+    rules = make_rules(questions, policy, machine, has_base=run.base is not None)
+    there = {place: replace(rules, machine=own) for place, own in places.items()}
     comparisons = tuple(
-        row for one, posed in zip(evidence, questions, strict=True) for row in compare_case(one, posed, rules)
+        row
+        for one, posed in zip(evidence, questions, strict=True)
+        for row in compare_case(one, posed, there[one.place])
     )
-    return Screening(evidence=evidence, comparisons=comparisons, machine=rules.machine, questions=questions)
+    return Screening(
+        evidence=evidence,
+        comparisons=comparisons,
+        machine=machine,
+        questions=questions,
+        places=places,
+    )
 
 
 def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
     """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
     policy = keep_own(policy, run.environment)
     limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_disturbed(limited, run)
+    believed = doubt_other_cards(doubt_disturbed(limited, run), screening.evidence)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 
 
@@ -183,7 +196,10 @@ def _rank_all(
         cause
         for one in screening.evidence
         for cause in rank_causes(
-            screening.sides.get(one.case.id, one), rows.get(one.case.id, ()), screening.machine, environment
+            screening.sides.get(one.case.id, one),
+            rows.get(one.case.id, ()),
+            screening.places.get(one.place, screening.machine),
+            environment,
         )
     )
 

@@ -180,6 +180,7 @@ def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[T
         wall_s=sum(run.wall_s for run in runs),
         finished=all(run.finished for run in runs),
         sources={code: text for run in runs for code, text in run.sources.items()},
+        places={name: place for run in runs for name, place in run.places.items()},
     )
 
 

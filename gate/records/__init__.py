@@ -49,6 +49,7 @@ from gate.records.run import (
     GraphBreak,
     Measured,
     Pairing,
+    Place,
     Provenance,
     Recompile,
     Run,

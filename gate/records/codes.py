@@ -57,6 +57,7 @@ class Code(StrEnum):
     BASE_LACKS_CASE = "base_lacks_case"  # so there are no pairs, as for the next three
     BASE_DEFINES_OTHERWISE = "base_defines_otherwise"
     BASE_FAILED = "base_failed"
+    OTHER_CARD = "other_card"  # than the baseline's
     NO_PAIR = "no_pair"
 
     # Explanations of one case.

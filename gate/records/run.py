@@ -206,6 +206,21 @@ class Measured(Compiled):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What a trial ran on. Two cards of one model differ in speed, and so do two sets of cores."""
+
+    host: str
+    device: str  # the card's UUID; "" for the host's processors
+    cores: str  # that workers were held to, as the kernel lists them: "0-3,8"; "" where it does not tell
+    lanes: Natural = 1  # of the run that measured on this host at the same time, this one included
+
+    @property
+    def name(self) -> str:
+        """What trials call it: the same whenever somebody measures there."""
+        return self.device or f"{self.host}:{self.cores}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Trial(Measured):
     """One measurement of one case in one arm, in fresh processes with private caches."""
 
@@ -215,6 +230,7 @@ class Trial(Measured):
     pairing: Pairing = Pairing.ALONE
     extent: Extent = Extent.WHOLE  # of a trial that ran alone
     started: Time = ""
+    place: str = ""  # a key of ``Run.places``; "" where nobody wrote it down
     trace: str = ""  # torch's own, which `tlparse` reads: a path below the run's directory
     overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own
 
@@ -296,6 +312,7 @@ class Run:
     sampling: Mapping[str, float] = field(default_factory=dict)  # how much each trial samples, by key
     # Normalised source of kernels by their hash in an identity: of those that differ between sides.
     sources: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)  # by their names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -98,6 +98,7 @@ class Reason(StrEnum):
     SAME_PROGRAM = "same_program"  # UNCHANGED: a time of a program in which nothing differs from the base
     LEADER_STANDS = "leader_stands"  # UNCHANGED: it moved, and what it follows did not, or explains it
     DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
+    OTHER_CARD = "other_card"  # INCONCLUSIVE: looks worse than on another card, and no pair says so
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: of another host, speed or stack

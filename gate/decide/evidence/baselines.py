@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
+from gate.decide.evidence.places import find_card, find_place
 from gate.decide.evidence.values import collect_medians, collect_values
 from gate.metrics import SPECS
 from gate.records import (
@@ -41,11 +42,20 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
     return tuple(
         _round_baseline(
-            make_baseline(case, trials[case.id], environment=run.environment, provenance=provenance)
+            make_baseline(
+                case,
+                trials[case.id],
+                environment=_name_card(run, trials[case.id]),
+                provenance=provenance,
+            )
         )
         for case in run.cases
         if case.id in trials and case.id not in failed
     )
+
+
+def _name_card(run: Run, trials: Sequence[Trial]) -> Environment:
+    return replace(run.environment, device_uuid=find_card(run, find_place(trials)))
 
 
 def drop_parts(run: Run) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gate.decide.evidence.places import find_card, find_place
 from gate.decide.evidence.values import collect_values
 from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
 from gate.metrics import SPECS, MetricSpec, Scope
@@ -108,6 +109,8 @@ class Evidence:
     absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
     planned: int = 0  # trials at least, of those that run alone
     base_case: Case | None = None  # as the run's base defines it, where that is otherwise
+    place: str = ""  # where all its trials ran, where that is known
+    card: str = ""  # UUID of the card that it ran on, where that is known
 
     @property
     def fullest(self) -> Trial | None:
@@ -142,9 +145,12 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
     }
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     stored, bases = group_cases(baselines), find_base_cases(run)
+    places = {case_id: find_place(found) for case_id, found in trials.items()}
     return tuple(
         Evidence(
             case=case,
+            place=places.get(case.id, ""),
+            card=find_card(run, places.get(case.id, "")),
             trials=tuple(trials.get(case.id, ())),
             failures=tuple(failures.get(case.id, ())),
             values=collect_values(trials.get(case.id, ())),

@@ -24,7 +24,7 @@ from gate.decide.judge.counted import (
     judge_nearly_exact,
 )
 from gate.decide.judge.interval import Bar, Reading, read_stored
-from gate.decide.judge.machine import Machine, compare_machine
+from gate.decide.judge.machine import Machine
 from gate.decide.judge.times import Times, follow_latency, judge_time, show_measured
 from gate.decide.judge.work import compare_work
 from gate.decide.stats.samples import Variance, compute_prior, estimate_metric, summarize_logs
@@ -93,13 +93,9 @@ class JudgingRules:
 
 
 def make_rules(
-    evidence: Sequence[Evidence],
-    questions: Sequence[Mapping[Metric, Question]],
-    policy: Policy,
-    *,
-    has_base: bool = False,
+    questions: Sequence[Mapping[Metric, Question]], policy: Policy, machine: Machine, *, has_base: bool
 ) -> JudgingRules:
-    """Divide the error budget and learn priors and the machine's shift from all the cases."""
+    """Divide the error budget and learn priors from all the cases."""
     variances: dict[Metric, list[Variance]] = {}
     deciding = 0
     for question in (question for posed in questions for question in posed.values()):
@@ -110,7 +106,7 @@ def make_rules(
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
         priors={metric: compute_prior(known) for metric, known in variances.items()},
-        machine=compare_machine(evidence, questions),
+        machine=machine,
         has_base=has_base,
     )
 

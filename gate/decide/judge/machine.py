@@ -88,6 +88,19 @@ def compare_machine(evidence: Sequence[Evidence], questions: Sequence[Mapping[Me
     return replace(machine, canary=canary, is_sure=_is_sure(canary, moves[name]), wander=wander)
 
 
+def compare_places(
+    evidence: Sequence[Evidence], questions: Sequence[Mapping[Metric, Question]]
+) -> dict[str, Machine]:
+    """Compare the machine at each place that the cases ran at, by the cases that ran there."""
+    found: dict[str, list[tuple[Evidence, Mapping[Metric, Question]]]] = {}
+    for one, posed in zip(evidence, questions, strict=True):
+        found.setdefault(one.place, []).append((one, posed))
+    return {
+        place: compare_machine([one for one, _ in there], [posed for _, posed in there])
+        for place, there in found.items()
+    }
+
+
 def make_machine_shift(machine: Machine) -> MachineShift:
     """The shifts as a record of fractions; ``known`` says whether there were canaries to compare."""
     return MachineShift(

@@ -16,7 +16,7 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -289,6 +289,17 @@ def parse_cores(text: str) -> frozenset[int]:
     """
     parts = (part.partition("-") for part in text.strip().split(",") if part)
     return frozenset(core for low, _, high in parts for core in range(int(low), int(high or low) + 1))
+
+
+def write_cores(cores: Iterable[int]) -> str:
+    """Write a list of cores as the kernel does: ``0-15,32-47``."""
+    spans: list[list[int]] = []
+    for core in sorted(cores):
+        if spans and core == spans[-1][-1] + 1:
+            spans[-1][1:] = [core]
+        else:
+            spans.append([core])
+    return ",".join("-".join(map(str, span)) for span in spans)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import sys
 import tempfile
@@ -16,7 +17,15 @@ from pathlib import Path
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, MachineError
 from gate.installation import is_installed
-from gate.lab.host.gpu import describe_company, look_up_gpu, name_lock, refuse_service, stay_near
+from gate.lab.host.counters import list_cores
+from gate.lab.host.gpu import (
+    describe_company,
+    look_up_gpu,
+    name_lock,
+    refuse_service,
+    stay_near,
+    write_cores,
+)
 from gate.lab.host.lock import hold_device
 from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.trials import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
@@ -33,6 +42,7 @@ from gate.records import (
     Environment,
     Fact,
     FailureKind,
+    Place,
     make_text,
     name_words,
     quote_failure,
@@ -203,6 +213,7 @@ class Lab:
     environment: Environment
     toolchain_s: float
     observe: Observer
+    place: Place
     failed: tuple[CaseFailure, ...] = ()  # before anything is measured: not importable, not for this GPU
 
 
@@ -237,13 +248,20 @@ def open_lab(
         left = _leave_out(cases, (*foreseen, *unimportable))
         unavailable = find_unavailable(left, primed.environment, bench)
         _report_failed(unavailable, observe)
+        place = find_place(primed.environment.device_uuid)
         yield Lab(
-            bench=bench,
+            bench=replace(bench, place=place.name),
+            place=place,
             environment=primed.environment,
             toolchain_s=primed.toolchain_s,
             observe=observe,
             failed=(*foreseen, *unimportable, *unavailable),
         )
+
+
+def find_place(device: str, lanes: int = 1) -> Place:
+    """Find where this process measures: on a card, by its UUID, or on the cores that it is held to."""
+    return Place(host=platform.node(), device=device, cores=write_cores(list_cores()), lanes=lanes)
 
 
 @contextmanager

@@ -161,7 +161,8 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
     if failures:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
         return PairOutcome(failures=tuple(failures))
-    blank = Trial(case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing)
+    place = sides.head.place
+    blank = Trial(case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing, place=place)
     joined = [
         _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])], begun)
         for arm in outcomes

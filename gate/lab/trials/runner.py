@@ -88,6 +88,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         toolchain_s=lab.toolchain_s,
         wall_s=lab.toolchain_s,
         sampling=asdict(lab.bench.settings.sampling),
+        places={lab.place.name: lab.place},
     )
 
 

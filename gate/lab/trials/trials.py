@@ -98,6 +98,7 @@ class Bench:
     folder: str = ""
     pool: ServerPool | None = None  # None: every worker imports torch itself
     gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
+    place: str = ""  # what its trials call where they ran
 
     @property
     def primer_cache(self) -> Path:
@@ -148,7 +149,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
         if not (cold.samples or warm.samples):
             return TrialOutcome(failure=failure)
     circumstances = replace(circumstances, wall_s=time.monotonic() - begun, load_after=os.getloadavg()[0])
-    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name, extent=content.extent)
+    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name, extent=content.extent, place=bench.place)
     trial = merge_results(blank, cold, warm, circumstances)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
         trial = add_host(trial, (before, look_at_host(bench)), bench.settings.threads)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.lab.host import gpu
-from gate.lab.host.gpu import find_near_cores, parse_cores, stay_near
+from gate.lab.host.gpu import find_near_cores, parse_cores, stay_near, write_cores
 
 BUS = "00000000:17:00.0"
 ASK = "import os; print(sorted(os.sched_getaffinity(0)))"
@@ -22,6 +22,13 @@ ASK = "import os; print(sorted(os.sched_getaffinity(0)))"
 def test_cores_as_the_kernel_lists_them(text: str, found: set[int]) -> None:
     """Ranges with both ends, and single cores."""
     assert parse_cores(text) == found
+    assert parse_cores(write_cores(found)) == found
+
+
+def test_cores_are_written_as_spans() -> None:
+    """A single core is no span."""
+    assert write_cores([3, 0, 2, 8, 1]) == "0-3,8"
+    assert not write_cores([])
 
 
 def attach(devices: Path, text: str) -> Path:

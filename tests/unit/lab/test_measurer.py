@@ -18,7 +18,7 @@ from gate.lab.trials.trials import Bench
 from gate.metrics import SPECS
 from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
 from gate.records.events import ignore_event
-from tests.hosts import CPU_HOST
+from tests.hosts import CPU_HOST, PLACE
 
 from .conftest import MakeCase
 
@@ -29,7 +29,7 @@ POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.ite
 @pytest.fixture
 def measurer(bench: Bench) -> LabPairs:
     """A lab whose base is the same tree."""
-    lab = Lab(bench=bench, environment=CPU_HOST, toolchain_s=0.0, observe=ignore_event)
+    lab = Lab(bench=bench, environment=CPU_HOST, toolchain_s=0.0, observe=ignore_event, place=PLACE)
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
     return LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
 

@@ -36,6 +36,7 @@ from gate.records import (
 )
 from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
 from gate.records.protocol import WorkerRole
+from tests.hosts import PLACE
 from tests.make import make_run
 from tests.told import make_raised
 
@@ -258,7 +259,13 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeC
     case = make_case("ok", roles=["cold", "warm"])
     run = make_run(cases=(case,), base=(case,))
     gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
-    lab = Lab(bench=use_gpu(bench, gpu), environment=run.environment, toolchain_s=0.0, observe=ignore_event)
+    lab = Lab(
+        bench=use_gpu(bench, gpu),
+        environment=run.environment,
+        toolchain_s=0.0,
+        observe=ignore_event,
+        place=PLACE,
+    )
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
     needs = [Need(case_id=case.id, metrics=LATENCY, more=1)]
     measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
@@ -488,7 +495,7 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     )
     run = make_run(*slow_pair, cases=(quick, slow), base=(quick, slow))
     events: list[Event] = []
-    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
+    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append, place=PLACE)
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
     suspects = [Suspect(case_id=case.id, metrics=tuple(LATENCY)) for case in run.cases]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
@@ -504,7 +511,7 @@ def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make
     mild, worst = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("mild", "worst"))
     run = make_run(cases=(mild, worst), base=(mild, worst))
     events: list[Event] = []
-    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
+    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append, place=PLACE)
     suspects = [
         Suspect(case_id=mild.id, metrics=(Metric.COMPILED_LATENCY,), doubt=0.5),
         Suspect(case_id=worst.id, metrics=(Metric.COMPILED_LATENCY,), doubt=2.0),

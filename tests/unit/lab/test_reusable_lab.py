@@ -20,7 +20,7 @@ from gate.lab.trials.trials import Bench
 from gate.lab.workers.server_pool import ServerPool
 from gate.records import Arm, Case, Metric, Provenance, Run
 from gate.records.events import ignore_event
-from tests.hosts import CPU_HOST
+from tests.hosts import CPU_HOST, PLACE
 
 from .conftest import MakeCase
 
@@ -30,7 +30,9 @@ LATENCY = frozenset({Metric.COMPILED_LATENCY})
 def open_reusable_lab(bench: Bench) -> ReusableLab:
     """A lab whose own arm is a good commit's."""
     good = replace(bench, arm=replace(bench.arm, name="base"))
-    return ReusableLab(lab=Lab(bench=good, environment=CPU_HOST, toolchain_s=3.0, observe=ignore_event))
+    return ReusableLab(
+        lab=Lab(bench=good, environment=CPU_HOST, toolchain_s=3.0, observe=ignore_event, place=PLACE)
+    )
 
 
 def measure_one(side_by_side: SideBySide, cases: Sequence[Case]) -> Run:
