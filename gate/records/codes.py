@@ -209,6 +209,8 @@ class Code(StrEnum):
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place
     NO_SUBMODULES = "no_submodules"  # in an arm; names: arm, paths
     LENT = "lent"  # to an arm that has no gate.yml; names: arm, paths
+    LANE_LEFT_OUT = "lane_left_out"  # of the run, from its start; names: lane, reason
+    LANE_GONE = "lane_gone"  # with a case that begins anew elsewhere; names: lane, reason
     BASE_UNCONFIGURED = "base_unconfigured"
     BASE_MISCONFIGURED = "base_misconfigured"  # names: problem
 
@@ -267,6 +269,7 @@ class Code(StrEnum):
     RESULT_NOT_FINITE = "result_not_finite"  # names: message too
     PYTEST_ENDED = "pytest_ended", "status"  # before the result was complete
     PYTEST_RAISED = "pytest_raised"  # the same; names: message
+    LANE_LOST = "lane_lost", "losses"  # each lane that it was on
     NO_GPU_EACH = "no_gpu_each"  # for two processes; cases: which, as for the next two
     NO_BFLOAT16 = "no_bfloat16", "capability needed"
     TOO_LITTLE_MEMORY = "too_little_memory", "gib needed_gib"

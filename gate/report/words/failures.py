@@ -20,6 +20,7 @@ _PHRASES: Mapping[str, str] = {
     Code.RESULT_UNREADABLE: "ended with {status:status}, its result cannot be read: {message}{where}",
     Code.RESULT_NOT_FINITE: "its result cannot be read: {message}{where}",
     Code.PYTEST_ENDED: f"pytest ended with status {{status}} {_UNFINISHED}",
+    Code.LANE_LOST: "each of {losses} lanes was lost while it measured this case",
     Code.PYTEST_RAISED: f"pytest ended with {{message}} {_UNFINISHED}",
 }
 _LACKS: Mapping[str, str] = {

@@ -43,6 +43,8 @@ _PHRASES: Mapping[Code, str] = {
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
     Code.LEFT_TO_EAGER: "fell back to eager{where}: {reason}",
     Code.UNKNOWN_HERE: "this torch does not report {metric_list}",
+    Code.LANE_LEFT_OUT: "the lane {lane} is left out: {reason}",
+    Code.LANE_GONE: "the lane {lane} is lost ({reason}): {case_list} begins anew elsewhere",
     Code.NO_TRACE: "this torch leaves no structured trace",
     Code.TRACE_CUT: "its trace is incomplete: {failure}",
     Code.INPUT_AS_IT_IS: "{input} is {kind}: it is given as it is, and not cast or moved",

@@ -1,0 +1,91 @@
+"""Lanes of a made-up fleet: they measure nothing, and time passes only where somebody waits."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gate.check import Need, Rehearsal
+from gate.check.engine import Answer, Part, Unit
+from gate.records import Place, Run, Trial
+
+
+def make_places(count: int, host: str = "host") -> dict[str, Place]:
+    """So many lanes, of a card each."""
+    places = [Place(host=host, device=f"GPU-{number}", cores="0-3") for number in range(1, count + 1)]
+    return {place.name: place for place in places}
+
+
+def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[Part, float]:
+    """What a lane answers to a unit, and after how many seconds."""
+    (case,) = unit.run.cases
+    if unit.paired:
+        need = Need(case_id=case.id, metrics=unit.metrics, more=1, known_code=unit.known_code)
+        run = rehearsal.add_pairs(unit.run, [need], math.inf)
+    else:
+        run = rehearsal.add_trials(unit.run, {case.id: unit.metrics}, unit.index)
+    new = run.trials[len(unit.run.trials) :]
+    part = Part(trials=tuple(replace(trial, place=lane) for trial in new))
+    return part, run.wall_s - unit.run.wall_s
+
+
+@dataclass(kw_only=True)
+class FakeLanes:
+    """An engine: ``measure`` says what comes of a unit on a lane, and after how many seconds."""
+
+    places: Mapping[str, Place]
+    measure: Callable[[str, Unit], tuple[Part, float]]
+    dies_s: dict[str, float] = field(default_factory=dict)  # when a lane is lost, and that is known
+    hangs: set[str] = field(default_factory=set)  # lanes that answer nothing
+    late_s: float = 0.0  # how long after it was lost a lane answers all the same; 0: never
+    now_s: float = 0.0
+    asked: list[tuple[str, str, int]] = field(default_factory=list)  # lane, case, index
+    busy_s: dict[str, float] = field(default_factory=dict)  # of each lane
+    _coming: list[tuple[float, int, Answer]] = field(default_factory=list)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+
+    def list_lanes(self) -> Mapping[str, Place]:
+        """All of them."""
+        return self.places
+
+    def submit(self, lane: str, unit: Unit) -> None:
+        """Know at once what will come of it, and when."""
+        self.asked.append((lane, unit.run.cases[0].id, unit.index))
+        part, seconds = self.measure(lane, unit)
+        self.busy_s[lane] = self.busy_s.get(lane, 0.0) + seconds
+        end_s, dies_s = self.now_s + seconds, self.dies_s.get(lane, math.inf)
+        if lane in self.hangs:
+            return
+        if dies_s < end_s:
+            self._push(max(dies_s, self.now_s), Answer(lane=lane, why="the host is gone"))
+            end_s += self.late_s
+        if dies_s >= end_s or self.late_s:
+            self._push(end_s, Answer(lane=lane, part=part))
+
+    def wait(self, limit_s: float) -> Answer | None:
+        """Let time pass until the next answer comes."""
+        if not self._coming or self._coming[0][0] > self.now_s + limit_s:
+            self.now_s += limit_s
+            return None
+        self.now_s, _, answer = heapq.heappop(self._coming)
+        return answer
+
+    def read_s(self) -> float:
+        """The seconds that passed."""
+        return self.now_s
+
+    def _push(self, when_s: float, answer: Answer) -> None:
+        heapq.heappush(self._coming, (when_s, next(self._order), answer))
+
+
+def list_places(run: Run, case_id: str) -> list[str]:
+    """Where the trials of a case ran, each once."""
+    return sorted({trial.place for trial in run.trials if trial.case_id == case_id})
+
+
+def drop_places(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials as a lab without lanes would have them."""
+    return [replace(trial, place="") for trial in trials]

@@ -1,0 +1,435 @@
+"""A fleet measures what one lab would: who measures what, what stays where, and what a lost lane costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.check import (
+    Need,
+    PairSlot,
+    Rehearsal,
+    check_alone,
+    check_beside,
+    check_pairs,
+    count_pairs,
+    want_whole,
+)
+from gate.check.engine import Part, Unit
+from gate.check.fleet import Fleet
+from gate.check.queues import choose_lane
+from gate.check.schedule import Slot
+from gate.decide.evidence.pairs import Pair
+from gate.errors import MachineError
+from gate.records import Code, Fact, Metric, Outcome, Pairing, Run, Trial, name_words
+from gate.records.events import (
+    CaseFailed,
+    Event,
+    Noted,
+    PairFinished,
+    TrialFinished,
+    TrialSkipped,
+    TrialStarted,
+)
+from tests.lanes import FakeLanes, drop_places, list_places, make_places, rehearse_unit
+
+from .conftest import POLICY, Subject, make_failure, make_pair, make_run, make_terms, make_trial
+
+LATENCY = Metric.COMPILED_LATENCY
+TRIAL_S, PAIR_S = 10.0, 20.0
+# Of latencies alone: 40 % of a pair, and the first one compiles for 10 s, untimed.
+FIRST_PAIR_S, NEXT_PAIR_S = 18.0, 8.0
+
+
+def take_time(trial: Trial, seconds: float) -> Trial:
+    return replace(trial, stages_s={"rounds": seconds})
+
+
+def rehearse(subjects: Sequence[Subject], seconds: Mapping[str, float] | None = None) -> Rehearsal:
+    """Give what the subjects say; a trial takes TRIAL_S, or as long as ``seconds`` says of its case."""
+    by_id, known = {one.case.id: one for one in subjects}, seconds or {}
+
+    def take_trial(slot: Slot) -> Trial:
+        trial = make_trial(by_id[slot.case.id], slot.index)
+        return take_time(trial, known.get(slot.case.id, TRIAL_S))
+
+    def take_pair(slot: PairSlot) -> Pair:
+        base, head = make_pair(by_id[slot.case.id], slot.index)
+        return Pair(base=take_time(base, PAIR_S / 2), head=take_time(head, PAIR_S / 2))
+
+    return Rehearsal(take_trial=take_trial, take_pair=take_pair)
+
+
+def make_engine(
+    lanes: int, subjects: Sequence[Subject], seconds: Mapping[str, float] | None = None, **fate: Any
+) -> FakeLanes:
+    rehearsal = rehearse(subjects, seconds)
+    return FakeLanes(
+        places=make_places(lanes), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit), **fate
+    )
+
+
+def make_fleet(engine: FakeLanes, **changes: Any) -> Fleet:
+    settings: dict[str, Any] = {"save": lambda _: None, "observe": lambda _: None}
+    return Fleet(engine=engine, read_s=engine.read_s, device="cpu", **(settings | changes))
+
+
+def make_subjects(count: int, **changes: Any) -> list[Subject]:
+    return [Subject(name=f"m{number}", **changes) for number in range(count)]
+
+
+def plan(subjects: Sequence[Subject], trials: int = 1) -> Run:
+    """A run of which nothing was measured yet."""
+    return replace(make_run(subjects), trials=(), trials_planned=trials, finished=False)
+
+
+def measure(fleet: Fleet, run: Run) -> Run:
+    return fleet.add_trials(run, want_whole(case.id for case in run.cases), run.trials_planned)
+
+
+def need(name: str, more: int, *, later: bool = False) -> Need:
+    return Need(case_id=f"{name}/x", metrics=(LATENCY,), more=more, later=later)
+
+
+WORSE = [Subject(name="same"), Subject(name="slow", alone=({LATENCY: 0.012},) * 3, slower=0.2)]
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_fleet_finds_what_a_lab_finds(lanes: int) -> None:
+    """Fleets of one and of three: the same trials and pairs, the same verdict."""
+    terms = make_terms(make_run(WORSE))
+    lab = rehearse(WORSE)
+    alone = lab.add_trials(plan(WORSE), want_whole(one.case.id for one in WORSE), 1)
+    expected = check_beside(lab, replace(alone, finished=True), terms)
+    fleet = make_fleet(make_engine(lanes, WORSE))
+    found = check_beside(fleet, measure(fleet, plan(WORSE)), terms)
+    assert expected.verdict.outcome is Outcome.REGRESSION
+    assert found.verdict.comparisons == expected.verdict.comparisons
+    assert len(found.run.trials) == len(expected.run.trials)
+    if lanes == 1:
+        assert drop_places(found.run.trials) == list(expected.run.trials)
+        assert found.run.wall_s == expected.run.wall_s
+
+
+def test_further_trials_on_a_fleet() -> None:
+    """Where there is no base, open cases get a trial more at a time, on the lane that they were on."""
+    subjects = [Subject(name="odd", alone=({LATENCY: 0.0106}, {}, {})), Subject(name="same")]
+    terms = make_terms(make_run(subjects))
+    fleet = make_fleet(make_engine(2, subjects))
+    run = measure(fleet, replace(plan(subjects), base=None))
+    found = check_alone(fleet, run, terms)
+    expected = check_alone(rehearse(subjects), replace(run, trials=tuple(drop_places(run.trials))), terms)
+    assert found.verdict.comparisons == expected.verdict.comparisons
+    assert len(list_places(found.run, "odd/x")) == 1
+
+
+def test_every_case_stays_on_one_lane() -> None:
+    """Trial 1 of all comes first; each lane goes round its own cases then."""
+    subjects = make_subjects(6)
+    engine = make_engine(2, subjects)
+    run = measure(make_fleet(engine), plan(subjects, trials=3))
+    assert [index for _, _, index in engine.asked] == [1] * 6 + [2] * 6 + [3] * 6
+    assert all(len(list_places(run, one.case.id)) == 1 for one in subjects)
+    assert engine.now_s == 9 * TRIAL_S
+    assert run.wall_s == engine.now_s
+
+
+def test_an_idle_lane_begins_what_another_has_no_time_for() -> None:
+    """One case takes as long as all others: its lane gets no other, wherever their names put them."""
+    subjects = make_subjects(10)
+    long = subjects[0].case.id
+    engine = make_engine(2, subjects, {long: 90.0})
+    run = measure(make_fleet(engine), plan(subjects))
+    assert engine.now_s <= 90.0 + TRIAL_S
+    assert len([one for one in run.trials if one.place == list_places(run, long)[0]]) <= 2
+
+
+def test_a_lane_less_moves_its_own_cases_alone() -> None:
+    """A nightly run finds the cards again that it had, but for one that is gone."""
+    lanes, names = [f"GPU-{number}" for number in range(8)], [f"m{number}/x" for number in range(400)]
+    before = {name: choose_lane(name, lanes) for name in names}
+    after = {name: choose_lane(name, lanes[1:]) for name in names}
+    assert all(after[name] == lane for name, lane in before.items() if lane != lanes[0])
+    assert all(30 < sum(lane == one for one in before.values()) < 70 for lane in lanes)
+
+
+def test_pairs_for_later_go_to_idle_lanes() -> None:
+    """The call ends with the pressing case; the other's pair goes on, and the next call takes it in."""
+    subjects = make_subjects(2)
+    engine = make_engine(2, subjects)
+    fleet = make_fleet(engine)
+    run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 2, later=True)], math.inf)
+    assert (count_pairs(run, "m0/x"), count_pairs(run, "m1/x")) == (1, 0)
+    run = fleet.add_pairs(run, [need("m1", 2)], math.inf)
+    assert count_pairs(run, "m1/x") == 2
+    assert engine.now_s == FIRST_PAIR_S + NEXT_PAIR_S
+    assert len(list_places(run, "m1/x")) == 1
+
+
+def test_pairs_prefer_the_lane_of_the_trial() -> None:
+    """It keeps the caches of that trial; where it has something else to do, another lane takes them."""
+    subjects = make_subjects(8)
+    engine = make_engine(2, subjects)
+    fleet = make_fleet(engine)
+    run = measure(fleet, plan(subjects))
+    (place,) = list_places(run, "m3/x")
+    run = fleet.add_pairs(run, [need("m3", 2)], math.inf)
+    assert list_places(run, "m3/x") == [place]
+    together = [one for one in subjects if list_places(run, one.case.id) == [place]][:2]
+    started_s = engine.now_s
+    fleet.add_pairs(run, [need(one.name, 2) for one in together], math.inf)
+    assert engine.now_s - started_s == FIRST_PAIR_S + NEXT_PAIR_S
+
+
+def lose(subjects: Sequence[Subject], lane: str, when_s: float, **fate: Any) -> tuple[FakeLanes, list[Event]]:
+    return make_engine(2, subjects, dies_s={lane: when_s}, **fate), []
+
+
+def test_what_a_lost_lane_had_begins_anew() -> None:
+    """Between trials 1 and 2 of its cases, and in one: both trials of each come from the other lane."""
+    subjects = make_subjects(4)
+    home = {one.case.id: choose_lane(one.case.id, make_places(2)) for one in subjects}
+    lane = home["m0/x"]
+    engine, events = lose(subjects, lane, 2 * TRIAL_S + 1)
+    saved: list[Run] = []
+    fleet = make_fleet(engine, save=saved.append, observe=events.append)
+    run = measure(fleet, plan(subjects, trials=3))
+    (other,) = set(engine.places) - {lane}
+    assert {trial.place for trial in run.trials} == {other}
+    keys = sorted((trial.case_id, trial.index) for trial in run.trials)
+    assert keys == [(one.case.id, index) for one in subjects for index in (1, 2, 3)]
+    assert run.failures == ()
+    (gone,) = [event.fact for event in events if isinstance(event, Noted)]
+    assert (gone.code, gone.name("lane"), gone.name("reason")) == (Code.LANE_GONE, lane, "the host is gone")
+    assert saved[-1] == run
+
+
+def test_what_comes_late_of_a_lost_lane_is_dropped() -> None:
+    """A host that comes back with its result: the case has begun elsewhere, and is there once."""
+    subjects = make_subjects(6)
+    engine, _ = lose(subjects, choose_lane("m0/x", make_places(2)), 1.0, late_s=3.0)
+    run = measure(make_fleet(engine), plan(subjects))
+    assert sorted(trial.case_id for trial in run.trials) == [one.case.id for one in subjects]
+    assert len({trial.place for trial in run.trials}) == 1
+
+
+def test_a_silent_lane_is_given_up() -> None:
+    """After longer than any slot takes; nothing more is given to it."""
+    subjects = make_subjects(4)
+    silent = choose_lane("m0/x", make_places(2))
+    engine = make_engine(2, subjects, hangs={silent})
+    run = measure(make_fleet(engine, patience_s=100.0), plan(subjects))
+    assert len(run.trials) == 4
+    assert [lane for lane, _, _ in engine.asked].count(silent) == 1
+    assert 100.0 < engine.now_s <= 100.0 + 4 * TRIAL_S
+
+
+def test_a_case_that_takes_three_lanes_with_it_has_failed() -> None:
+    """The others are measured all the same."""
+    subjects = make_subjects(5)
+    rehearsal, dead = rehearse(subjects), {"m2/x"}
+
+    class Deadly(FakeLanes):
+        def submit(self, lane: str, unit: Unit) -> None:
+            if unit.run.cases[0].id in dead:
+                self.dies_s[lane] = self.now_s + 1.0
+            super().submit(lane, unit)
+
+    engine = Deadly(places=make_places(4), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit))
+    run = measure(make_fleet(engine), plan(subjects, trials=2))
+    (failure,) = run.failures
+    assert (failure.case_id, failure.told.code, failure.told.numbers) == (
+        "m2/x",
+        Code.LANE_LOST,
+        {"losses": 3},
+    )
+    assert len(run.trials) == 8
+    assert [lane for lane, case_id, _ in engine.asked if case_id == "m2/x"] != []
+    assert run.finished
+
+
+def test_a_case_may_lose_two_lanes() -> None:
+    """The third attempt succeeds."""
+    subjects = make_subjects(1)
+    first, second = sorted(make_places(3), key=lambda lane: lane == choose_lane("m0/x", make_places(3)))[1:]
+    engine = make_engine(3, subjects, dies_s=dict.fromkeys((first, second), 1.0))
+    run = measure(make_fleet(engine), plan(subjects))
+    assert (len(run.trials), run.failures) == (1, ())
+
+
+def test_without_a_lane_the_run_is_saved_and_stops() -> None:
+    """It can be continued, with other lanes: what is begun there is done anew, what is done stays."""
+    subjects = make_subjects(4)
+    engine = make_engine(1, subjects, dies_s={"GPU-1": 5.5 * TRIAL_S})
+    saved: list[Run] = []
+    with pytest.raises(MachineError, match="no lane is left"):
+        measure(make_fleet(engine, save=saved.append), plan(subjects, trials=2))
+    assert (len(saved[-1].trials), saved[-1].finished) == (5, False)
+    fresh = make_engine(2, subjects)
+    fresh.places = {f"other-{name}": place for name, place in fresh.places.items()}
+    run = measure(make_fleet(fresh), saved[-1])
+    assert len(run.trials) == 8
+    assert list_places(run, "m0/x") == ["GPU-1"]
+    assert all(len(list_places(run, one.case.id)) == 1 for one in subjects)
+    assert "m0/x" not in {case_id for _, case_id, _ in fresh.asked}
+
+
+def test_a_lane_may_be_lost_in_a_pair_for_later() -> None:
+    """Its case begins anew in the call that needs it."""
+    subjects = make_subjects(2)
+    engine = make_engine(2, subjects)
+    fleet = make_fleet(engine)
+    run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 1, later=True)], math.inf)
+    lane = next(lane for lane, case_id, _ in engine.asked if case_id == "m1/x")
+    other = next(one for one in engine.places if one != lane)
+    engine = make_engine(2, subjects, dies_s={lane: 1.0})
+    fleet = make_fleet(engine)
+    run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1, later=True)], math.inf)
+    run = fleet.add_pairs(run, [need("m1", 1)], math.inf)
+    assert (count_pairs(run, "m0/x"), count_pairs(run, "m1/x")) == (3, 1)
+    assert {trial.place for trial in run.trials} == {other}
+
+
+def test_what_was_asked_for_later_comes_in_any_call() -> None:
+    """A pair that is under way while trials are wanted counts as a pair; its case waits for its trial."""
+    subjects = make_subjects(2)
+    engine = make_engine(2, subjects)
+    fleet = make_fleet(engine)
+    run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 1, later=True)], math.inf)
+    run = measure(fleet, run)
+    alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
+    assert [count_pairs(run, one.case.id) for one in subjects] == [1, 1]
+    assert sorted(trial.case_id for trial in alone) == ["m0/x", "m1/x"]
+
+
+def test_what_nobody_asks_for_now_is_kept_or_lost_for_itself() -> None:
+    """While trials of another case are wanted, one pair comes, and the other's lane is lost: no harm done."""
+    subjects = make_subjects(3)
+    needs = [need("m0", 1), need("m1", 1, later=True), need("m2", 1, later=True)]
+
+    def measure_slow(lane: str, unit: Unit) -> tuple[Part, float]:
+        part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
+        told = Fact(code=Code.TEXT, names=name_words(text=f"on {lane}"))
+        slow = unit.run.cases[0].id != "m0/x"
+        return replace(part, notes=(told,)), seconds + slow
+
+    def find_lanes(**fate: Any) -> tuple[FakeLanes, dict[str, str]]:
+        engine = FakeLanes(places=make_places(3), measure=measure_slow, **fate)
+        fleet = make_fleet(engine, observe=events.append)
+        run = fleet.add_pairs(plan(subjects), needs, math.inf)
+        fleet.add_trials(run, want_whole(["m0/x"]), 2)
+        return engine, {case_id: lane for lane, case_id, _ in engine.asked}
+
+    events: list[Event] = []
+    _, lanes = find_lanes()
+    assert {event.fact.name("text") for event in events if isinstance(event, Noted)} == {
+        f"on {lane}" for lane in lanes.values()
+    }
+    engine, _ = find_lanes(dies_s={lanes["m2/x"]: FIRST_PAIR_S + 0.5})
+    assert [case_id for _, case_id, _ in engine.asked].count("m2/x") == 1
+
+
+def fail_pair(lane: str, unit: Unit) -> tuple[Part, float]:
+    """The second pair of the first case fails."""
+    case_id = unit.run.cases[0].id
+    part, seconds = rehearse_unit(rehearse(make_subjects(2)), lane, unit)
+    if (case_id, unit.index) == ("m0/x", 2):
+        return Part(failures=(make_failure(Subject(name="m0"), 2),), notes=()), seconds
+    return part, seconds
+
+
+def test_a_case_that_fails_gets_nothing_more() -> None:
+    """Of pairs and of trials; the events say what came."""
+    subjects, events = make_subjects(2), list[Event]()
+    engine = FakeLanes(places=make_places(1), measure=fail_pair)
+    fleet = make_fleet(engine, observe=events.append)
+    run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1)], math.inf)
+    assert (count_pairs(run, "m0/x"), count_pairs(run, "m1/x"), len(run.failures)) == (1, 1, 1)
+    assert fleet.add_pairs(run, [need("m0", 2)], math.inf).trials == run.trials
+    kinds = [type(event) for event in events]
+    assert kinds.count(PairFinished) == 2
+    assert kinds.count(CaseFailed) == 1
+    assert kinds.count(TrialStarted) == 3
+
+
+def test_a_trial_that_fails_ends_its_case() -> None:
+    """The other case has both of its trials."""
+    subjects, events = make_subjects(2), list[Event]()
+
+    def measure_first(lane: str, unit: Unit) -> tuple[Part, float]:
+        part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
+        failure = (make_failure(subjects[0], 1),) if unit.run.cases[0].id == "m0/x" else ()
+        return replace(part, failures=failure), seconds
+
+    engine = FakeLanes(places=make_places(2), measure=measure_first)
+    run = measure(make_fleet(engine, observe=events.append), plan(subjects, trials=2))
+    assert [trial.case_id for trial in run.trials].count("m1/x") == 2
+    assert [trial.case_id for trial in run.trials].count("m0/x") == 1
+    finished = [event.progress for event in events if isinstance(event, TrialFinished)]
+    assert [(one.done, one.total) for one in finished] == [(2, 3), (3, 3)]
+    assert finished[-1].left_s == 0.0
+
+
+def test_no_slot_is_begun_that_would_end_too_late() -> None:
+    """A trial after the budget, a pair after its limit: as a lab tells it."""
+    subjects, events = make_subjects(2), list[Event]()
+    engine = make_engine(1, subjects)
+    fleet = make_fleet(engine, observe=events.append)
+    run = measure(fleet, plan(subjects))
+    late = replace(fleet, budget_s=run.wall_s + TRIAL_S + 1)
+    extended = late.add_trials(run, want_whole(["m0/x", "m1/x"]), 2)
+    assert [(trial.case_id, trial.index) for trial in extended.trials[2:]] == [("m0/x", 2)]
+    paired = fleet.add_pairs(extended, [need("m0", 2)], extended.wall_s + 1.0)
+    assert paired.trials == extended.trials
+    skipped = [event for event in events if isinstance(event, TrialSkipped)]
+    told = [(one.case_id, one.index, one.paired) for one in skipped]
+    assert told == [("m1/x", 2, False), ("m0/x", 1, True)]
+
+
+def test_a_lane_may_find_no_time_itself() -> None:
+    """It answers with nothing: the case gets no more in this call."""
+    subjects = make_subjects(2)
+
+    def answer_nothing(lane: str, unit: Unit) -> tuple[Part, float]:
+        part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
+        return (Part(), 1.0) if unit.run.cases[0].id == "m0/x" else (part, seconds)
+
+    engine = FakeLanes(places=make_places(1), measure=answer_nothing)
+    run = measure(make_fleet(engine), plan(subjects, trials=2))
+    assert [trial.case_id for trial in run.trials] == ["m1/x"] * 2
+
+
+def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
+    """Its trials and both definitions, the time that is left, and whether a trial may be repeated."""
+    subjects = make_subjects(2)
+    units: list[Unit] = []
+
+    def remember(lane: str, unit: Unit) -> tuple[Part, float]:
+        units.append(unit)
+        return rehearse_unit(rehearse(subjects), lane, unit)
+
+    engine = FakeLanes(places=make_places(1), measure=remember)
+    fleet = make_fleet(engine, budget_s=500.0, may_repeat=lambda run: not run.trials)
+    run = measure(fleet, plan(subjects))
+    check_pairs(replace(fleet, budget_s=math.inf), run, POLICY, 60.0)
+    first, second, *others = units
+    assert [case.id for case in first.run.cases] == ["m0/x"]
+    assert first.run.base is not None
+    assert [case.id for case in first.run.base.cases] == ["m0/x"]
+    assert (first.limit_s, first.repeats, second.repeats) == (500.0, True, False)
+    assert [len(unit.run.trials) for unit in others[:1]] == [1]
+    assert others[0].paired
+
+
+def test_trials_of_two_places_begin_anew() -> None:
+    """Nobody pools one case over two cards."""
+    subjects = make_subjects(1)
+    first, second = (replace(make_trial(subjects[0], index), place=f"GPU-{index}") for index in (1, 2))
+    run = replace(plan(subjects, trials=3), trials=(first, second))
+    found = measure(make_fleet(make_engine(2, subjects)), run)
+    assert [trial.index for trial in found.trials] == [1, 2, 3]
+    assert len(list_places(found, "m0/x")) == 1
