@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gate.check import Checked, check_pairs, want_whole
 from gate.check.pair_schedule import is_paired
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
+from gate.cli.lanes import open_measurer
 from gate.cli.origin import note_idle, note_origin
 from gate.cli.output import (
     code_verdict,
     list_reports,
-    make_saver,
     print_verdict,
     read_previous,
     save_reports,
     tell_traces,
 )
-from gate.cli.place import add_base, begin_sources, note_config, place_lab
+from gate.cli.place import add_base, begin_sources, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide import Suspect, decide_side_by_side
 from gate.errors import ExitCode, UsageError
-from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
+from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
+from gate.lab.trials.lane import Lane, LaneTerms
 from gate.lab.trials.merging import carry_over
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.runner import LabTrials, make_run
-from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
+from gate.lab.trials.runner import make_run
+from gate.lab.trials.side_by_side import open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.records import BASE_ARM, Metric, Outcome, Policy, Run
-from gate.report.progress import show_progress
 from gate.store.anchor import AnchorFile
 from gate.store.policy import load_policy
 
@@ -122,33 +123,41 @@ def compare_arms(
     """
     stale = [] if factor.name == CODE else _list_stale(request.config.out, begun)
     config = replace(request.config, out=factor.out)
-    with ExitStack() as stack:
-        observe = stack.enter_context(show_progress(quiet=options.quiet))
-        sources = stack.enter_context(open_arms(factor.arms))
-        begin_sources(sources, request, observe)
-        cases = request.cases
-        if factor.arms.head:
-            directory = Path(sources.head.arm.directory)
-            cases = load_head_cases(config, cases, directory, is_base=factor.name == STACK)
-        request = replace(request, config=config, cases=cases)
-        arm, settings = place_lab(config, sources.head.arm)
-        settings = replace(settings, traces=options.trace, checkouts=find_checkouts(sources))
-        lab = stack.enter_context(open_lab(arm, settings, observe, cases))
-        note_config(config, options, observe)
-        side_by_side = open_side_by_side(lab, sources.base.arm)
-        run = _begin_run(side_by_side, sources, request, begun.get(factor.out))
-        save = make_saver(config.out, *stale)
-        measurer = LabPairs(lab=lab, save=save, side_by_side=side_by_side)
+    opening = partial(open_arms_lane, options, request, factor)
+    with open_measurer(options, config, opening, *stale) as opened:
+        run, measurer = opened.run, opened.measurer
+        if previous := begun.get(factor.out):
+            run = carry_over(run, previous)
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
-        alone = LabTrials(lab=lab, save=lambda begun: save(replace(begun, finished=False)))
+        alone = replace(measurer, save=lambda begun: measurer.save(replace(begun, finished=False)))
         run = replace(alone.add_trials(run, want_whole(_list_unpaired(run)), 1), finished=False)
         checked = check_pairs(measurer, run, policy, 60 * options.minutes, factor.suspects)
         if left := _list_left_alone(checked.run):
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))
-        save(checked.run)
+        measurer.save(checked.run)
     return checked
+
+
+@contextmanager
+def open_arms_lane(options: Namespace, request: Project, factor: Factor, terms: LaneTerms) -> Iterator[Lane]:
+    """Open a lane with both arms of a factor."""
+    config = replace(request.config, out=terms.out)
+    with open_arms(factor.arms) as sources:
+        begin_sources(sources, request, terms.observe)
+        cases = request.cases
+        if factor.arms.head:
+            directory = Path(sources.head.arm.directory)
+            cases = load_head_cases(config, cases, directory, is_base=factor.name == STACK)
+        arm, settings = place_lab(config, sources.head.arm)
+        settings = replace(
+            settings, traces=options.trace, checkouts=find_checkouts(sources), cores=terms.cores
+        )
+        with open_lab(arm, settings, terms.observe, cases) as lab:
+            side_by_side = open_side_by_side(lab, sources.base.arm)
+            run = replace(make_run(lab, cases, config.select, 0), provenance=sources.head.provenance)
+            yield Lane(side_by_side=side_by_side, run=add_base(side_by_side, run, sources, config))
 
 
 def _list_stale(out: Path, begun: Mapping[Path, Run]) -> list[Path]:
@@ -158,13 +167,6 @@ def _list_stale(out: Path, begun: Mapping[Path, Run]) -> list[Path]:
     """
     reports = [path for place in ("", STACK, CODE) for path in list_reports(out / place)]
     return reports if begun else [*reports, out / CODE / RUN_FILE]
-
-
-def _begin_run(side_by_side: SideBySide, sources: ArmSources, request: Project, previous: Run | None) -> Run:
-    config = request.config
-    run = make_run(side_by_side.lab, request.cases, config.select, 0)
-    run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
-    return carry_over(run, previous) if previous else run
 
 
 def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:

@@ -5,28 +5,29 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from dataclasses import replace
+from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
+from gate.check.fleet import Fleet
 from gate.cli.baseline import refuse_disturbed
+from gate.cli.check import open_trials
+from gate.cli.lanes import open_measurer
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import make_saver, read_previous, read_run
-from gate.cli.place import note_config, place_lab
+from gate.cli.output import read_previous, read_run
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_calibration, write_atomic
-from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runner import Save, make_run, measure_plan
-from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
+from gate.lab.trials.runner import measure_plan
+from gate.lab.trials.side_by_side import LabPairs
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
-from gate.records import BASE_ARM, Run
+from gate.records import BaseArm, Run
 from gate.records.calibration import Effort
 from gate.report.calibration import render_calibration
 from gate.report.page.pages import render_calibration_page
-from gate.report.progress import show_progress
 from gate.store.policy import load_policy
 
 CALIBRATION_FILE = "calibration.json"
@@ -82,29 +83,28 @@ def _measure(options: Namespace, request: Project) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     config = request.config
     trials = options.trials or config.refresh_trials + config.max_trials
-    save = make_saver(config.out)
     previous = read_previous(options, [config.out]).get(config.out)
-    with (
-        show_progress(quiet=options.quiet) as observe,
-        open_lab(*place_lab(config), observe, request.cases) as lab,
-    ):
-        note_config(config, options, observe)
-        planned = make_run(lab, request.cases, config.select, trials)
-        run = measure_plan(lab, planned, save, previous)
+    opening = partial(open_trials, options, request, trials)
+    with open_measurer(options, config, opening) as opened:
+        run = measure_plan(opened.measurer, opened.run, previous)
         pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
-        return _measure_pairs(lab, run, pairs, save)
+        return _measure_pairs(opened.measurer, run, pairs)
 
 
-def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:
+def _measure_pairs(measurer: LabPairs | Fleet, run: Run, pairs: int) -> Run:
     if not pairs:
         return run
-    side_by_side = open_side_by_side(lab, replace(lab.bench.arm, name=BASE_ARM))
-    base = describe_base(side_by_side, "the same tree", run.provenance, run.cases)
+    base = BaseArm(
+        label="the same tree",
+        environment=run.environment,
+        provenance=run.provenance,
+        cases=run.cases,
+        changes=run.changes,
+    )
     needs = [
         Need(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run, case.id))
         for case in run.cases
     ]
-    measurer = LabPairs(lab=lab, save=save, side_by_side=side_by_side)
     run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)
-    save(run)
+    measurer.save(run)
     return run

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.history import append_run
+from gate.cli.lanes import open_measurer
 from gate.cli.origin import (
     find_commit,
     find_gate,
@@ -17,23 +20,23 @@ from gate.cli.origin import (
     note_rules,
     tell_other_commits,
 )
-from gate.cli.output import code_verdict, make_saver, print_verdict, read_previous, save_reports, tell_traces
-from gate.cli.place import add_base, begin_sources, note_config, place_lab
+from gate.cli.output import code_verdict, print_verdict, read_previous, save_reports, tell_traces
+from gate.cli.place import add_base, begin_sources, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.explain.side_advice import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import read_changes
+from gate.lab.trials.lane import Lane, LaneTerms, open_same
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.runner import LabTrials, make_run, measure_plan
-from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
+from gate.lab.trials.runner import make_run, measure_plan
+from gate.lab.trials.side_by_side import open_side_by_side
 from gate.project.config import Config
 from gate.records import Code, Fact, Run, name_words
 from gate.records.events import Noted, Observer
 from gate.records.history import HistoryKind
 from gate.records.protocol import Checkouts
 from gate.records.targets import is_target
-from gate.report.progress import show_progress
 from gate.report.words.failures import describe_failure
 from gate.report.words.notes import write_note
 from gate.revisions import NothingDiffersError
@@ -57,46 +60,64 @@ def run_check(options: Namespace) -> ExitCode:
         pair_budget_s=config.pair_budget_s,
         thorough=options.thorough,
     )
-    save = make_saver(config.out)
-    with ExitStack() as stack:
-        observe = stack.enter_context(show_progress(quiet=options.quiet))
-        base = open_base_sources(options, request, stack, observe)
-        sources = base if isinstance(base, ArmSources) else None
-        without_base = (base,) if isinstance(base, Fact) else ()
-        for fact in without_base:
-            observe(Noted(fact=fact))
-        arm, settings = place_lab(config)
-        compared = _compare_checkouts(sources, config)
-        settings = replace(
-            settings,
-            keeps_caches=sources is not None,
-            traces=options.trace,
-            checkouts=compared.checkouts,
-        )
-        lab = stack.enter_context(open_lab(arm, settings, observe, request.cases))
-        note_config(config, options, observe)
-        run = make_run(lab, request.cases, config.select, config.trials)
-        run = replace(run, shard=request.shard)
-        if sources is None:
-            alone = LabTrials(lab=lab, save=save, budget_s=config.budget_s)
-            checked = check_alone(alone, measure_plan(lab, run, save, previous), terms)
-        else:
-            side_by_side = open_side_by_side(lab, sources.base.arm)
-            run = add_base(side_by_side, run, sources, config)
-            run = replace(run, base=run.base and replace(run.base, other_changes=compared.other_changes))
-            beside = LabPairs(lab=lab, save=save, budget_s=config.budget_s, side_by_side=side_by_side)
-            checked = check_beside(beside, measure_plan(lab, run, save, previous), terms)
-        save(checked.run)
+    opening = partial(open_check, options, request)
+    with open_measurer(options, config, opening) as opened:
+        run = measure_plan(opened.measurer, opened.run, previous)
+        judge = check_alone if run.base is None else check_beside
+        checked = judge(replace(opened.measurer, budget_s=config.budget_s), run, terms)
+        opened.measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
-    verdict = replace(verdict, notes=(*note_shard(checked.run), *without_base, *verdict.notes))
-    verdict = note_rules(verdict, config, sources.base.commit if sources else "")
+    verdict = replace(verdict, notes=(*note_shard(checked.run), *opened.without_base, *verdict.notes))
+    verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
     code = code_verdict(verdict, config, terms.policy)
     save_reports(verdict, config.out, code)
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
     print_verdict(verdict, code, config, options)
     tell_traces(checked.run, config.out)
     return code
+
+
+@contextmanager
+def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterator[Lane]:
+    """Open a lane with the base beside the working tree, where there is one."""
+    config = replace(request.config, out=terms.out)
+    with ExitStack() as stack:
+        sources = open_base_sources(options, request, stack, terms.observe)
+        if not isinstance(sources, ArmSources):
+            without_base = (sources,) if sources else ()
+            for fact in without_base:
+                terms.observe(Noted(fact=fact))
+            lane = stack.enter_context(open_trials(options, request, config.trials, terms))
+            yield replace(lane, without_base=without_base)
+            return
+        arm, settings = place_lab(config)
+        compared = _compare_checkouts(sources, request.config)
+        settings = replace(
+            settings,
+            keeps_caches=True,
+            traces=options.trace,
+            checkouts=compared.checkouts,
+            cores=terms.cores,
+        )
+        lab = stack.enter_context(open_lab(arm, settings, terms.observe, request.cases))
+        side_by_side = open_side_by_side(lab, sources.base.arm)
+        run = replace(make_run(lab, request.cases, config.select, config.trials), shard=request.shard)
+        run = add_base(side_by_side, run, sources, config)
+        base = run.base and replace(run.base, other_changes=compared.other_changes)
+        yield Lane(side_by_side=side_by_side, run=replace(run, base=base))
+
+
+@contextmanager
+def open_trials(options: Namespace, request: Project, trials: int, terms: LaneTerms) -> Iterator[Lane]:
+    """Open a lane for so many trials of each case of the working tree."""
+    config = replace(request.config, out=terms.out)
+    arm, settings = place_lab(config)
+    # Neither a refresh nor a calibration has the option.
+    settings = replace(settings, traces=getattr(options, "trace", False), cores=terms.cores)
+    with open_lab(arm, settings, terms.observe, request.cases) as lab:
+        run = make_run(lab, request.cases, config.select, trials)
+        yield Lane(side_by_side=open_same(lab), run=replace(run, shard=request.shard))
 
 
 def open_base_sources(
@@ -132,9 +153,9 @@ class _Compared:
     other_changes: tuple[str, ...] | None = None
 
 
-def _compare_checkouts(sources: ArmSources | None, config: Config) -> _Compared:
-    checkouts = find_checkouts(sources) if sources else None
-    if sources is None or checkouts is None:
+def _compare_checkouts(sources: ArmSources, config: Config) -> _Compared:
+    checkouts = find_checkouts(sources)
+    if checkouts is None:
         return _Compared()
     own = (config.out, config.baselines)
     # Where results lie around the project itself, not all that lies there is the gate's.
@@ -166,15 +187,9 @@ def run_measure(options: Namespace) -> ExitCode:
 
 
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:
-    """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
+    """Measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
-    arm, settings = place_lab(config)
-    settings = replace(settings, traces=getattr(options, "trace", False))  # a refresh has no such option
-    with (
-        show_progress(quiet=options.quiet) as observe,
-        open_lab(arm, settings, observe, request.cases) as lab,
-    ):
-        note_config(config, options, observe)
-        run = make_run(lab, request.cases, config.select, trials)
-        return measure_plan(lab, replace(run, shard=request.shard), make_saver(config.out), previous)
+    opening = partial(open_trials, options, request, trials)
+    with open_measurer(options, config, opening) as opened:
+        return measure_plan(opened.measurer, opened.run, previous)

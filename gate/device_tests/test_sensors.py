@@ -11,8 +11,9 @@ import torch
 
 from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import make_product
+from gate.lab.host.cores import find_near_cores
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
-from gate.lab.host.gpu import find_gpu, find_near_cores, load_gpus
+from gate.lab.host.gpu import find_gpu, load_gpus
 from gate.measure.device.device import Device
 from gate.measure.device.nvml import list_throttling
 from gate.programs import ask_program

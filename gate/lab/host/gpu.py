@@ -1,23 +1,18 @@
-"""The GPUs of this host as nvidia-smi tells of them, the cores near them, and whether MPS shares them.
+"""The GPUs of this host as nvidia-smi tells of them, and whether MPS shares them.
 
 Nothing is measured on a GPU that is shared through the CUDA Multi-Process Service (MPS).
 Its clients run in one another's time, within limits that the service sets, and NVML counts the server as one
 more process: strangers, throttling and whose turn it is could not be told apart. Every program of CUDA that
 finds the service's control daemon becomes a client, and runs as ever where it finds none
 (nvidia-cuda-mps-control(1)).
-
-Where a host has several processors, a launch from the far one takes longer, and a worker that is moved
-between them has two speeds.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,6 +67,11 @@ class GpuState:
     memory_total_mib: float = 0.0
     processes: int = 0
     bus: str = ""  # its address: "00000000:17:00.0"
+
+    @property
+    def is_whole_lane(self) -> bool:
+        """Whether workers can measure on it: an instance of MIG, or a board that has none."""
+        return not self.mig or self.uuid.startswith(_MIG)
 
 
 def load_gpus() -> tuple[GpuState, ...]:
@@ -177,7 +177,7 @@ def show_alone(gpu: GpuState | None, device: str) -> tuple[str, dict[str, str]]:
 
     A board that is cut up shows as its first instance, which its own UUID does not promise.
     """
-    if gpu is None or (gpu.mig and not gpu.uuid.startswith(_MIG)):
+    if gpu is None or not gpu.is_whole_lane:
         return device, {}
     # Seen alone, every GPU is number 0: its number would stand in the generated code.
     return find_kind(device).name, {"CUDA_VISIBLE_DEVICES": gpu.uuid}
@@ -260,63 +260,3 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
 def tell_service(place: str) -> Fact:
     """Tell that the service is in use."""
     return Fact(code=Code.SERVICE_IN_USE, names=name_words(place=place, variable=VARIABLE))
-
-
-_DEVICES = Path("/sys/bus/pci/devices")
-_DOMAIN_CHARS = 4  # nvidia-smi writes eight: 00000000:17:00.0
-
-
-def find_near_cores(bus: str, devices: Path = _DEVICES) -> frozenset[int]:
-    """Find the cores of the node that a PCI device is attached to, by the address that nvidia-smi tells.
-
-    Empty where the system does not say.
-    """
-    domain, _, rest = bus.lower().partition(":")
-    if not rest:
-        return frozenset()
-    try:
-        told = (devices / f"{domain[-_DOMAIN_CHARS:]}:{rest}" / "local_cpulist").read_text(encoding="ascii")
-        return parse_cores(told)
-    except (OSError, ValueError):
-        return frozenset()
-
-
-def parse_cores(text: str) -> frozenset[int]:
-    """Parse a list of cores as the kernel writes it: ``0-15,32-47``.
-
-    Raises:
-        ValueError: It is none.
-    """
-    parts = (part.partition("-") for part in text.strip().split(",") if part)
-    return frozenset(core for low, _, high in parts for core in range(int(low), int(high or low) + 1))
-
-
-def write_cores(cores: Iterable[int]) -> str:
-    """Write a list of cores as the kernel does: ``0-15,32-47``."""
-    spans: list[list[int]] = []
-    for core in sorted(cores):
-        if spans and core == spans[-1][-1] + 1:
-            spans[-1][1:] = [core]
-        else:
-            spans.append([core])
-    return ",".join("-".join(map(str, span)) for span in spans)
-
-
-@contextmanager
-def stay_near(bus: str, threads: int) -> Iterator[None]:
-    """Keep what is started within on the cores near a device, unless there are fewer than ``threads``.
-
-    Processes and threads inherit it. Nothing changes where the system does not say which are near, or cannot
-    hold anybody to them.
-    """
-    if not hasattr(os, "sched_setaffinity"):  # macOS has no affinity
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    near = find_near_cores(bus) & before
-    if len(near) >= max(1, threads):
-        os.sched_setaffinity(0, near)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

@@ -120,7 +120,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
     Raises:
         UsageError: It is not the same run; the first differences are named.
     """
-    if differences := _list_differences(fresh, previous):
+    if differences := list_differences(fresh, previous):
         told = join_some(differences, _NAMED, "; ")
         raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
     return replace(
@@ -144,7 +144,8 @@ def _list_sound(run: Run) -> tuple[Trial, ...]:
     return tuple(trial for trial in run.trials if (trial.arm, trial.case_id, trial.index) not in failed)
 
 
-def _list_differences(fresh: Run, previous: Run) -> list[str]:
+def list_differences(fresh: Run, previous: Run) -> list[str]:
+    """List what makes two runs measurements of different things; empty where they can be one run."""
     commits = (previous.provenance.commit, fresh.provenance.commit)
     return [
         *_list_case_differences(fresh.cases, previous.cases),

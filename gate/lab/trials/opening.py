@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from gate.cores import list_cores
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, MachineError
 from gate.installation import is_installed
-from gate.lab.host.counters import list_cores
+from gate.lab.host.cores import find_own_cores, stay_on, write_cores
 from gate.lab.host.gpu import (
     describe_company,
-    look_up_gpu,
+    find_gpu,
+    load_gpus,
     name_lock,
     refuse_service,
-    stay_near,
-    write_cores,
 )
 from gate.lab.host.lock import hold_device
 from gate.lab.host.scratch import open_scratch
@@ -233,7 +233,7 @@ def open_lab(
     with (
         # First: nobody is to wait for a lock only to hear of a full disk.
         open_bench(arm, settings) as bench,
-        hold_device(name_lock(settings.device, bench.gpu), settings.lock_timeout_s, observe),
+        hold_device(_name_lock(bench), settings.lock_timeout_s, observe),
     ):
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
@@ -259,9 +259,15 @@ def open_lab(
         )
 
 
-def find_place(device: str, lanes: int = 1) -> Place:
+def _name_lock(bench: Bench) -> str:
+    """Name what is locked: the device, or those of its cores that are this lane's."""
+    name, cores = name_lock(bench.settings.device, bench.gpu), bench.settings.cores
+    return f"{name}-{write_cores(cores)}" if cores else name
+
+
+def find_place(device: str) -> Place:
     """Find where this process measures: on a card, by its UUID, or on the cores that it is held to."""
-    return Place(host=platform.node(), device=device, cores=write_cores(list_cores()), lanes=lanes)
+    return Place(host=platform.node(), device=device, cores=write_cores(list_cores()))
 
 
 @contextmanager
@@ -313,10 +319,12 @@ def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     make_results_directory(settings.out)
     with open_scratch() as scratch, closing(ServerPool()) as pool:
         (scratch / "tmp").mkdir()
-        gpu = look_up_gpu(settings.device, os.environ)
+        gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
+        gpu = find_gpu(gpus, settings.device, os.environ)
         bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
         check_disk(bench)
-        with stay_near(gpu.bus if gpu else "", settings.threads):
+        cores = settings.cores or (find_own_cores(gpu, gpus, settings.threads) if gpu else ())
+        with stay_on(cores, settings.threads):
             yield bench
 
 

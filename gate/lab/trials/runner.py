@@ -3,8 +3,9 @@
 The functions that a command calls::
 
     with open_lab(arm, settings, observe) as lab:
-        run = run_plan(lab, make_run(lab, cases, selection, trials), save, previous)
-        run = LabTrials(lab=lab, save=save).add_trials(run, want_whole(suspects), 2)
+        measurer = LabTrials(lab=lab, save=save)
+        run = measure_plan(measurer, make_run(lab, cases, selection, trials), previous)
+        run = measurer.add_trials(run, want_whole(suspects), 2)
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Generic
+from typing import Generic, Protocol
 
 from gate.check.outlook import Outlook, Pace
+from gate.check.procedure import TrialMeasurer
 from gate.check.schedule import (
     EVERY_METRIC,
     AnySlot,
@@ -42,6 +44,7 @@ from gate.records import Case, CaseFailure, Code, Extent, Fact, Metric, Pairing,
 from gate.records.events import (
     CaseFailed,
     Noted,
+    Observer,
     Progress,
     TrialFinished,
     TrialSkipped,
@@ -92,10 +95,24 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
     )
 
 
-def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) -> Run:
+class PlanMeasurer(TrialMeasurer, Protocol):
+    """A lab, or a fleet of them."""
+
+    @property
+    def save(self) -> Save:
+        """Called after each slot."""
+        ...
+
+    @property
+    def observe(self) -> Observer:
+        """Told what happens."""
+        ...
+
+
+def measure_plan(measurer: PlanMeasurer, run: Run, previous: Run | None = None) -> Run:
     """Measure ``run`` to its end; with ``previous``, the trials that it already has are not repeated.
 
-    ``save`` is called before the first trial and after each; a case that failed gets no further trial.
+    It is saved before the first trial and after each; a case that failed gets no further trial.
 
     Raises:
         UsageError: ``previous`` is another run: other cases, environment or commit.
@@ -105,10 +122,10 @@ def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) ->
     if previous is not None:
         run = carry_over(run, previous)
         if not run.changes:
-            lab.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
-    save(run)  # an output that cannot be written shows before minutes are spent
+            measurer.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
+    measurer.save(run)  # an output that cannot be written shows before minutes are spent
     wanted = want_whole(case.id for case in run.cases)
-    return LabTrials(lab=lab, save=save).add_trials(run, wanted, run.trials_planned)
+    return measurer.add_trials(run, wanted, run.trials_planned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,6 +135,11 @@ class LabTrials:
     lab: Lab
     save: Save
     budget_s: float = math.inf  # of the whole run
+
+    @property
+    def observe(self) -> Observer:
+        """The lab's."""
+        return self.lab.observe
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
         """Add trials to some cases, round-robin, up to so many each, for what is wanted of each.
@@ -226,7 +248,9 @@ def _measure_fit(lab: Lab, outlook: Outlook, run: Run, slot: Slot, clock: RunClo
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
     content = outlook.plan(slot)
     came = run_trial(lab.bench, slot.case, slot.index, content)
-    if came.trial is None or came.failure or not came.trial.conditions.disturbances or not may_repeat(run):
+    if came.trial is None or came.failure or not came.trial.conditions.disturbances:
+        return came
+    if not (lab.bench.settings.repeats and may_repeat(run)):
         return came
     if clock.read_s() + compute_trial_s(came.trial) > clock.limit_s:
         return came

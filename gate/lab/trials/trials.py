@@ -80,6 +80,8 @@ class LabSettings:
     keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
     checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
     tree: WorkingTree | None = None  # of the arm that is no checkout of its own
+    cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
+    repeats: bool = True  # whether a disturbed trial may be measured once more
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
 

@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.host import gpu
-from gate.lab.host.gpu import find_near_cores, parse_cores, stay_near, write_cores
+from gate.lab.host import cores
+from gate.lab.host.cores import (
+    divide_cores,
+    find_near_cores,
+    find_own_cores,
+    parse_cores,
+    stay_on,
+    write_cores,
+)
+from gate.lab.host.gpu import GpuState
 
 BUS = "00000000:17:00.0"
 ASK = "import os; print(sorted(os.sched_getaffinity(0)))"
@@ -46,23 +54,62 @@ def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path) -> None:
     assert find_near_cores("", devices) == find_near_cores("[N/A]", devices) == frozenset()
 
 
-def test_what_is_started_stays_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is started within runs on the near core only; afterwards all are back."""
+def test_what_is_started_stays_on_its_cores() -> None:
+    """A process that is started within runs on the one core only; afterwards all are back."""
     before = os.sched_getaffinity(0)
-    near = min(before)
-    monkeypatch.setattr(gpu, "find_near_cores", lambda _: frozenset({near}))
-    with stay_near(BUS, threads=1):
+    with stay_on({min(before)}, threads=1):
         told = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == f"[{near}]"
+    assert told.strip() == f"[{min(before)}]"
     assert os.sched_getaffinity(0) == before
 
 
-@pytest.mark.parametrize(("near", "threads"), [(frozenset(), 1), (frozenset({0}), 2)])
-def test_nobody_is_held_to_too_few(
-    monkeypatch: pytest.MonkeyPatch, near: frozenset[int], threads: int
-) -> None:
-    """Where the system does not say, or fewer cores are near than a worker has threads, all stay allowed."""
+@pytest.mark.parametrize(("wanted", "threads"), [((), 1), ((0,), 2)])
+def test_nobody_is_held_to_too_few(wanted: tuple[int, ...], threads: int) -> None:
+    """Where the system does not say, or fewer cores are there than a worker has threads, all stay allowed."""
     before = os.sched_getaffinity(0)
-    monkeypatch.setattr(gpu, "find_near_cores", lambda _: near)
-    with stay_near(BUS, threads=threads):
+    with stay_on(wanted, threads=threads):
         assert os.sched_getaffinity(0) == before
+
+
+def test_cores_are_divided_without_parting_threads(tmp_path: Path) -> None:
+    """Cores 0 to 3 have their second threads at 4 to 7; a third part gets one core, and one is left over."""
+    for core in range(8):
+        (tmp_path / f"cpu{core}/topology").mkdir(parents=True)
+        siblings = tmp_path / f"cpu{core}/topology/thread_siblings_list"
+        siblings.write_text(f"{core % 4},{core % 4 + 4}\n")
+    assert divide_cores(range(8), 2, tmp_path) == [{0, 1, 4, 5}, {2, 3, 6, 7}]
+    assert divide_cores(range(8), 3, tmp_path) == [{0, 4}, {1, 5}, {2, 6}]
+    assert divide_cores([9, 8], 2, tmp_path) == [{8}, {9}]
+
+
+def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two near cores 0-5, one of them cut into two instances, and one near others."""
+    near = {"1": frozenset(range(6)), "2": frozenset(range(6)), "3": frozenset({8, 9})}
+    monkeypatch.setattr(cores, "find_near_cores", lambda bus: near.get(bus, frozenset()))
+    monkeypatch.setattr(cores, "list_cores", lambda: range(10))
+    monkeypatch.setattr(cores, "_find_first_thread", lambda core, _: core)
+    gpus = [
+        GpuState(index=0, uuid="GPU-a", bus="1"),
+        GpuState(index=1, uuid="GPU-b", bus="2", mig=True),
+        GpuState(index=1, uuid="MIG-1", bus="2", mig=True),
+        GpuState(index=1, uuid="MIG-2", bus="2", mig=True),
+        GpuState(index=2, uuid="GPU-c", bus="3"),
+    ]
+    found = {gpu.uuid: find_own_cores(gpu, gpus, 2) for gpu in gpus}
+    assert found == {
+        "GPU-a": {0, 1},
+        "GPU-b": {0, 1, 2, 3, 4, 5},
+        "MIG-1": {2, 3},
+        "MIG-2": {4, 5},
+        "GPU-c": {8, 9},
+    }
+    assert find_own_cores(gpus[0], gpus, 3) == near["1"]  # no share has as many
+    assert find_own_cores(GpuState(index=0, uuid="GPU-a", bus=""), gpus, 1) == frozenset()
+
+
+def test_cores_that_somebody_has_divided_are_not_divided_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler has given this job two of the six near cores."""
+    monkeypatch.setattr(cores, "find_near_cores", lambda _: frozenset(range(6)))
+    monkeypatch.setattr(cores, "list_cores", lambda: [4, 5, 12])
+    gpus = [GpuState(index=number, uuid=f"GPU-{number}", bus="1") for number in range(2)]
+    assert find_own_cores(gpus[0], gpus, 1) == {4, 5}

@@ -7,7 +7,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +74,11 @@ class Workshop:
 
     def run(self, *cases: Case, trials: int = 1, previous: Run | None = None) -> Run:
         with self.open() as lab:
-            return measure_plan(lab, make_run(lab, cases, "all", trials), self.saved.append, previous)
+            return self.measure(lab, cases, trials, previous)
+
+    def measure(self, lab: Lab, cases: Sequence[Case], trials: int, previous: Run | None = None) -> Run:
+        measurer = LabTrials(lab=lab, save=self.saved.append)
+        return measure_plan(measurer, make_run(lab, cases, "all", trials), previous)
 
     def list_started(self) -> list[tuple[str, int]]:
         started = [event for event in self.events if isinstance(event, TrialStarted)]
@@ -174,7 +178,7 @@ def test_interrupt_saves_and_leaves_nothing(
         pytest.raises(InterruptedRunError) as caught,
         open_lab(workshop.arm, workshop.settings, interrupt) as lab,
     ):
-        measure_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
+        workshop.measure(lab, cases, 1)
     assert caught.value.what == "stopped after 1 of 2 trials"
     assert [trial.case_id[0] for trial in workshop.saved[-1].trials] == ["a"]
     assert not workshop.saved[-1].finished
@@ -252,7 +256,7 @@ def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase
     """Suspects get trials up to the limit, others and failed cases none."""
     cases = (make_case(name="a"), make_case(name="b"), make_case("segfault", name="c"), make_case(name="d"))
     with workshop.open() as lab:
-        run = measure_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, cases, 1)
         workshop.events.clear()
         suspects = {case.id for case in cases if case.model != "b"}
         measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=60.0)
@@ -267,7 +271,7 @@ LATENCY = {Metric.COMPILED_LATENCY}
 def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
     """Measure a first trial, as if it had generated that code, and a second one for an open latency."""
     with workshop.open() as lab:
-        run = measure_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, (case,), 1)
         trials = tuple(replace(one, identity=CodeIdentity(digest=code)) for one in run.trials)
         measurer = LabTrials(lab=lab, save=workshop.saved.append)
         return measurer.add_trials(replace(run, trials=trials), {case.id: LATENCY}, 2)
@@ -293,7 +297,7 @@ def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> N
     """No extra trial starts that would end after the budget, by what its case took; a cheaper one does."""
     dear, cheap = make_case(name="dear"), make_case(name="cheap")
     with workshop.open() as lab:
-        run = measure_plan(lab, make_run(lab, (dear, cheap), "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, (dear, cheap), 1)
         slow = replace(run.trials[0], overhead_s=100.0)
         run = replace(run, trials=(slow, *run.trials[1:]))
         workshop.events.clear()
@@ -312,7 +316,7 @@ def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop, make_ca
         raise MachineError(f"{len(run.trials)} trials: disk full", "Free some space.")
 
     with pytest.raises(MachineError, match="0 trials"), workshop.open() as lab:
-        measure_plan(lab, make_run(lab, (make_case(),), "all", 1), refuse)
+        measure_plan(LabTrials(lab=lab, save=refuse), make_run(lab, (make_case(),), "all", 1))
     assert workshop.list_started() == []
 
 
@@ -339,7 +343,7 @@ def test_variables_that_workers_do_not_get_are_noted(
         )  # torch sets some, once something is compiled in this process; so may a shell
     monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     with workshop.open(make_case()) as lab:
-        run = measure_plan(lab, make_run(lab, (make_case(),), "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, (make_case(),), 1)
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     told = "workers do not inherit PYTORCH_ALLOC_CONF: it would change the measurement"
     assert told in notes
@@ -378,7 +382,7 @@ def test_a_stranger_on_the_card_is_told_by_his_memory(
     """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
     gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
     shares = iter((0.0, 0.0, 0.0, 0.42, 0.42, 0.42))  # before and after; the second trial is repeated
-    monkeypatch.setattr(opening_module, "look_up_gpu", lambda *_: gpu)
+    monkeypatch.setattr(opening_module, "find_gpu", lambda *_: gpu)
     monkeypatch.setattr(trials_module, "read_memory_share", lambda one: next(shares) if one is gpu else 0.0)
     calm, disturbed = workshop.run(make_case(name="a"), trials=2).trials
     assert (calm.conditions.disturbances, calm.conditions.foreign_memory) == ((), 0.0)
@@ -393,7 +397,7 @@ def test_a_card_that_nobody_sees_is_told(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, told: bool
 ) -> None:
     """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
-    monkeypatch.setattr(opening_module, "look_up_gpu", lambda *_: None)
+    monkeypatch.setattr(opening_module, "find_gpu", lambda *_: None)
     blind = Workshop(workshop.arm, replace(workshop.settings, device=device))
     with blind.open():
         pass
@@ -440,7 +444,7 @@ def test_no_repeat_beyond_the_budget(
     """An extra trial that was disturbed is kept as it is when the time is up."""
     case = make_case("long", name="a")
     with workshop.open() as lab:
-        run = measure_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, (case,), 1)
         crowd_host(monkeypatch, True, True)
         assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
@@ -458,7 +462,7 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
     with workshop.open(broken, sound) as lab:
-        run = measure_plan(lab, make_run(lab, (broken, sound), "all", 2), workshop.saved.append)
+        run = workshop.measure(lab, (broken, sound), 2)
     kinds = [type(event) for event in workshop.events]
     assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
     (failure,) = run.failures
@@ -503,7 +507,7 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
     backend = replace(brain, id="backend/x", model="backend", backend="eager")
     plain = make_case(name="plain")
     with workshop.open(brain, backend, plain) as lab:
-        run = measure_plan(lab, make_run(lab, (brain, backend, plain), "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, (brain, backend, plain), 1)
     started = {name for name, _ in workshop.list_started()}
     assert started == {"backend", "plain"} | ({"brain"} if is_available else set())
     if is_available:
@@ -525,7 +529,7 @@ def test_case_that_has_no_room_on_the_gpu_fails_at_once(
     large = replace(make_case(name="large"), gpu_memory_gib=25)
     fitting = replace(make_case(name="fitting"), gpu_memory_gib=24)
     with workshop.open(large, fitting) as lab:
-        run = measure_plan(lab, make_run(lab, (large, fitting), "all", 1), workshop.saved.append)
+        run = workshop.measure(lab, (large, fitting), 1)
     assert workshop.list_started() == [("fitting", 1)]
     (failure,) = run.failures
     assert describe_failure(failure).startswith(
