@@ -44,6 +44,7 @@ class FakeLanes:
     now_s: float = 0.0
     asked: list[tuple[str, str, int]] = field(default_factory=list)  # lane, case, index
     busy_s: dict[str, float] = field(default_factory=dict)  # of each lane
+    ended_s: dict[str, float] = field(default_factory=dict)  # when each lane ended its last unit
     _coming: list[tuple[float, int, Answer]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -57,6 +58,7 @@ class FakeLanes:
         part, seconds = self.measure(lane, unit)
         self.busy_s[lane] = self.busy_s.get(lane, 0.0) + seconds
         end_s, dies_s = self.now_s + seconds, self.dies_s.get(lane, math.inf)
+        self.ended_s[lane] = end_s
         if lane in self.hangs:
             return
         if dies_s < end_s:

@@ -1,0 +1,90 @@
+"""How busy the lanes of a fleet are, and whether its verdict is one machine's: a simulation.
+
+::
+
+    PYTHONPATH=. python benchmarks/fleet_lanes.py [--cases 2000] [--lanes 8 64] [--lost 1]
+
+A case takes as long as a lognormal draw says: half of them between 0.6 and 1.6 times the median of 30 s, the
+longest of 2,000 some ten times it. Whatever lane measures a trial or pair, it is the same draw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from dataclasses import replace
+
+from gate.check import Checked, CheckTerms, check_beside, want_whole
+from gate.check.engine import Part, Unit
+from gate.check.fleet import Fleet
+from gate.decide.evidence.baselines import make_baselines
+from gate.records import Provenance
+from gate.records.events import ignore_event
+
+from draws import POLICY, Drawer  # isort: skip
+from world_requests import make_measurer
+from worlds import Fault, World
+
+from tests.lanes import FakeLanes, make_places, rehearse_unit
+
+SPREAD = 0.7  # of the logarithm of a case's time
+
+
+def simulate(drawer: Drawer, lanes: int, lost: int) -> tuple[Checked, FakeLanes, float, float]:
+    """One check on so many lanes; also when its trials ended, and the seconds that the driver computed."""
+    rehearsal = make_measurer(drawer)
+    rng = random.Random(1)  # noqa: S311 - repeatable, not secret
+    factors = {case.id: rng.lognormvariate(0, SPREAD) for case in drawer.cases}
+
+    def measure(lane: str, unit: Unit) -> tuple[Part, float]:
+        part, seconds = rehearse_unit(rehearsal, lane, unit)
+        return part, seconds * factors[unit.run.cases[0].id]
+
+    places = make_places(lanes)
+    engine = FakeLanes(places=places, measure=measure, dies_s=dict.fromkeys(list(places)[:lost], 600.0))
+    fleet = Fleet(
+        engine=engine,
+        save=lambda _: None,
+        observe=ignore_event,
+        read_s=engine.read_s,
+        device=drawer.world.device,
+    )
+    terms = CheckTerms(baselines=make_baselines(drawer.draw_stored(), Provenance()), policy=POLICY)
+    run = replace(drawer.make_run(has_base=True), trials_planned=1)
+    begun = time.process_time()
+    run = fleet.add_trials(run, want_whole(case.id for case in run.cases), 1)
+    trials_s = engine.now_s
+    checked = check_beside(fleet, run, terms)
+    return checked, engine, trials_s, time.process_time() - begun
+
+
+def main() -> None:
+    """Print a line for each number of lanes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--lanes", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--lost", type=int, default=0, help="so many lanes are lost after ten minutes")
+    options = parser.parse_args()
+    drawer = Drawer("fleet", World(cases=options.cases), Fault())
+    rows = {}
+    for lanes in options.lanes:
+        checked, engine, trials_s, driver_s = simulate(drawer, lanes, options.lost if lanes > 1 else 0)
+        rows[lanes] = {(row.case_id, row.metric): row.status for row in checked.verdict.comparisons}
+        slots = len(engine.asked)
+        busy = sum(engine.busy_s.values()) / (lanes * engine.now_s)
+        idle = [engine.now_s - end_s for end_s in engine.ended_s.values()]
+        print(
+            f"{lanes:3d} lanes: {slots} slots, {trials_s / 60:.1f} min of trials and"
+            f" {(engine.now_s - trials_s) / 60:.1f} min of pairs; lanes are busy {busy:.1%} of the time;"
+            f" the first one is done {max(idle):.0f} s before the last;"
+            f" driver {driver_s / slots * 1e3:.1f} ms a slot; {checked.verdict.outcome}"
+        )
+    first, *others = rows.values()
+    for lanes, other in zip(list(rows)[1:], others, strict=True):
+        differ = sum(first[key] != other.get(key) for key in first)
+        print(f"{lanes:3d} lanes: {differ} of {len(first)} statuses differ from those on {next(iter(rows))}")
+
+
+if __name__ == "__main__":
+    main()
