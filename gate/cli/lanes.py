@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gate.check.fleet import Fleet
+from gate.cli.options import LanesAsked
 from gate.cli.output import make_saver
 from gate.cli.place import note_config
+from gate.errors import InterruptedRunError, UsageError
+from gate.github.context import load_payload
+from gate.github.errors import find_text
+from gate.installation import find_page
+from gate.lab.host.fitness import may_repeat
 from gate.lab.trials.lane import LaneTerms, OpenLane
 from gate.lab.trials.side_by_side import LabPairs
+from gate.lab.workers.worker import make_results_directory
 from gate.project.config import Config
 from gate.records import Fact, Run
+from gate.records.events import Observer
 from gate.report.progress import show_progress
+
+if TYPE_CHECKING:
+    from gate.fleet import OpenedLanes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,12 +45,73 @@ class Opened:
 def open_measurer(options: Namespace, config: Config, opening: OpenLane, *stale: Path) -> Iterator[Opened]:
     """Open what the command measures with, and show its progress. Saving removes ``stale`` files first.
 
-    Raises as :func:`gate.lab.trials.opening.open_lab`.
+    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
     save = make_saver(config.out, *stale)
-    with (
-        show_progress(quiet=options.quiet) as observe,
-        opening(LaneTerms(out=config.out, observe=observe)) as lane,
-    ):
-        note_config(config, options, observe)
-        yield Opened(measurer=lane.make_measurer(save), run=lane.run, without_base=lane.without_base)
+    with show_progress(quiet=options.quiet) as observe:
+        if asked := getattr(options, "lanes", None):  # `measure` has no such option
+            with _open_fleet(asked, options, config, opening, observe) as lanes:
+                note_config(config, options, observe)
+                fleet = Fleet(
+                    engine=lanes.engine,
+                    save=save,
+                    observe=observe,
+                    read_s=time.monotonic,
+                    device=config.device,
+                    patience_s=_PATIENCE * config.trial_timeout_s,
+                    may_repeat=may_repeat,
+                )
+                yield Opened(measurer=fleet, run=lanes.run, without_base=lanes.without_base)
+            return
+        with opening(LaneTerms(out=config.out, observe=observe)) as lane:
+            note_config(config, options, observe)
+            measurer = lane.make_measurer(save)
+            yield Opened(measurer=measurer, run=lane.run, without_base=lane.without_base)
+
+
+def _refuse_fork(environ: Mapping[str, str]) -> None:
+    """Refuse to run a fork's code where it could reach what steers Ray.
+
+    Raises:
+        UsageError: This is a job of a pull request of another repository.
+    """
+    request = load_payload(environ).get("pull_request")
+    if not request:
+        return
+    names = [find_text(request, f"{side}.repo.full_name") for side in ("head", "base")]
+    if names[0] != names[1] or not names[0]:
+        what = f"--lanes runs no code of another repository ({names[0] or 'unknown'})"
+        fix = f"Measure it in shards, on runners that are used once ({find_page('fleet')})."
+        raise UsageError(what, fix)
+
+
+# A trial has two processes, and may be repeated twice; the arms of a pair may take turns.
+_PATIENCE = 8
+
+
+@contextmanager
+def _open_fleet(
+    asked: LanesAsked, options: Namespace, config: Config, opening: OpenLane, observe: Observer
+) -> Iterator[OpenedLanes]:
+    """Open the lanes.
+
+    Raises:
+        UsageError: Ray is not installed, or an option asks for what lanes do not do.
+        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+    """
+    _refuse_fork(os.environ)
+    if getattr(options, "trace", False):
+        raise UsageError("--lanes records no traces", "Leave --trace out, or measure without --lanes.")
+    try:
+        from gate.fleet import open_fleet  # noqa: PLC0415 - Ray is an extra, and slow to import
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "ray":
+            raise
+        raise UsageError("--lanes needs Ray", "Install it: pip install 'ray>=2.49'.") from None
+    make_results_directory(config.out)
+    try:
+        with open_fleet(asked.count, asked.address, opening, config, observe) as opened:
+            yield opened
+    except KeyboardInterrupt:
+        fix = "What was measured is saved: continue with --resume."
+        raise InterruptedRunError("stopped", fix) from None

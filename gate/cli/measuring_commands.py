@@ -15,6 +15,7 @@ from gate.cli.options import (
     HISTORY,
     LAB,
     LAB_OR_TARGET,
+    LANES,
     LOCK,
     PROJECT,
     QUIET,
@@ -61,7 +62,7 @@ CHECK = Command(
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
     arguments=(
-        *(*PROJECT, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, BASELINES, SHARD),
+        *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, TRACE, RESUME, BASELINES, SHARD),
         either(
             argument(
                 "--base",
@@ -120,7 +121,7 @@ AB = Command(
         ),
         argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch"),
         argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)"),
-        *(*LAB_OR_TARGET, TRACE, RESUME, lasting(AB_MINUTES, "start no new pair after M minutes")),
+        *(*LAB_OR_TARGET, LANES, TRACE, RESUME, lasting(AB_MINUTES, "start no new pair after M minutes")),
         *(HISTORY, FAIL, VOLUME, methodcaller("set_defaults", format="text")),  # it may print two reports
     ),
 )
@@ -172,7 +173,7 @@ REFRESH = Command(
     codes=(ExitCode.MACHINE,),
     run="gate.cli.baseline:run_refresh",
     arguments=(
-        *(*PROJECT, *LAB_OR_TARGET, TRIALS, RESUME, BASELINES, HISTORY),
+        *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, RESUME, BASELINES, HISTORY),
         argument("--reason", default="", metavar="R", help="why a metric got worse; required if one did"),
         *(ANYWAY, QUIET),
     ),
@@ -185,7 +186,7 @@ CALIBRATE = Command(
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.calibrate:run_calibrate",
     arguments=(
-        *(*PROJECT, *LAB, TRIALS, RESUME),
+        *(*PROJECT, *LAB, LANES, TRIALS, RESUME),
         argument(
             "--pairs",
             type=parse_count,

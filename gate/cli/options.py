@@ -130,6 +130,24 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LanesAsked:
+    """Lanes of this host, or all of a cluster of Ray's."""
+
+    count: int = 0
+    address: str = ""  # "auto": the cluster that this host is of
+
+
+def parse_lanes(text: str) -> LanesAsked:
+    """Parse which lanes: ``8``, ``ray`` or ``ray:ADDRESS``."""
+    name, _, address = text.partition(":")
+    if name == "ray":
+        return LanesAsked(address=address or "auto")
+    if not text.isdecimal() or len(text) > 3 or not int(text):  # noqa: PLR2004 - 999
+        raise argparse.ArgumentTypeError(f"must be a number of lanes, ray, or ray:ADDRESS, not {text!r}")
+    return LanesAsked(count=int(text))
+
+
 def to_directory(text: str, *, required: bool = False) -> Argument:
     """Make the option that names the directory to write to."""
     return argument("--out", type=parse_directory, metavar="DIR", help=text, required=required)
@@ -192,6 +210,13 @@ LOCK = argument(
     metavar="SECONDS",
     dest="lock_timeout_s",
     help="how long to wait for another run that holds the device",
+)
+LANES = argument(
+    "--lanes",
+    type=parse_lanes,
+    metavar="N",
+    help="measure on N GPUs of this host at a time, or on N shares of its cores; ray or ray:ADDRESS: on all"
+    f" of a Ray cluster (see {find_page('fleet')})",
 )
 _RESULTS = to_directory("results go there (default: out)")
 LAB = (SELECTION, DEVICE, _RESULTS, LOCK)

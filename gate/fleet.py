@@ -1,0 +1,371 @@
+"""The lanes of a fleet, on Ray: one actor is one lane. Nothing else of compile-gate imports Ray.
+
+An actor has a device with an open lab until the run ends: opening takes as long as several trials. Slots and
+what came of them travel as the strict JSON of :mod:`gate.files.codec`: what a lane says is checked like a
+file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import socket
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gate.check.engine import Answer, Part, Unit
+from gate.cores import list_cores
+from gate.devices import find_kind
+from gate.errors import GateError, MachineError, UsageError
+from gate.files.codec import encode
+from gate.files.structure import decode
+from gate.files.untrusted import parse_json
+from gate.lab.host.cores import divide_cores
+from gate.lab.host.gpu import name_lock
+from gate.lab.host.lock import hold_device
+from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
+from gate.lab.trials.merging import list_differences
+from gate.programs import answer_signals
+from gate.project.config import Config
+from gate.records import Code, Fact, Place, Run, name_words
+from gate.records.events import Noted, Observer
+from gate.records.targets import is_target
+from gate.units import join_some
+
+# Read as Ray is imported. It would print what its processes say amid a report, in part on standard output.
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as it will be; without it Ray warns
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+OPENING_S = 300.0  # 23 s on two shared cores; a GPU's first kernels on a cold disk take minutes
+# A lane ends its slot before it closes. Whoever has been interrupted waits no longer than for this.
+CLOSING_S, INTERRUPTED_S = 300.0, 20.0
+_STORE_BYTES = 80 * 2**20  # the least that Ray takes: what travels is kilobytes
+_REACHING_S = 10.0
+_NAMED = 3  # differences of a lane
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What an actor says: a run, a part, or an error that is no bug."""
+
+    run: Run | None = None
+    without_base: tuple[Fact, ...] = ()
+    part: Part | None = None
+    notes: tuple[Fact, ...] = ()
+    what: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Site:
+    """Where a lane may run: a node, and which share of it."""
+
+    node: str
+    gpu: bool
+    cpus: float  # that are Ray's to give: nobody else gets the node of a lane without a GPU
+    cores: tuple[int, ...] = ()
+
+
+class LaneActor:
+    """One lane, in a process near its device."""
+
+    def __init__(self) -> None:
+        os.environ.pop("OMP_NUM_THREADS", None)  # Ray's, of every actor: workers set their own threads
+        self._stack = ExitStack()
+        self._lane: Lane | None = None
+
+    def open(self, opening: OpenLane, directory: str, terms: LaneTerms) -> str:
+        """Open the lab; returns the run that is to be measured."""
+        notes = NoteKeeper()
+        try:
+            os.chdir(directory)
+            self._lane = self._stack.enter_context(opening(replace(terms, observe=notes)))
+        except GateError as error:
+            return _write(Reply(what=error.what, fix=error.fix))
+        except OSError as error:  # the project is not there
+            return _write(Reply(what=str(error), fix=_FIX_PROJECT))
+        lane = self._lane
+        return _write(Reply(run=lane.run, without_base=lane.without_base, notes=tuple(notes.facts)))
+
+    def measure(self, unit: str) -> str:
+        """Measure one slot."""
+        if self._lane is None:
+            raise RuntimeError("the lane is not open")
+        try:
+            return _write(Reply(part=self._lane.measure(_read(Unit, unit))))
+        except GateError as error:
+            return _write(Reply(what=error.what, fix=error.fix))
+
+    def close(self) -> None:
+        """Undo what opening made."""
+        self._stack.close()
+
+
+_FIX_PROJECT = "Have the project at the same path, and the same commit, on every host."
+
+
+def _write(record: Reply | Unit) -> str:
+    return json.dumps(encode(record), allow_nan=False)
+
+
+def _read(kind: type[Any], text: str) -> Any:  # noqa: ANN401 - of that kind
+    return decode(kind, parse_json(text.encode(), "a lane"), "a lane")
+
+
+class RayEngine:
+    """Actors as the lanes of :class:`gate.check.fleet.Fleet`."""
+
+    def __init__(self, actors: Mapping[str, Any], places: Mapping[str, Place]) -> None:
+        self._actors, self._places = actors, places
+        self._pending: dict[Any, str] = {}  # what is awaited, and of whom
+
+    def list_lanes(self) -> Mapping[str, Place]:
+        """All that were opened."""
+        return self._places
+
+    def submit(self, lane: str, unit: Unit) -> None:
+        """Give a lane its next unit."""
+        self._pending[self._actors[lane].measure.remote(_write(unit))] = lane
+
+    def wait(self, limit_s: float) -> Answer | None:
+        """Wait for an answer; one of a lane that is gone says so.
+
+        Raises:
+            RayTaskError: A bug in a lane.
+        """
+        limit = limit_s if math.isfinite(limit_s) else None
+        (*ready,), _ = ray.wait(list(self._pending), num_returns=1, timeout=limit)
+        if not ready:
+            return None
+        reply = _receive(ready[0])
+        return Answer(lane=self._pending.pop(ready[0]), part=reply.part, why=reply.what)
+
+
+def _receive(ref: Any) -> Reply:  # noqa: ANN401 - a reference of Ray's
+    """Receive a reply; that an actor is gone, or says what is no reply, is an error that it cannot tell."""
+    try:
+        reply: Reply = _read(Reply, ray.get(ref))
+    except RayTaskError:
+        raise
+    except RayError as error:
+        return Reply(what=f"its process or its host is gone ({type(error).__name__})")
+    except GateError as error:
+        return Reply(what=error.what, fix=error.fix)
+    return reply
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenedLanes:
+    """The lanes, and the run that is to be measured on them."""
+
+    engine: RayEngine
+    run: Run
+    without_base: tuple[Fact, ...]  # why it has none, for the verdict
+
+
+@contextmanager
+def open_fleet(
+    count: int, address: str, opening: OpenLane, config: Config, observe: Observer
+) -> Iterator[OpenedLanes]:
+    """Open so many lanes on this host, or all of the cluster at ``address``; and the run to be measured.
+
+    A lane that cannot be opened, or whose environment differs from most others', is left out and told.
+
+    Raises:
+        UsageError: This host has fewer devices or cores.
+        MachineError: Ray cannot be reached, or is of another version; no lane could be opened.
+    """
+    if ":" in config.device and not is_target(config.device):
+        what = f"--lanes takes all GPUs, and {config.device} names one of them"
+        raise UsageError(what, f"Write --device {find_kind(config.device).name}.")
+    with ExitStack() as stack:
+        gpu = find_kind(config.device).is_gpu and not is_target(config.device)
+        if address:
+            stack.enter_context(_connect(address))
+            sites = _list_sites(gpu=gpu)
+        elif gpu:
+            stack.enter_context(_start(count))
+            sites = _list_sites(gpu=True)[:count]
+            if len(sites) < count:
+                raise UsageError(f"--lanes {count}: this host has {len(sites)} GPUs", "Ask for as many.")
+        else:
+            shares = _share_cores(count, config.threads)
+            stack.enter_context(hold_device(name_lock(config.device, None), config.lock_timeout_s, observe))
+            stack.enter_context(_start(count))
+            node = ray.nodes()[0]["NodeID"]
+            sites = [Site(node=node, gpu=False, cpus=1, cores=share) for share in shares]
+        stack.enter_context(answer_signals(signal.default_int_handler, (signal.SIGTERM, signal.SIGHUP)))
+        actors = [_make_actor(site) for site in sites]
+        limit_s = INTERRUPTED_S
+        try:
+            opened = _open_actors(actors, sites, opening, config, observe)
+            yield _choose_lanes(actors, opened, observe)
+            limit_s = CLOSING_S
+        finally:
+            _close(actors, limit_s)
+
+
+def _share_cores(count: int, threads: int) -> list[tuple[int, ...]]:
+    shares = [tuple(sorted(share)) for share in divide_cores(list_cores(), count)]
+    if len(shares[0]) < max(1, threads):
+        what = f"--lanes {count}: each lane needs {max(1, threads)} cores of its own, of {len(list_cores())}"
+        raise UsageError(what, "Ask for fewer lanes, or for fewer `threads` in gate.yml.")
+    return shares
+
+
+@contextmanager
+def _start(cpus: int) -> Iterator[None]:
+    """Start Ray on this host for the time being; its logs go with it."""
+    short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a socket's path has 107 bytes at most
+    with tempfile.TemporaryDirectory(prefix="gate-ray-", dir=short, ignore_cleanup_errors=True) as place:
+        yield from _init(
+            address="local",
+            num_cpus=cpus,
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _temp_dir=place,
+        )
+
+
+@contextmanager
+def _connect(address: str) -> Iterator[None]:
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:  # Ray itself tries for minutes
+        try:
+            socket.create_connection((host, int(port)), timeout=_REACHING_S).close()
+        except OSError as error:
+            raise _refuse_unreachable(address) from error
+    yield from _init(address=address)
+
+
+def _refuse_unreachable(address: object) -> MachineError:
+    fix = "Start one (`ray start --head`), or name it: --lanes ray:HOST:6379."
+    return MachineError(f"no Ray cluster can be reached at {address}", fix)
+
+
+def _init(**settings: object) -> Iterator[None]:
+    try:
+        ray.init(log_to_driver=False, logging_level="error", configure_logging=False, **settings)
+    except ConnectionError as error:
+        raise _refuse_unreachable(settings["address"]) from error
+    except RuntimeError as error:  # another version of Ray or Python than the cluster's, among others
+        told = " ".join(str(error).split())
+        fix = "Have the same Ray and Python on every host."
+        raise MachineError(f"Ray does not start: {told}", fix) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _list_sites(*, gpu: bool) -> list[Site]:
+    """List the lanes that a cluster has room for: one a GPU, or one a node that has processors to give."""
+    sites = []
+    for node in ray.nodes():
+        held = node["Resources"] if node["Alive"] else {}
+        if gpu:
+            sites += [Site(node=node["NodeID"], gpu=True, cpus=0)] * int(held.get("GPU", 0))
+        elif held.get("CPU", 0) >= 1:
+            sites.append(Site(node=node["NodeID"], gpu=False, cpus=held["CPU"]))
+    return sites
+
+
+def _make_actor(site: Site) -> Any:  # noqa: ANN401 - a handle of Ray's
+    strategy = NodeAffinitySchedulingStrategy(node_id=site.node, soft=False)
+    options = {"num_cpus": site.cpus, "num_gpus": int(site.gpu), "max_restarts": 0}
+    return ray.remote(LaneActor).options(scheduling_strategy=strategy, **options).remote()
+
+
+def _open_actors(
+    actors: Sequence[Any], sites: Sequence[Site], opening: OpenLane, config: Config, observe: Observer
+) -> dict[int, Reply]:
+    """Open all at once; those that are open by their number, which names their directory."""
+    pending = {}
+    for number, (actor, site) in enumerate(zip(actors, sites, strict=True), start=1):
+        terms = LaneTerms(out=(config.out / "lanes" / str(number)).absolute(), cores=site.cores)
+        pending[actor.open.remote(opening, str(Path.cwd()), terms)] = number
+    limit_s = OPENING_S + config.lock_timeout_s
+    ready, late = ray.wait(list(pending), num_returns=len(pending), timeout=limit_s) if pending else ([], [])
+    opened: dict[int, Reply] = {}
+    refused: dict[int, Reply] = {}
+    for ref in ready:
+        try:
+            reply = _receive(ref)
+        except RayTaskError as error:  # as where compile-gate is not installed
+            reply = Reply(what=f"{type(error.cause).__name__}: {error.cause}")
+        (refused if reply.what else opened)[pending[ref]] = reply
+    for ref in late:
+        why = f"it did not open within {limit_s:.0f} s: another run may have its device"
+        refused[pending[ref]] = Reply(what=why, fix="Wait for it, or raise `lock_timeout_s` in gate.yml.")
+    if not opened:
+        first = next(iter(refused.values()), None)
+        what = first.what if first else "no node of Ray has such a device"
+        fix = first.fix if first else "Look at `ray status`."
+        raise MachineError(f"no lane could be opened: {what}", fix or "Look at `ray status`.")
+    for number, reply in sorted(refused.items()):
+        _tell_left_out(observe, str(number), reply.what)
+    return dict(sorted(opened.items()))
+
+
+def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: Observer) -> OpenedLanes:
+    """Keep the lanes that most others agree with, and tell of the rest; the run has the places of all."""
+    runs = {number: reply.run for number, reply in opened.items() if reply.run is not None}
+    agreed = {
+        number: sum(not _list_differences(run, other) for other in runs.values())
+        for number, run in runs.items()
+    }
+    chosen = max(runs, key=lambda number: agreed[number])
+    run, lanes, places = runs[chosen], dict[str, Any](), dict[str, Place]()
+    for fact in opened[chosen].notes:
+        observe(Noted(fact=fact))
+    for number, other in runs.items():
+        (place,) = other.places.values()
+        differences = _list_differences(run, other)
+        if place.name in places:
+            differences.append(f"it is at {place.name}, where another lane is")
+        if differences:
+            _tell_left_out(observe, place.name, join_some(differences, _NAMED, "; "))
+        else:
+            lanes[place.name], places[place.name] = actors[number - 1], place
+    beside = Counter(place.host for place in places.values())
+    places = {name: replace(place, lanes=beside[place.host]) for name, place in places.items()}
+    return OpenedLanes(
+        engine=RayEngine(lanes, places),
+        run=replace(_drop_card(run), places=places),
+        without_base=opened[chosen].without_base,
+    )
+
+
+def _list_differences(one: Run, other: Run) -> list[str]:
+    return list_differences(_drop_card(other), _drop_card(one))
+
+
+def _drop_card(run: Run) -> Run:
+    """Name no card for the whole run: each trial says which one it ran on."""
+    base = run.base and replace(run.base, environment=replace(run.base.environment, device_uuid=""))
+    return replace(run, environment=replace(run.environment, device_uuid=""), base=base)
+
+
+def _tell_left_out(observe: Observer, lane: str, reason: str) -> None:
+    observe(Noted(fact=Fact(code=Code.LANE_LEFT_OUT, names=name_words(lane=lane, reason=reason))))
+
+
+def _close(actors: Sequence[Any], limit_s: float) -> None:
+    """Let every lane undo what it made, as soon as its slot has ended; then end the actors."""
+    closing = [actor.close.remote() for actor in actors]
+    if closing:
+        ray.wait(closing, num_returns=len(closing), timeout=limit_s)
+    for actor in actors:
+        ray.kill(actor)

@@ -1,0 +1,179 @@
+"""A fleet of two nodes, one of which is killed, finds what one machine finds, and leaves nothing behind.
+
+The nodes are real ones of Ray's on this host, with a core and a directory of locks each.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from gate.files.codec import load_run, load_verdict
+from gate.metrics import SPECS, Family
+from gate.records import Pairing, Run, Status, Verdict
+from gate.records.groups import group_cases
+
+cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.alone,  # both cores are taken for minutes
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two nodes need a core each"),
+]
+
+CONFIG = """\
+version: 1
+reference_models: false
+threads: 1
+pair_budget_s: 600 # a break that two pairs show ends it
+sampling: {super_blocks: 2, warmup_s: 0.05}
+models:
+  - {name: sound, factory: "tiny:build_sound", cases: [{expected_s: 15}]}
+  - {name: broken, factory: "tiny:build_broken", cases: [{expected_s: 15}]}
+"""
+MODELS = """\
+import torch
+from torch import nn
+
+from gate import Workload
+
+
+class Sound(nn.Module):
+    def forward(self, x):
+        return torch.tanh(x) + 1
+
+
+class Broken(nn.Module):
+    def forward(self, x):
+        x = torch.sin(x)
+        # FAULT
+        return x * 2
+
+
+def build_sound():
+    return Workload(forward=Sound(), inputs=(torch.randn(32, 32),))
+
+
+def build_broken():
+    return Workload(forward=Broken(), inputs=(torch.randn(32, 32),))
+"""
+STORE_BYTES = 80 * 2**20
+IDENTITY = ("-c", "user.name=Tester", "-c", "user.email=tester@example.invalid")
+
+
+def run_git(top: Path, *command: str) -> str:
+    return subprocess.run(["git", *command], cwd=top, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A repository whose branch breaks the graph of one of two models; its scratch is the test's own."""
+    top = tmp_path / "project"
+    top.mkdir()
+    (tmp_path / "scratch").mkdir()
+    (top / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    (top / "tiny.py").write_text(MODELS, encoding="utf-8")
+    (top / ".gitignore").write_text("/*-out\n__pycache__\n", encoding="utf-8")
+    run_git(top, "init", "-qb", "main")
+    run_git(top, "add", ".")
+    run_git(top, *IDENTITY, "commit", "-qm", "base")
+    (top / "tiny.py").write_text(MODELS.replace("# FAULT", "torch._dynamo.graph_break()"), encoding="utf-8")
+    run_git(top, "checkout", "-qb", "topic")
+    run_git(top, *IDENTITY, "commit", "-qam", "a break")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as place:
+        monkeypatch.setenv("RAY_TMPDIR", place)  # of sockets, whose paths may have 107 bytes
+        yield top
+
+
+@contextmanager
+def start_nodes(tmp_path: Path) -> Iterator[tuple[Any, list[Any]]]:
+    """A head without processors, and two nodes with one each."""
+    allowed, nodes = os.sched_getaffinity(0), []
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for core in sorted(allowed)[:2]:
+            locks = tmp_path / f"locks-{core}"
+            locks.mkdir()
+            os.sched_setaffinity(0, {core})  # what a node starts inherits it
+            variables = {"COMPILE_GATE_LOCKS": str(locks)}
+            nodes.append(cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES, env_vars=variables))
+        os.sched_setaffinity(0, allowed)
+        yield cluster, nodes
+    finally:
+        os.sched_setaffinity(0, allowed)
+        cluster.shutdown()
+
+
+def check(project: Path, out: str, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "gate", "check", "--base", "main", "--out", out, *options]
+    return subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def load(project: Path, out: str) -> tuple[Verdict, Run]:
+    return load_verdict(project / out / "verdict.json"), load_run(project / out / "run.json")
+
+
+def list_exact(verdict: Verdict) -> dict[tuple[str, str], Status]:
+    """The statuses that do not depend on time."""
+    return {
+        (row.case_id, row.metric): row.status
+        for row in verdict.comparisons
+        if row.decides and SPECS[row.metric].family is not Family.NOISY
+    }
+
+
+def list_processes(project: Path) -> list[str]:
+    """The processes that work in the project, or on it."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        told = " ".join(process.info["cmdline"] or ())
+        if str(project.parent) in f"{told} {process.info['cwd']}" and process.pid != os.getpid():
+            found.append(told)
+    return found
+
+
+def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -> None:
+    """After the first trial came, while the other node is at work. What it left goes with the next run."""
+    said = []
+    with start_nodes(tmp_path) as (cluster, nodes):
+        with check(project, "fleet-out", "--lanes", f"ray:{cluster.address}") as running:
+            assert running.stdout is not None
+            for line in running.stdout:
+                said.append(line)
+                if " trial 1: " in line and len(nodes) > 1:
+                    cluster.remove_node(nodes.pop(), allow_graceful=False)
+        assert running.returncode == 10, "".join(said)
+    assert any("is lost" in line and "begins anew elsewhere" in line for line in said), "".join(said)
+    verdict, run = load(project, "fleet-out")
+    assert len(run.places) == 2
+    assert {place.cores for place in run.places.values()} == {
+        str(core) for core in sorted(os.sched_getaffinity(0))[:2]
+    }
+    for pairing in Pairing:
+        of_kind = group_cases(trial for trial in run.trials if trial.pairing is pairing)
+        assert all(len({trial.place for trial in trials}) == 1 for trials in of_kind.values())
+
+    alone = check(project, "alone-out")
+    told = alone.communicate()[0]
+    assert alone.returncode == 10, told
+    expected, _ = load(project, "alone-out")
+    assert list_exact(verdict) == list_exact(expected)
+    red = {row for row, status in list_exact(verdict).items() if status is Status.REGRESSED}
+    assert ("broken/inference-float32-smoke-default", "graph_breaks") in red
+    assert {case_id for case_id, _ in red} == {"broken/inference-float32-smoke-default"}
+
+    assert len(run_git(project, "worktree", "list").splitlines()) == 1
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert list_processes(project) == []

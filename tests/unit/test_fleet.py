@@ -1,0 +1,301 @@
+"""Lanes without a cluster: what is opened, left out, lost and closed. With real nodes: integration/gate."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+
+from ray.exceptions import ActorDiedError  # noqa: E402 - only where there is Ray
+
+from gate import fleet  # noqa: E402
+from gate.check.engine import Answer, Part, Unit  # noqa: E402
+from gate.errors import GateError, MachineError, UsageError  # noqa: E402
+from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
+from gate.lab.trials.lane import LaneTerms  # noqa: E402
+from gate.project.config import Config, load_config  # noqa: E402
+from gate.records import Case, Code, Fact, Place, Provenance, Run  # noqa: E402
+from gate.records.events import Event, Noted, ignore_event  # noqa: E402
+from tests.hosts import CUDA_HOST  # noqa: E402
+
+CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
+PART = Part(notes=())
+
+
+def make_run(place: Place, torch: str = "2.13.0") -> Run:
+    environment = replace(CUDA_HOST, device_uuid=place.device, torch=torch)
+    return Run(cases=(CASE,), environment=environment, provenance=Provenance(), places={place.name: place})
+
+
+def make_place(card: str, host: str = "a") -> Place:
+    return Place(host=host, device=card, cores="0-3")
+
+
+@dataclass
+class ActingLane:
+    """A lane that answers as it is told."""
+
+    run: Run
+    error: GateError | None = None
+    without_base: tuple[Fact, ...] = ()
+
+    def measure(self, unit: Unit) -> Part:
+        del unit
+        if self.error:
+            raise self.error
+        return PART
+
+
+@dataclass
+class FakeRay:
+    """Runs what actors are asked for at once, unless the actor is dead or late."""
+
+    dead: set[int] = field(default_factory=set)
+    late: set[int] = field(default_factory=set)
+    killed: list[int] = field(default_factory=list)
+
+    def get(self, ref: Any) -> Any:
+        if ref.actor in self.dead:
+            raise ActorDiedError
+        return ref.call()
+
+    def wait(self, refs: Sequence[Any], num_returns: int, timeout: float | None) -> tuple[Any, Any]:
+        del timeout
+        ready = [ref for ref in refs if ref.actor not in self.late][:num_returns]
+        return ready, [ref for ref in refs if ref not in ready]
+
+    def kill(self, handle: Any) -> None:
+        self.killed.append(handle.number)
+
+
+@dataclass(eq=False)
+class Handle:
+    """An actor's, as Ray makes them: ``handle.method.remote(...)`` gives a reference."""
+
+    number: int
+    actor: LaneActor
+
+    def __getattr__(self, name: str) -> Any:
+        def remote(*arguments: object) -> Any:
+            return Ref(actor=self.number, call=lambda: getattr(self.actor, name)(*arguments))
+
+        return type("Method", (), {"remote": staticmethod(remote)})
+
+
+@dataclass(eq=False)
+class Ref:
+    """What will come of a call."""
+
+    actor: int
+    call: Callable[[], Any]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return replace(load_config(None), out=tmp_path / "out", device="cuda")
+
+
+@pytest.fixture
+def acting(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    found = FakeRay()
+    monkeypatch.setattr(fleet, "ray", found)
+    return found
+
+
+def make_handles(count: int) -> list[Handle]:
+    return [Handle(number, LaneActor()) for number in range(1, count + 1)]
+
+
+@contextmanager
+def open_acting(
+    lanes: list[ActingLane | GateError], closed: list[str], terms: LaneTerms
+) -> Iterator[ActingLane]:
+    """Open the lanes in the order of their directories."""
+    lane = lanes[int(terms.out.name) - 1]
+    if isinstance(lane, GateError):
+        raise lane
+    yield lane
+    closed.append(terms.out.name)
+
+
+def open_lanes(
+    lanes: list[Any], config: Config, events: list[Event], closed: list[str]
+) -> tuple[list[Handle], RayEngine, Run]:
+    handles = make_handles(len(lanes))
+    sites = [Site(node="n", gpu=True, cpus=0)] * len(lanes)
+
+    def opening(terms: LaneTerms) -> Any:
+        return open_acting(lanes, closed, terms)
+
+    opened = fleet._open_actors(handles, sites, opening, config, events.append)
+    found = fleet._choose_lanes(handles, opened, events.append)
+    return handles, found.engine, found.run
+
+
+def tell_left_out(events: list[Event]) -> list[tuple[str, str]]:
+    facts = [event.fact for event in events if isinstance(event, Noted)]
+    return [(one.name("lane"), one.name("reason")) for one in facts if one.code is Code.LANE_LEFT_OUT]
+
+
+@pytest.mark.usefixtures("acting")
+def test_a_lane_that_differs_is_left_out(config: Config) -> None:
+    """The first has another torch than both others; the run is of no card, and names all places."""
+    lanes = [
+        ActingLane(make_run(make_place("GPU-1"), torch="2.12.0")),
+        ActingLane(make_run(make_place("GPU-2"))),
+        ActingLane(make_run(make_place("GPU-3", host="b"))),
+        ActingLane(make_run(make_place("GPU-3", host="b"))),
+        MachineError("no room", "Make some."),
+    ]
+    events: list[Event] = []
+    _, engine, run = open_lanes(lanes, config, events, [])
+    assert tell_left_out(events) == [
+        ("5", "no room"),
+        ("GPU-1", "torch 2.13.0 -> 2.12.0"),
+        ("GPU-3", "it is at GPU-3, where another lane is"),
+    ]
+    assert list(engine.list_lanes()) == ["GPU-2", "GPU-3"]
+    assert run.places == engine.list_lanes()
+    assert (run.environment.device_uuid, run.environment.torch) == ("", "2.13.0")
+
+
+@pytest.mark.usefixtures("acting")
+def test_lanes_of_one_host_know_of_each_other(config: Config) -> None:
+    """Two of one host, and one of another."""
+    places = [make_place("GPU-1"), make_place("GPU-2"), make_place("GPU-3", host="b")]
+    _, engine, _ = open_lanes([ActingLane(make_run(place)) for place in places], config, [], [])
+    assert {name: place.lanes for name, place in engine.list_lanes().items()} == {
+        "GPU-1": 2,
+        "GPU-2": 2,
+        "GPU-3": 1,
+    }
+
+
+def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
+    """What it measured is a part; a full disk and a lost process are reasons, and each is ended."""
+    lanes = [ActingLane(make_run(make_place(f"GPU-{number}"))) for number in (1, 2, 3)]
+    lanes[1].error = MachineError("the disk is full", "Make room.")
+    closed: list[str] = []
+    handles, engine, run = open_lanes(lanes, config, [], closed)
+    unit = Unit(run=run, metrics=(), index=1)
+    engine.submit("GPU-1", unit)
+    assert engine.wait(1.0) == Answer(lane="GPU-1", part=PART)
+    engine.submit("GPU-2", unit)
+    assert engine.wait(1.0) == Answer(lane="GPU-2", why="the disk is full")
+    acting.dead = {3}
+    engine.submit("GPU-3", unit)
+    assert engine.wait(1.0) == Answer(lane="GPU-3", why="its process or its host is gone (ActorDiedError)")
+    acting.late = {1}
+    engine.submit("GPU-1", unit)
+    assert engine.wait(1.0) is None
+    acting.dead = set()
+    acting.late = set()
+    fleet._close(handles, 1.0)
+    assert acting.killed == [1, 2, 3]
+
+
+def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None:
+    """The first refusal; that all are late; that there is no such device."""
+    with pytest.raises(MachineError, match="no lane could be opened: no room"):
+        open_lanes([MachineError("no room", "Make some.")], config, [], [])
+    acting.late = {1}
+    with pytest.raises(MachineError, match="it did not open within"):
+        open_lanes([ActingLane(make_run(make_place("GPU-1")))], config, [], [])
+    acting.late = set()
+    acting.dead = {1}
+    with pytest.raises(MachineError, match="its process or its host is gone"):
+        open_lanes([ActingLane(make_run(make_place("GPU-1")))], config, [], [])
+    with pytest.raises(MachineError, match="no node of Ray has such a device"):
+        open_lanes([], config, [], [])
+    assert acting.killed == []
+
+
+def test_a_lane_undoes_what_it_opened(config: Config, tmp_path: Path) -> None:
+    """A project that is not on its host is told; a lane that is not open measures nothing."""
+    closed: list[str] = []
+    lane, actor = ActingLane(make_run(make_place("GPU-1"))), LaneActor()
+    terms = LaneTerms(out=config.out / "1")
+
+    def opening(terms: LaneTerms) -> Any:
+        return open_acting([lane], closed, terms)
+
+    absent = fleet._read(Reply, actor.open(opening, str(tmp_path / "no"), terms))
+    assert "No such file or directory" in absent.what
+    assert "same path" in absent.fix
+    with pytest.raises(RuntimeError, match="not open"):
+        actor.measure("{}")
+    opened = fleet._read(Reply, actor.open(opening, str(Path.cwd()), terms))
+    assert opened.run == lane.run
+    assert closed == []
+    actor.close()
+    assert closed == ["1"]
+
+
+def test_one_lane_a_gpu_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a cluster: dead nodes, and those without processors to give, have none."""
+    nodes = [
+        {"NodeID": "head", "Alive": True, "Resources": {"memory": 1.0}},
+        {"NodeID": "two", "Alive": True, "Resources": {"GPU": 2.0, "CPU": 8.0}},
+        {"NodeID": "gone", "Alive": False, "Resources": {"GPU": 8.0, "CPU": 8.0}},
+    ]
+    monkeypatch.setattr(ray, "nodes", lambda: nodes)
+    assert fleet._list_sites(gpu=True) == [Site(node="two", gpu=True, cpus=0)] * 2
+    assert fleet._list_sites(gpu=False) == [Site(node="two", gpu=False, cpus=8.0)]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ConnectionError("x"), "no Ray cluster can be reached at auto"),
+        (RuntimeError("Version mismatch:\n  2.60 and 2.50"), "Version mismatch: 2.60 and 2.50"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used(
+    error: Exception, told: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not there, or of another version."""
+
+    def refuse(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with (
+        pytest.raises(MachineError, match=told),
+        fleet.open_fleet(0, "auto", lambda _: pytest.fail("opened"), config, ignore_event),
+    ):
+        pass
+
+
+def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One GPU by its number, and more lanes than cores."""
+    monkeypatch.setattr(fleet, "list_cores", lambda: range(4))
+    for count, changes, told in (
+        (2, {"device": "cuda:1"}, "takes all GPUs, and cuda:1 names one"),
+        (3, {"device": "cpu", "threads": 2}, "--lanes 3: each lane needs 2 cores of its own, of 4"),
+    ):
+        with (
+            pytest.raises(UsageError, match=told),
+            fleet.open_fleet(
+                count, "", lambda _: pytest.fail("opened"), replace(config, **changes), ignore_event
+            ),
+        ):
+            pass
+
+
+def test_an_address_where_nobody_listens(config: Config) -> None:
+    """It is told at once: Ray would try for minutes."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        with (
+            pytest.raises(MachineError, match=f"no Ray cluster can be reached at {address}"),
+            fleet.open_fleet(0, address, lambda _: pytest.fail("opened"), config, ignore_event),
+        ):
+            pass
