@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
-from gate.cli import output
 from gate.errors import ExitCode
-from gate.files.codec import load_verdict, save_run
+from gate.files.codec import load_verdict
+from gate.files.journal import RunJournal
 from gate.lab.arms import interpreter
 from gate.records import Metric, Reason, Run, Status
 from tests.unit.cli.conftest import CONFIG, Place
@@ -24,11 +23,13 @@ def test_a_run_is_finished_once_its_pairs_are(place: Place, monkeypatch: pytest.
         config.write("# changed\n")
     saved: list[tuple[bool, int]] = []
 
-    def watch(run: Run, path: Path) -> None:
-        saved.append((run.finished, len(run.trials)))
-        save_run(run, path)
+    save = RunJournal.save
 
-    monkeypatch.setattr(output, "save_run", watch)
+    def watch(journal: RunJournal, run: Run) -> None:
+        saved.append((run.finished, len(run.trials)))
+        save(journal, run)
+
+    monkeypatch.setattr(RunJournal, "save", watch)
     assert place.run("ab", "HEAD", "--quiet") == 0
     *before, (finished, trials) = saved
     assert finished
@@ -78,11 +79,13 @@ def test_a_fresh_run_forgets_what_an_earlier_one_measured(
     monkeypatch.setattr(interpreter, "_check_imports", lambda *_: "2.13.0")  # actors import no torch
     there: list[bool] = []
 
-    def watch(run: Run, path: Path) -> None:
-        there.append(left.exists())
-        save_run(run, path)
+    save = RunJournal.save
 
-    monkeypatch.setattr(output, "save_run", watch)
+    def watch(journal: RunJournal, run: Run) -> None:
+        there.append(left.exists())
+        save(journal, run)
+
+    monkeypatch.setattr(RunJournal, "save", watch)
     assert place.run("ab", "nowhere", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
     assert left.exists()
     place.run("ab", "HEAD", "--head-python", sys.executable, "--quiet")
