@@ -1,6 +1,6 @@
-"""Six models that are not in the registry, each slower by what ``doses.json`` beside it says.
+"""Six models that are not in the registry, each slower by what ``amounts.json`` beside it says.
 
-``complete_checks.py`` copies this file into a project of its own. A dose is in seconds a compiled call: an
+``complete_checks.py`` copies this file into a project of its own. A amount is in seconds a compiled call: an
 operator that waits so long, in the graph. Each model multiplies what it returns by the ``scale`` of that
 file: another one is other code, and no slower.
 """
@@ -39,25 +39,25 @@ class Scaled(nn.Module):
 
 
 def build(*, name: str) -> Workload:
-    """Build a model, with its dose in its forward if it has one."""
-    dose = load_doses().get(name)
-    if dose is None:
+    """Build a model, with its amount in its forward if it has one."""
+    amount = load_amounts().get(name)
+    if amount is None:
         return build_plain(name=name)
-    return plant(factory=f"{__name__}:build_plain", arguments={"name": name}, fault="slowdown", dose=dose)
+    return plant(factory=f"{__name__}:build_plain", arguments={"name": name}, fault="slowdown", amount=amount)
 
 
-def load_doses() -> dict[str, float]:
+def load_amounts() -> dict[str, float]:
     """Load what the file beside this one says."""
-    doses: dict[str, float] = json.loads(Path(__file__).with_name("doses.json").read_text())
-    return doses
+    amounts: dict[str, float] = json.loads(Path(__file__).with_name("amounts.json").read_text())
+    return amounts
 
 
 def build_plain(*, name: str) -> Workload:
-    """Build a model without a dose."""
+    """Build a model without an amount."""
     workload = build_unscaled(name)
     if not isinstance(workload.forward, nn.Module):
         raise TypeError(name)
-    scaled = Scaled(workload.forward, load_doses().get("scale", SCALE))
+    scaled = Scaled(workload.forward, load_amounts().get("scale", SCALE))
     return replace(workload, forward=scaled.eval())
 
 

@@ -136,7 +136,7 @@ def make_project(project: Path) -> None:
     models = "".join(MODEL.format(name=name) for name in checked_models.NAMES)
     (project / "gate.yml").write_text(CONFIG.format(models=models))
     (project / ".gitignore").write_text("out/\nchecks.jsonl\nbaselines/\n__pycache__/\n")
-    (project / "doses.json").write_text("{}\n")
+    (project / "amounts.json").write_text("{}\n")
     run_git(project, "init", "--quiet")
     commit(project, "Six models")
     run_gate(project, "baseline", "refresh", "--anyway", "--trials", str(BASELINE_TRIALS)).check_returncode()
@@ -148,13 +148,13 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
     run_git(project, "reset", "--quiet", "--hard", first)  # a check that was killed left its own commit
     name = checked_models.NAMES[number % len(checked_models.NAMES)]
     slowed = CASE.format(name=name) if KINDS[kind] else ""
-    doses = {name: KINDS[kind] * find_latency(project, slowed)} if slowed else {}
+    amounts = {name: KINDS[kind] * find_latency(project, slowed)} if slowed else {}
     if kind == REWRITTEN:
-        doses = {"scale": checked_models.OTHER_SCALE}
+        amounts = {"scale": checked_models.OTHER_SCALE}
     if kind == ELSEWHERE:
         (project / "elsewhere.py").write_text(f"CHECK = {number}\n")
     else:
-        (project / "doses.json").write_text(json.dumps({**doses, "check": number + 1}) + "\n")
+        (project / "amounts.json").write_text(json.dumps({**amounts, "check": number + 1}) + "\n")
     commit(project, f"{kind}, {name}")
     out = project / "out" / f"{kind}-{number}{'-busy' if busy else ''}"
     begun = time.monotonic()

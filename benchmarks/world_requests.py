@@ -12,8 +12,8 @@ from gate.check import (
     CheckTerms,
     PairSlot,
     Rehearsal,
-    check_alone,
-    check_beside,
+    check_against_base,
+    check_against_baselines,
     check_pairs,
     want_whole,
 )
@@ -84,7 +84,11 @@ def check_drawn(drawer: Drawer) -> Checked:
         pair_budget_s=world.budget_s,
     )
     run = measurer.add_trials(run, want_whole(case.id for case in run.cases), terms.trials)
-    return check_alone(measurer, run, terms) if run.base is None else check_beside(measurer, run, terms)
+    return (
+        check_against_baselines(measurer, run, terms)
+        if run.base is None
+        else check_against_base(measurer, run, terms)
+    )
 
 
 def make_measurer(drawer: Drawer) -> Rehearsal:

@@ -174,8 +174,8 @@ def _keep_variables() -> dict[str, str]:
     }
 
 
-def _find_complaint(told: str) -> str:
+def _find_complaint(output: str) -> str:
     """Find git's reason in what it wrote to standard error; advice may stand before and after it."""
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     reasons = [line for line in lines if line.startswith("fatal: ")]
     return next(iter(reasons), lines[-1] if lines else "")

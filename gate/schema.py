@@ -177,8 +177,8 @@ def _describe_record(record_type: type, definitions: dict[str, dict[str, object]
 def describe_record(record_type: type) -> str:
     """Describe a record on one line: all that is said of one that people write, of others the summary."""
     text = inspect.getdoc(record_type) or ""
-    told = text if issubclass(record_type, Entry) else text.partition("\n")[0]
-    return " ".join(told.split()).replace("``", "`")
+    summary = text if issubclass(record_type, Entry) else text.partition("\n")[0]
+    return " ".join(summary.split()).replace("``", "`")
 
 
 def _describe_key(record_type: type, name: str) -> dict[str, object]:

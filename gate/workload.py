@@ -43,8 +43,8 @@ class Workload:
             fix = "Write a tuple of the arguments of forward: inputs=(x,) for a single one."
             raise UsageError(f"gate.Workload: inputs is {_name_type(self.inputs)}, not a tuple", fix)
         if not isinstance(self.kwargs, Mapping) or not all(isinstance(name, str) for name in self.kwargs):
-            told = f"gate.Workload: kwargs is {_name_type(self.kwargs)}, not a mapping of names"
-            raise UsageError(told, "Write the keyword arguments of forward: kwargs={'mask': mask}.")
+            message = f"gate.Workload: kwargs is {_name_type(self.kwargs)}, not a mapping of names"
+            raise UsageError(message, "Write the keyword arguments of forward: kwargs={'mask': mask}.")
         if self.loss is not None:
             _check_callable("loss", self.loss, "a function of forward's output that returns a scalar tensor")
         if self.optimizer is not None:
@@ -56,8 +56,8 @@ class Workload:
 
 def _check_callable(name: str, value: object, what: str) -> None:
     if not callable(value):
-        told = f"gate.Workload: {name} is {_name_type(value)}, not callable"
-        raise UsageError(told, f"Give {what}.")
+        message = f"gate.Workload: {name} is {_name_type(value)}, not callable"
+        raise UsageError(message, f"Give {what}.")
 
 
 def _name_type(value: object) -> str:

@@ -173,9 +173,9 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
     (case,) = (case for case in choose_cases() if case.id == name)
     begun = time.monotonic()
     load_hooks()
-    from gate.measure.device.opening import TargetDevice, pretend  # noqa: PLC0415 - torch
+    from gate.measure.device.opening import TargetDevice, imitate_gpu  # noqa: PLC0415 - torch
 
-    pretend(target)
+    imitate_gpu(target)
     with tempfile.TemporaryDirectory() as directory:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(directory, "inductor"))
         os.environ["TRITON_CACHE_DIR"] = str(Path(directory, "triton"))

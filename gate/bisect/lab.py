@@ -226,7 +226,7 @@ def open_bisect_lab(question: Question) -> Iterator[BisectLab]:
     deadline = time.monotonic() + 60 * question.options.minutes
     config, ends = replace(question.project.config, out=question.out), question.ends
     with ExitStack() as stack:
-        observe = _tell_once(stack.enter_context(show_progress(quiet=question.options.quiet)))
+        observe = _report_once(stack.enter_context(show_progress(quiet=question.options.quiet)))
         place = stack.enter_context(open_scratch())
         interpreters = {python: prepare_interpreter(python, "--pythons", place) for python in ends.pythons}
         good = stack.enter_context(_open_point(ends, BASE_ARM, ends.good, interpreters))
@@ -252,15 +252,15 @@ def _open_point(
     return open_arm(name, ends.directory, "" if ends.pythons else point, interpreters.get(point))
 
 
-def _tell_once(observe: Observer) -> Observer:
+def _report_once(observe: Observer) -> Observer:
     """Leave out the notes of a kind that has been told: each commit would say the same again."""
-    told: set[Code] = set()
+    seen: set[Code] = set()
 
     def observe_once(event: Event) -> None:
         if isinstance(event, Noted):
-            if event.fact.code in told and event.fact.code is not Code.TEXT:
+            if event.fact.code in seen and event.fact.code is not Code.TEXT:
                 return
-            told.add(event.fact.code)
+            seen.add(event.fact.code)
         observe(event)
 
     return observe_once

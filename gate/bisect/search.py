@@ -20,9 +20,9 @@ from gate.decide.judge.levels import (
     MAX_END_PAIRS,
     Levels,
     expect_pairs,
+    find_level,
     find_series,
     measure_levels,
-    tell_level,
 )
 from gate.decide.judge.sides import gather_case_pairs
 from gate.decide.suspects import is_shown_again
@@ -232,7 +232,7 @@ def settle_step(
     ``limit_s`` counts the run's seconds.
     """
     metrics = make_suspect(judge.case_id, judge.metric).metrics
-    need = Need(case_id=judge.case_id, metrics=metrics, more=1, known_code=True)
+    need = Need(case_id=judge.case_id, metrics=metrics, more=1, unchanged_code=True)
     while (mark := read_step(run, judge)) is None:
         if not list_pair_slots(run, (need,)):  # it failed, or one arm lacks the case or defines it otherwise
             mark = Mark.SKIP
@@ -251,7 +251,7 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
     if judge.levels is not None:
         (side,) = gather_case_pairs(run, judge.policy, (judge.case_id,))
         paired = find_series(side, judge.metric)
-        return Mark.SKIP if paired is None else tell_level(paired, judge.levels)
+        return Mark.SKIP if paired is None else find_level(paired, judge.levels)
     row = find_row(run, judge.policy, judge.case_id, judge.metric)
     if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP

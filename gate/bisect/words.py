@@ -76,10 +76,10 @@ def render_ends(
         return f"{head}: the case has no {name_metric(metric)} in both. Name another METRIC."
     if row is None:
         return f"{head}: {_explain_no_row(verdict)}"
-    told = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"
+    text = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"
     if row.status is Status.REGRESSED:
-        return told
-    return f"{told}\n{_explain_premise(row)}"
+        return text
+    return f"{text}\n{_explain_premise(row)}"
 
 
 def _explain_no_row(verdict: Verdict) -> str:
@@ -123,11 +123,11 @@ def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -
     between = count_noun(forecast.between, forecast.noun)
     again = f" ({count_noun(len(state.steps), 'step')} done before)" if state.steps else ""
     most = f"at most {count_noun(steps, 'step')} and one to see it again{again}"
-    told = f"{between} between: {most}, about {render_duration(needed_s)} by what the ends took"
+    text = f"{between} between: {most}, about {render_duration(needed_s)} by what the ends took"
     if needed_s <= left_s:
-        return told
+        return text
     more = f"That is more than the {render_duration(left_s)} left of --minutes"
-    return f"{told}\n{more}: what is not done by then goes on with --resume."
+    return f"{text}\n{more}: what is not done by then goes on with --resume."
 
 
 def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") -> str:
@@ -197,8 +197,8 @@ def render_finding(finding: FirstBad) -> str:
             ]
         )
     causes = [f"  cause  {clean_line(describe_cause(fact))}" for fact in finding.causes[:3]]
-    told = f"  {name_metric(finding.state.metric)}: {sentence}"
-    return "\n".join([first, told, *causes, "", _render_paragraph(finding), "", f"Report: {finding.place}"])
+    text = f"  {name_metric(finding.state.metric)}: {sentence}"
+    return "\n".join([first, text, *causes, "", _render_paragraph(finding), "", f"Report: {finding.place}"])
 
 
 def _render_paragraph(finding: FirstBad) -> str:

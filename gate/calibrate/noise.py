@@ -74,14 +74,14 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.df) * reading.error
     if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
-        told = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
-        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, told=told)
+        fact = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
+        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, fact=fact)
     last = _imagine_last_look(reading)
     if is_too_noisy(last, series.bar):
         detectable = compute_pair_detectable(last, series.bar)
         numbers = {"unseen": detectable, "pairs": LOOKS[-1]}
-        told = Fact(code=Code.PAIRS_VARY, numbers=numbers)
-        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, told=told)
+        fact = Fact(code=Code.PAIRS_VARY, numbers=numbers)
+        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, fact=fact)
 
 
 def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Policy) -> PairSeries:
@@ -169,7 +169,7 @@ def list_instabilities(
             case_id=failure.case_id,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.FAILED,
-            told=quote_failure(Code.FAILURE, failure),
+            fact=quote_failure(Code.FAILURE, failure),
         )
         for failure in failures
     ]
@@ -235,5 +235,5 @@ def _find_noise(series: Series, effort: Effort) -> tuple[Flaw, Fact] | None:
     return Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
 
 
-def _make_instability(series: Series, flaw: Flaw, told: Fact) -> Instability:
-    return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, told=told)
+def _make_instability(series: Series, flaw: Flaw, fact: Fact) -> Instability:
+    return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, fact=fact)

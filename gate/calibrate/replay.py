@@ -15,7 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.calibrate.series import list_alone
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside, want_whole
+from gate.check import (
+    Checked,
+    CheckTerms,
+    PairSlot,
+    Rehearsal,
+    check_against_base,
+    check_against_baselines,
+    want_whole,
+)
 from gate.check.pair_schedule import name_device
 from gate.check.schedule import Slot
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
@@ -138,8 +146,8 @@ def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: E
         pair_budget_s=math.inf if effort.pair_budget_s is None else effort.pair_budget_s,
     )
     if request.pairs:
-        return check_beside(rehearsal, run, terms)
-    return check_alone(rehearsal, replace(run, base=None), terms)
+        return check_against_base(rehearsal, run, terms)
+    return check_against_baselines(rehearsal, replace(run, base=None), terms)
 
 
 def gather_recorded(run: Run, effort: Effort) -> Recorded:

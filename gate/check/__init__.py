@@ -2,7 +2,7 @@
 
 ::
 
-    checked = check_beside(measurer, run, CheckTerms(baselines=baselines, policy=policy))
+    checked = check_against_base(measurer, run, CheckTerms(baselines=baselines, policy=policy))
 
 ``run`` has the plan's first trials. Pure but for what the measurer does.
 """
@@ -14,8 +14,8 @@ from gate.check.procedure import (
     Checked,
     CheckTerms,
     PairMeasurer,
-    check_alone,
-    check_beside,
+    check_against_base,
+    check_against_baselines,
     check_pairs,
     judge_recorded,
     make_need,

@@ -38,15 +38,15 @@ GUESSED_SHARE = 0.25
 class Need:
     """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left.
 
-    ``known_code`` says that head's own trial generated the stored baseline's code: then both arms begin with
-    the caches of that trial. One whose code differs finds nothing of use there, and compiles untimed.
+    ``unchanged_code`` says that head's own trial generated the stored baseline's code: both arms then begin
+    with the caches of that trial. One whose code differs finds nothing of use there, and compiles untimed.
     """
 
     case_id: str
     metrics: Collection[Metric]
     more: int
     later: bool = False
-    known_code: bool = False
+    unchanged_code: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class PairSlot(Slot):
     """One pair to be measured."""
 
     base_case: Case
-    known_code: bool = False
+    unchanged_code: bool = False
 
 
 def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
@@ -73,7 +73,7 @@ def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
             index=begun[need.case_id] + step,
             metrics=need.metrics,
             later=need.later,
-            known_code=need.known_code,
+            unchanged_code=need.unchanged_code,
         )
         for step in range(1, max((need.more for need in open_needs), default=0) + 1)
         for need in open_needs
@@ -130,13 +130,13 @@ def predict_pair_s(pace: Pace, slot: PairSlot, device: str) -> float:
     is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
         whole_s = 2 * pace.predict_s(slot.case)
-        untimed_s = 0.0 if slot.known_code or slot.index > 1 else compute_untimed_s(slot.case, own)
+        untimed_s = 0.0 if slot.unchanged_code or slot.index > 1 else compute_untimed_s(slot.case, own)
         return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if not alike:
         return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
     seconds = compute_pair_s(slot.case, alike)
-    if is_light and not slot.known_code and {trial.index for trial in alike} == {1}:
+    if is_light and not slot.unchanged_code and {trial.index for trial in alike} == {1}:
         seconds -= compute_untimed_s(slot.case, own)
     return max(seconds, 0.0)
 

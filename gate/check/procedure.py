@@ -19,15 +19,15 @@ from gate.check.pair_schedule import (
 from gate.decide import (
     PairEffort,
     Suspect,
-    clear_same_programs,
+    clear_unchanged_sources,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
     decide_verdict,
     find_next_look,
     list_open,
-    list_same_programs,
     list_suspects,
+    list_unchanged_sources,
     list_unsettled,
     order_unsettled,
     screen_run,
@@ -81,7 +81,7 @@ class Checked:
     verdict: Verdict
 
 
-def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked:
+def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked:
     """Judge by stored baselines, and give the cases that more trials could settle one more at a time.
 
     A further trial measures what is still open of its case, where that is noisy.
@@ -102,18 +102,18 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
     return Checked(run=run, verdict=verdict)
 
 
-def check_beside(measurer: PairMeasurer, run: Run, terms: CheckTerms) -> Checked:
+def check_against_base(measurer: PairMeasurer, run: Run, terms: CheckTerms) -> Checked:
     """Screen by stored baselines, and let pairs with the run's base decide on what is suspect."""
     policy = terms.policy
     screening = screen_run(run, terms.baselines, policy)
     suspects = list_suspects(screening, thorough=terms.thorough)
-    same = list_same_programs(screening, run, suspects)
+    same = list_unchanged_sources(screening, run, suspects)
     suspects = tuple(one for one in suspects if one not in same)
     if suspects:
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = screen_run(run, terms.baselines, policy)
-    confirmed = clear_same_programs(confirm_screening(screening, run, policy, suspects), same)
+    confirmed = clear_unchanged_sources(confirm_screening(screening, run, policy, suspects), same)
     return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
 
 
@@ -125,7 +125,7 @@ def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
     if run.base is None or not run.finished:
         return decide_verdict(run, terms.baselines, terms.policy)
     if any(trial.pairing is Pairing.ALONE for trial in run.trials):
-        return check_beside(_Recorded(), run, terms).verdict
+        return check_against_base(_Recorded(), run, terms).verdict
     return check_pairs(_Recorded(), run, terms.policy).verdict
 
 
@@ -199,7 +199,7 @@ def _make_need(run: Run, suspect: Suspect, pairs: int) -> Need:
         case_id=suspect.case_id,
         metrics=suspect.metrics,
         more=look - pairs,
-        known_code=suspect.known_code,
+        unchanged_code=suspect.unchanged_code,
     )
 
 

@@ -77,7 +77,7 @@ class Rehearsal:
         if content.compiles:
             return base, head
         arms = (pair.base, pair.head)
-        compiles_untimed = slot.index == 1 and not slot.known_code
+        compiles_untimed = slot.index == 1 and not slot.unchanged_code
         untimed_s = compute_untimed_s(slot.case, arms) if compiles_untimed else 0.0
         arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(slot.case, arms) + untimed_s) / 2
         return _set_time(base, arm_s), _set_time(head, arm_s)

@@ -80,7 +80,7 @@ def _describe_rights(path: Path, error: PermissionError) -> GateError:
     return UsageError(what, describe_write_error(path, error).fix)
 
 
-def _tell_error(error: GateError) -> int:
+def _print_error(error: GateError) -> int:
     for one in (error, *error.others):
         print(f"compile-gate: {clean_message(one.what)}\n{clean_message(one.fix)}", file=sys.stderr)
     return int(error.exit_code)
@@ -93,13 +93,13 @@ def _run_command(options: Namespace) -> int:
         command = getattr(importlib.import_module(module_name), function_name)
         return int(command(options))
     except GateError as error:
-        return _tell_error(error)
+        return _print_error(error)
     except KeyboardInterrupt:
         print("compile-gate: stopped.", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the one place where a bug is turned into exit code 1
         if isinstance(error, PermissionError) and isinstance(error.filename, str):
-            return _tell_error(_describe_rights(Path(error.filename), error))
+            return _print_error(_describe_rights(Path(error.filename), error))
         traceback.print_exc()
         print(
             "compile-gate: this is a bug in compile-gate, not in your code.\n"

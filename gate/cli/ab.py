@@ -21,7 +21,6 @@ from gate.cli.output import (
     print_verdict,
     read_previous,
     save_reports,
-    tell_traces,
 )
 from gate.cli.place import add_base, begin_sources, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -79,7 +78,7 @@ def run_ab(options: Namespace) -> ExitCode:
         if anchor is not None and factor.name != STACK:
             record_creep(options, request.config, verdict)
         print_verdict(verdict, codes[-1], request.config, options)
-        tell_traces(checked.run, factor.out)
+        print_traces(checked.run, factor.out)
     return min(codes, key=_STRENGTH.index)
 
 

@@ -127,8 +127,8 @@ def refuse_disturbed(run: Run, fewest: int, *, anyway: bool) -> None:
     hopeless = list_hopeless(run, fewest)
     if not hopeless or anyway:
         return
-    told = " ".join(map(write_note, note_disturbed(run)))
-    what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless, _CASES_NAMED)}. {told}"
+    why = " ".join(map(write_note, note_disturbed(run)))
+    what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless, _CASES_NAMED)}. {why}"
     raise MachineError(what, "Run it again once the machine is quiet; --anyway takes what there is.")
 
 
@@ -197,16 +197,16 @@ def run_show(options: Namespace) -> ExitCode:
     if not baselines and options.format != "text":
         print(f"note: no baselines are stored {place}", file=sys.stderr)
     if anchor is not None:
-        _tell_anchor(f"anchor: {describe_anchor(anchor, now)}", options.format)
+        _print_anchor_note(f"anchor: {describe_anchor(anchor, now)}", options.format)
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 
 
-def _tell_anchor(told: str, table_format: str) -> None:
+def _print_anchor_note(note: str, table_format: str) -> None:
     """Tell it below a table; a program reads the list alone."""
     if table_format == "text":
-        print(f"\n{told}")
+        print(f"\n{note}")
     else:
-        print(f"note: {told}", file=sys.stderr)
+        print(f"note: {note}", file=sys.stderr)
 
 
 def run_accept(options: Namespace) -> ExitCode:
@@ -229,8 +229,8 @@ def run_accept(options: Namespace) -> ExitCode:
     is_anew = save_acceptance(path, acceptance)
     print(f"Accepted {metric} of {options.case} up to {options.allow} worse until {options.expires}.")
     if is_anew:
-        told = f"note: {path} was rewritten: its entries are kept, its comments are lost"
-        print(told, file=sys.stderr)
+        note = f"note: {path} was rewritten: its entries are kept, its comments are lost"
+        print(note, file=sys.stderr)
     print(f"Wrote {path}; commit it.")
     _warn_filter(config.baselines, Path(ACCEPTED_FILE))
     return ExitCode.PASS

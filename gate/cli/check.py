@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check import CheckTerms, check_alone, check_beside
+from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
 from gate.cli.lanes import open_measurer
 from gate.cli.origin import (
@@ -18,7 +18,7 @@ from gate.cli.origin import (
     note_idle,
     note_origin,
     note_rules,
-    tell_other_commits,
+    print_other_commits,
 )
 from gate.cli.output import code_verdict, print_verdict, read_previous, save_reports, tell_traces
 from gate.cli.place import add_base, begin_sources, place_lab
@@ -51,7 +51,7 @@ def run_check(options: Namespace) -> ExitCode:
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
     policy = load_policy(config, options.accepted, gate=find_gate(options, config))
-    tell_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
+    print_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
         baselines=load_baselines(config.baselines),
         policy=policy,
@@ -74,7 +74,7 @@ def run_check(options: Namespace) -> ExitCode:
     save_reports(verdict, config.out, code)
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
     print_verdict(verdict, code, config, options)
-    tell_traces(checked.run, config.out)
+    print_traces(checked.run, config.out)
     return code
 
 
@@ -179,7 +179,7 @@ def run_measure(options: Namespace) -> ExitCode:
     )
     if is_target(config.device):
         print(write_note(Fact(code=Code.NO_DEVICE)))
-    tell_traces(run, config.out)
+    print_traces(run, config.out)
     for failure in run.failures:
         print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {describe_failure(failure)}")
         print(f"    log: {failure.log}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check import CheckTerms, judge_recorded
-from gate.cli.origin import find_gate, note_origin, tell_other_commits
+from gate.cli.origin import find_gate, note_origin, print_other_commits
 from gate.cli.output import (
     STDIN,
     VERDICT_FILE,
@@ -57,7 +57,7 @@ def run_compare(options: Namespace) -> ExitCode:
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
     policy = load_policy(config, options.accepted, beside, find_gate(options, config))
     candidate = read_run(options.candidate)
-    tell_other_commits(options.accepted, candidate.provenance.commit, config.directory)
+    print_other_commits(options.accepted, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
     verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=beside is not None), config, options)

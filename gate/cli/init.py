@@ -60,14 +60,14 @@ def run_init(options: Namespace) -> ExitCode:
     note = _find_obstacle(here, action)
     workflows = () if note else load_workflows(names, action, options.runner or _label_runner(device))
     written, kept = write_missing(here, (*files, *workflows))
-    _tell_files(written, kept)
+    _print_files(written, kept)
     factory = f"{name_factory(sketch.target)}.py"
-    _tell_inputs(sketch, factory)
+    _print_inputs(sketch, factory)
     if factory in kept and (options.inputs or options.arguments):
         print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
     if CONFIG_FILE in kept:
-        _tell_entry(sketch)
-    _tell_next(note)
+        _print_entry(sketch)
+    _print_next_step(note)
     return ExitCode.PASS
 
 
@@ -103,14 +103,14 @@ def _find_obstacle(here: Path, action: str) -> str:
     return ""
 
 
-def _tell_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
+def _print_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
     for path in written:
         print(f"wrote  {path}")
     for path in kept:
         print(f"kept   {path}: it was there already")
 
 
-def _tell_inputs(sketch: Sketch, factory: str) -> None:
+def _print_inputs(sketch: Sketch, factory: str) -> None:
     """Show which inputs were guessed, and from what."""
     for one in sketch.inputs:
         if one.source:
@@ -118,14 +118,14 @@ def _tell_inputs(sketch: Sketch, factory: str) -> None:
             print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
 
 
-def _tell_entry(sketch: Sketch) -> None:
+def _print_entry(sketch: Sketch) -> None:
     """Show what the gate.yml that was kept may lack."""
     factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
     print(f"\nIf {CONFIG_FILE} does not list this model yet, add to its `models`:")
     print(render_model(sketch, factory))
 
 
-def _tell_next(note: str) -> None:
+def _print_next_step(note: str) -> None:
     print("\nNext, commit these files, change your model, and see what that costs:")
     print("  compile-gate check   # compares it with where you left the main branch; exit 10 on a regression")
     print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")

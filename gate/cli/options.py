@@ -155,8 +155,8 @@ def to_directory(text: str, *, required: bool = False) -> Argument:
 
 def lasting(default: float, text: str) -> Argument:
     """Make the option that limits how long a command goes on."""
-    told = f"{text} (default: {default:g})"
-    return argument("--minutes", type=parse_minutes, default=default, metavar="M", help=told)
+    help_text = f"{text} (default: {default:g})"
+    return argument("--minutes", type=parse_minutes, default=default, metavar="M", help=help_text)
 
 
 def listed_as(*more: str) -> Argument:

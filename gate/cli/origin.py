@@ -54,7 +54,7 @@ def note_idle(
     vain = [one for one, metric in accepted.items() if one not in idle and not can_decide(metric, limited)]
     notes = [
         Fact(code=code, metrics=(accepted[one],), names=name_words(pattern=one.case))
-        for code, entries in ((Code.ACCEPTANCE_IDLE, idle), (Code.ACCEPTANCE_VAIN, vain))
+        for code, entries in ((Code.UNUSED_ACCEPTANCE, idle), (Code.ACCEPTANCE_WITHOUT_EFFECT, vain))
         for one in entries
     ]
     if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
@@ -73,7 +73,7 @@ _SHORT = 12
 _COMMIT = re.compile(r"[0-9a-f]{40}")  # a run may come from elsewhere
 
 
-def tell_other_commits(files: Sequence[str], judged: str, directory: Path) -> None:
+def print_other_commits(files: Sequence[str], judged: str, directory: Path) -> None:
     """Say on standard error which of these files are of another commit than the one that is judged.
 
     They count all the same: a merge queue judges commits that it made itself of those that were accepted,

@@ -130,7 +130,7 @@ def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = N
         print_text(verdict, verbose=options.verbose)
 
 
-def tell_traces(run: Run, out: Path) -> None:
+def print_traces(run: Run, out: Path) -> None:
     """Tell where torch's traces lie, how they are read, and what they took, where any was asked for."""
     traced = [trial for trial in run.trials if Stage.TRACE in trial.stages_s]
     found = [trial.trace for trial in traced if trial.trace]

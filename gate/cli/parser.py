@@ -66,11 +66,11 @@ class UsageParser(argparse.ArgumentParser):
 
     def error(self, message: str, fix: str = "") -> NoReturn:
         """Print what is wrong and the fix, then exit 2."""
-        told = _PLAIN.sub(lambda found: _PLAIN_WORDS[found[0]], message.removeprefix("argument "))
-        if told.endswith("expected one argument"):
-            fix = f"Give it a value; one that begins with a dash as {told.partition(':')[0]}=VALUE."
+        problem = _PLAIN.sub(lambda found: _PLAIN_WORDS[found[0]], message.removeprefix("argument "))
+        if problem.endswith("expected one argument"):
+            fix = f"Give it a value; one that begins with a dash as {problem.partition(':')[0]}=VALUE."
         fix = fix or f"See `{self.prog} --help` for the options."
-        self.exit(ExitCode.USAGE, f"{clean_message(f'{self.prog}: {told}')}\n{fix}\n")
+        self.exit(ExitCode.USAGE, f"{clean_message(f'{self.prog}: {problem}')}\n{fix}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse's
         """Parse; the parser of a command calls this for its own arguments, and so knows whose they are."""

@@ -67,10 +67,10 @@ def _note_namesake(directory: Path) -> str:
 def _is_own_checkout(directory: Path) -> bool:
     """Whether a directory is a checkout of compile-gate, another than the running one too."""
     try:
-        told = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
+        table = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):  # ValueError: no TOML, or no text
         return False
-    project = told.get("project")
+    project = table.get("project")
     return isinstance(project, dict) and project.get("name") == _DISTRIBUTION
 
 

@@ -14,7 +14,7 @@ from gate.files.codec import load_run
 from gate.installation import is_installed
 from gate.project.capability import LIMIT_KEYS, Card, fit_limits, list_needs, list_unavailable
 from gate.project.config import Config, Origin, render_config
-from gate.project.plan import drop_same_code, make_plan, render_github_matrix
+from gate.project.plan import drop_unchanged_code, make_plan, render_github_matrix
 from gate.project.registry import load_cases, select_cases
 from gate.project.selection import choose_cases
 from gate.records import Case, Run
@@ -43,10 +43,10 @@ def run_plan(options: Namespace) -> ExitCode:
     from gate.report.tables import render_plan  # noqa: PLC0415 - rich is slow to import
 
     request = load_project(options)
-    cases = _drop_same_code(request, options.after) if options.after else request.cases
+    cases = _drop_unchanged_code(request, options.after) if options.after else request.cases
     plan = make_plan(cases, request.config.trials)
-    if told := _explain_unavailable(request):
-        print(f"note: {told}", file=sys.stderr)
+    if note := _explain_unavailable(request):
+        print(f"note: {note}", file=sys.stderr)
     if options.format == "github-matrix":
         print(render_github_matrix(plan, options.shards))
     else:
@@ -54,14 +54,14 @@ def run_plan(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def _drop_same_code(request: Project, path: str) -> tuple[Case, ...]:
+def _drop_unchanged_code(request: Project, path: str) -> tuple[Case, ...]:
     """Leave out what a target has shown to be the same code, and say so."""
     run = load_run(Path(path))
     _check_same_checkout(run, request.config.directory, path)
-    left = drop_same_code(request.cases, run)
+    left = drop_unchanged_code(request.cases, run)
     dropped = len(request.cases) - len(left)
-    told = f"left out: {dropped} of {len(request.cases)} cases, whose code for {run.environment.device_model}"
-    print(f"note: {told} is that of {run.base.label if run.base else 'the base'}", file=sys.stderr)
+    note = f"left out: {dropped} of {len(request.cases)} cases, whose code for {run.environment.device_model}"
+    print(f"note: {note} is that of {run.base.label if run.base else 'the base'}", file=sys.stderr)
     if not left:
         print("note: nothing is left for a GPU to measure", file=sys.stderr)
     return left
@@ -79,8 +79,8 @@ def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
     if commits[0] == commits[1] and edits == run.changes:
         return
     named = [commit[:10] or "no commit" for commit in commits]
-    told = f"{named[0]}, and this is {named[1]}" if commits[0] != commits[1] else "other files than these"
-    what = f"--after: {path} is of {told}, so it does not say whose code is the same"
+    origin = f"{named[0]}, and this is {named[1]}" if commits[0] != commits[1] else "other files than these"
+    what = f"--after: {path} is of {origin}, so it does not say whose code is the same"
     raise UsageError(what, "Measure it here: compile-gate ab BASE --target cuda:sm_90.")
 
 

@@ -70,7 +70,7 @@ def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
 
 
 def _warn(reading: HistoryReading) -> None:
-    for told in reading.damaged[:_SHOWN]:
-        print(f"warning: {clean_line(told)}: left out", file=sys.stderr)
+    for line in reading.damaged[:_SHOWN]:
+        print(f"warning: {clean_line(line)}: left out", file=sys.stderr)
     if more := len(reading.damaged[_SHOWN:]):
         print(f"warning: {more} more lines were left out", file=sys.stderr)

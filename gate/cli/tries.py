@@ -29,11 +29,11 @@ def run_tries(options: Namespace) -> ExitCode:
                 print(render_attempt(case.id, found[case.id]), end="", flush=True)
     failed = [failure for failure in found.values() if failure is not None]
     if as_json:
-        told = [
+        rows = [
             {"case": case_id, "ok": failure is None, "failure": encode(failure) if failure else None}
             for case_id, failure in found.items()
         ]
-        print(json.dumps(told, indent=2))
+        print(json.dumps(rows, indent=2))
     else:
         print(render_tally(len(found), len(failed)))
     return ExitCode.INCOMPLETE if failed else ExitCode.PASS

@@ -116,7 +116,7 @@ def run_propose(options: Namespace) -> ExitCode:
     except (UsageError, GitHubError):
         answerer.comment(_REFUSED)
         raise
-    _tell_proposal(outcome)
+    _print_proposal(outcome)
     answerer.comment(_describe_answer(outcome))
     return ExitCode.PASS
 
@@ -173,7 +173,7 @@ def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> 
     return fetch_run(client, context, run_id, options.artifact_name)
 
 
-def _tell_proposal(outcome: ProposalOutcome) -> None:
+def _print_proposal(outcome: ProposalOutcome) -> None:
     write_outputs(os.environ, {"pull-request-url": outcome.url})
     print(outcome.note)
     link = f"\n\n<{outcome.url}>" if _LINK.fullmatch(outcome.url) else ""
@@ -210,7 +210,7 @@ def run_accept_regression(options: Namespace) -> ExitCode:
         accepted = accept_regression(client, context, request, terms)
     answerer.react(Reaction.GOES_ON)
     answerer.comment(render_accepted(accepted))
-    _tell_accepted(request, accepted)
+    _print_accepted(request, accepted)
     return ExitCode.PASS
 
 
@@ -222,7 +222,7 @@ def _check_authorized(request: AcceptRequest, head_sha: str) -> None:
         )
 
 
-def _tell_accepted(request: AcceptRequest, accepted: Accepted) -> None:
+def _print_accepted(request: AcceptRequest, accepted: Accepted) -> None:
     write_outputs(os.environ, {"head-sha": request.head_sha, "pr-number": request.pr_number})
     append_summary(os.environ, render_accepted(accepted))
     count = len(accepted.rows)

@@ -15,10 +15,10 @@ from gate.decide.stats.samples import estimate_metric
 from gate.decide.suspects import (
     PairEffort,
     Suspect,
-    clear_same_programs,
+    clear_unchanged_sources,
     find_next_look,
-    list_same_programs,
     list_suspects,
+    list_unchanged_sources,
     list_unsettled,
     order_unsettled,
 )

@@ -36,7 +36,7 @@ _NOT_IN_ALL = frozenset({Reason.UNSETTLED, Reason.COUNTER_UNSTABLE})
 # What nothing stored settles where a base was asked for and there was no time for a pair.
 _UNSETTLED_ALONE = UNJUDGED | MOVED | {Status.UNCHANGED}
 # What is told of a suspect for which no pair came back.
-_TOLD_WITHOUT_PAIRS = UNJUDGED | MAYBE_WORSE | NOT_WORSE
+_SHOWN_WITHOUT_PAIRS = UNJUDGED | MAYBE_WORSE | NOT_WORSE
 # Why there are none that what is not judged says already.
 _NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
 
@@ -130,9 +130,9 @@ def _confirm_row(
         return row
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
-    if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row) or _is_told(paired)):
+    if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row) or _is_shown(paired)):
         return _take_pairs(row, paired)
-    if not asked or row.status not in _TOLD_WITHOUT_PAIRS:
+    if not asked or row.status not in _SHOWN_WITHOUT_PAIRS:
         return row
     why = _explain_absence(run, row.case_id)
     if row.status in UNJUDGED and why in _NO_COUNTERPART:
@@ -181,7 +181,7 @@ def _flickers(row: Comparison, paired: Comparison) -> bool:
     return len({one.centre for one in counts if one}) > 1
 
 
-def _is_told(paired: Comparison) -> bool:
+def _is_shown(paired: Comparison) -> bool:
     """Whether pairs show something exact worse though nobody asked: what is stored is older than the base."""
     if SPECS[paired.metric].family is Family.NOISY:
         return False

@@ -41,7 +41,7 @@ class Suspect:
     """A case that is worth pairs, and the metrics that they should measure.
 
     ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; infinite
-    where that has no width, 0 where nothing stored is at hand to tell. ``known_code`` says that the compile
+    where that has no width, 0 where nothing is stored. ``unchanged_code`` says that the compile
     did the stored baseline's work: the same code, the same counters. ``seen`` are the metrics that stored
     values convict and that nothing but a change of the program moves: one pair that shows them too is
     enough. ``thorough`` asks for all metrics of the case though pairs have convicted it, and ``convicted``
@@ -51,7 +51,7 @@ class Suspect:
     case_id: str
     metrics: tuple[Metric, ...]
     doubt: float = field(default=0.0, compare=False)
-    known_code: bool = field(default=False, compare=False)
+    unchanged_code: bool = field(default=False, compare=False)
     seen: tuple[Metric, ...] = field(default=(), compare=False)
     thorough: bool = field(default=False, compare=False)
     convicted: bool = field(default=False, compare=False)
@@ -79,7 +79,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                     case_id=one.case.id,
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
-                    known_code=is_code_changed(one) is False and not has_other_counts(questions),
+                    unchanged_code=is_code_changed(one) is False and not has_other_counts(questions),
                     seen=tuple(metric for metric in metrics if _is_seen(rows, metric)),
                     thorough=thorough,
                 )
@@ -264,7 +264,9 @@ def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) ->
     )
 
 
-def list_same_programs(screening: Screening, run: Run, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
+def list_unchanged_sources(
+    screening: Screening, run: Run, suspects: Sequence[Suspect]
+) -> tuple[Suspect, ...]:
     """List the suspects of whose program nothing differs from the base's.
 
     No file that they import is another one, nothing else changed that a case may read, and their compile did
@@ -281,7 +283,7 @@ def list_same_programs(screening: Screening, run: Run, suspects: Sequence[Suspec
     return tuple(
         one
         for one in suspects
-        if one.known_code
+        if one.unchanged_code
         and not one.thorough
         and all(trial.changed_imports == () for trial in trials.get(one.case_id, ()))
         and not is_other_workload(evidence[one.case_id])
@@ -291,11 +293,11 @@ def list_same_programs(screening: Screening, run: Run, suspects: Sequence[Suspec
     )
 
 
-def clear_same_programs(screening: Screening, same: Sequence[Suspect]) -> Screening:
+def clear_unchanged_sources(screening: Screening, same: Sequence[Suspect]) -> Screening:
     """Clear what made these suspect: what stored baselines see in their times is not head's doing."""
     wanted = {one.case_id: one.metrics for one in same}
     rows = tuple(
-        replace(row, status=Status.UNCHANGED, reason=Reason.SAME_PROGRAM)
+        replace(row, status=Status.UNCHANGED, reason=Reason.UNCHANGED_SOURCES)
         if row.status in MAYBE_WORSE and row.metric in wanted.get(row.case_id, ())
         else row
         for row in screening.comparisons

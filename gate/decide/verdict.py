@@ -43,9 +43,9 @@ from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import MOVED
 from gate.decide.explain.side_advice import (
     note_acquitted,
-    note_kept_pace,
     note_other_changes,
-    note_same_programs,
+    note_unchanged_sources,
+    note_unchanged_speedup,
     note_vanished,
     suggest_anchor,
 )
@@ -147,8 +147,8 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *list_notes(run, comparisons, used, policy),
             *note_pairs(tally),
             *note_acquitted(screening.acquitted),
-            *note_kept_pace(comparisons),
-            *note_same_programs(screening.same),
+            *note_unchanged_speedup(comparisons),
+            *note_unchanged_sources(screening.same),
             *note_other_changes(run, tally.pairs),
             *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),

@@ -61,7 +61,7 @@ def _check_failures(key: str, failures: Sequence[CaseFailure], planned: Collecti
         if failure.case_id not in planned:
             problem = f"the case {format_value(failure.case_id)} is not planned"
             raise FileError(source, f"{key}[{index}].case_id", problem, _FIX)
-        _check_fact(key, FAILURE_CODES, failure.told, source)
+        _check_fact(key, FAILURE_CODES, failure.fact, source)
 
 
 def check_baseline(baseline: Baseline, source: str) -> None:
@@ -120,7 +120,7 @@ def _check_facts(verdict: Verdict, source: str) -> None:
         *(("causes", CAUSE_CODES, one.fact) for one in verdict.causes),
         *(("notes", NOTE_CODES, fact) for fact in verdict.notes),
         *(("next_steps", STEP_CODES, fact) for fact in verdict.next_steps),
-        *(("failures", FAILURE_CODES, one.told) for one in verdict.failures),
+        *(("failures", FAILURE_CODES, one.fact) for one in verdict.failures),
         *(
             ("evidence", UNKNOWN_CODES, fact)
             for one in verdict.evidence

@@ -40,7 +40,7 @@ from gate.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MachineMood:
+class MachineState:
     """The machine at one moment: the device's state and the canaries' times in seconds."""
 
     state: DeviceState
@@ -143,11 +143,11 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
     return rounds
 
 
-def _observe_machine(context: WorkerContext) -> MachineMood:
+def _observe_machine(context: WorkerContext) -> MachineState:
     """Read the device's state first: it still shows what the work before has done to it."""
     context.logbook.enter(Stage.CANARY)
     state = context.device.read_state()
-    return MachineMood(state=state, canaries_s=canary.run_canaries(context.device))
+    return MachineState(state=state, canaries_s=canary.run_canaries(context.device))
 
 
 def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
@@ -244,12 +244,12 @@ def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
         )
 
 
-def _record_conditions(context: WorkerContext, before: MachineMood, after: MachineMood) -> None:
+def _record_conditions(context: WorkerContext, before: MachineState, after: MachineState) -> None:
     context.logbook.record(conditions=make_conditions(before, after, is_paired=context.turns is not None))
     context.logbook.add_warnings(*note_unwatched(after.state))
 
 
-def make_conditions(before: MachineMood, after: MachineMood, *, is_paired: bool) -> Conditions:
+def make_conditions(before: MachineState, after: MachineState, *, is_paired: bool) -> Conditions:
     """Make the conditions of a trial of two looks at its machine.
 
     In a pair the other arm's worker is on the device as well: it is no stranger.

@@ -45,13 +45,13 @@ def call_watched(subject: Subject, step: Callable[[], Any]) -> str:
         with watch:
             step()
     except Exception as error:
-        if told := watch.describe():
-            raise UsageError(f"{type(error).__name__}: {error}; {told}", _FIX) from error
+        if reason := watch.describe():
+            raise UsageError(f"{type(error).__name__}: {error}; {reason}", _FIX) from error
         raise
-    told = watch.describe()
-    if told and subject.is_training:
-        raise UsageError(told, _FIX)
-    return told
+    reason = watch.describe()
+    if reason and subject.is_training:
+        raise UsageError(reason, _FIX)
+    return reason
 
 
 class _Watch(TorchFunctionMode):
@@ -208,9 +208,9 @@ def describe_inputs(subject: Subject) -> str:
     Of the tensors beyond _MAX_INPUTS the number and the elements of all.
     """
     tensors = subject.list_inputs()
-    told, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
+    listed, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
     rest = [f"{len(more)} more of {sum(one.numel() for one in more)} elements"] if more else []
-    return ", ".join([*map(describe_tensor, told), *rest])
+    return ", ".join([*map(describe_tensor, listed), *rest])
 
 
 def count_parameters(subject: Subject) -> int:

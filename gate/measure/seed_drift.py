@@ -251,8 +251,8 @@ def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled
 
 def _note_once(context: WorkerContext, facts: Sequence[Fact]) -> None:
     """Note what was not told of another seed, with other numbers."""
-    told = [(one.code, one.names) for one in context.logbook.result.warnings]
-    context.logbook.add_warnings(*(one for one in facts if (one.code, one.names) not in told))
+    noted = [(one.code, one.names) for one in context.logbook.result.warnings]
+    context.logbook.add_warnings(*(one for one in facts if (one.code, one.names) not in noted))
 
 
 def _note_unseen(context: WorkerContext, eager: Evaluation) -> None:

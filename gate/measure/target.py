@@ -85,15 +85,15 @@ def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
     }
 
 
-def parse_usage(told: str) -> Mapping[str, int]:
+def parse_usage(output: str) -> Mapping[str, int]:
     """Parse what ``cuobjdump --dump-resource-usage`` tells of a binary with one kernel.
 
     Raises:
         ValueError: It tells nothing of the kind.
     """
-    match = _USAGE.search(told)
+    match = _USAGE.search(output)
     if match is None:
-        raise ValueError(f"cuobjdump reports no resource usage: {told[:80]!r}")
+        raise ValueError(f"cuobjdump reports no resource usage: {output[:80]!r}")
     registers, stack, local = map(int, match.groups())
     return {"registers": registers, "stack_bytes": stack + local}
 

@@ -52,8 +52,8 @@ def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> N
         context.logbook.add_samples({Metric.ENERGY: (energy_j,)})
     if times_s:
         shares = _PERCENTILES.items()
-        told = {metric: (compute_percentile(times_s, share),) for metric, share in shares}
-        context.logbook.add_samples(told)
+        samples = {metric: (compute_percentile(times_s, share),) for metric, share in shares}
+        context.logbook.add_samples(samples)
 
 
 def measure_work(subject: Subject, step: Step) -> Work:
@@ -110,14 +110,14 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
     profile = context.device.profile(step, call_s)
     if profile is None:
         return
-    told = {
+    values = {
         Metric.DEVICE_UTILIZATION: profile.utilization,
         Metric.DEVICE_TIME: profile.device_s,
         Metric.LAUNCHES: profile.launches,
         Metric.CUDAGRAPH_LAUNCHES: profile.graph_launches,
         Metric.COPIES: profile.copies,
     }
-    context.logbook.add_samples({metric: (value,) for metric, value in told.items() if value is not None})
+    context.logbook.add_samples({metric: (value,) for metric, value in values.items() if value is not None})
     context.logbook.record(kernels_s=profile.kernels_s)
     if profile.launches is None:
         context.logbook.note_unmeasured(Metric.LAUNCHES, "calls differ, or the profiler tells none")

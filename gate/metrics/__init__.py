@@ -30,7 +30,7 @@ COMPILE_TIMES = select_metrics(lambda spec: spec.timing is Timing.FIRST_CALL)
 # What only a second process on full caches knows.
 OF_WARM = select_metrics(lambda spec: spec.source is Source.WARM)
 # Counters of what was captured, generated, guarded and fetched from caches.
-TRACES = select_metrics(lambda spec: spec.is_trace)
+COMPILE_SIGNATURES = select_metrics(lambda spec: spec.is_compile_signature)
 # The noisy metrics that can fail a verdict; those that do so by themselves lead.
 NOISY_DECIDING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.family is Family.NOISY)
 LEADING = tuple(metric for metric in NOISY_DECIDING if SPECS[metric].follows is None)

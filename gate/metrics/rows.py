@@ -124,9 +124,9 @@ TIMES = (
         replace(
             SINGLE,
             metric=metric,
-            title=f"{told} of requests at fixed times, from its arrival; kind serving",
+            title=f"{which} of requests at fixed times, from its arrival; kind serving",
         )
-        for metric, told in (
+        for metric, which in (
             (Metric.FIRST_REQUEST, "the first"),
             (Metric.REQUEST_P50, "median"),
             (Metric.REQUEST_P95, "95th percentile"),
@@ -218,14 +218,14 @@ COUNTS = (
         COUNTER,
         metric=Metric.GRAPH_BREAKS,
         title="graph breaks",
-        is_trace=True,
+        is_compile_signature=True,
         planted=(FaultKind.GRAPH_BREAK,),
     ),
     replace(
         COUNTER,
         metric=Metric.RECOMPILES,
         title="recompiles",
-        is_trace=True,
+        is_compile_signature=True,
         causes=(CauseKind.RECOMPILE,),
         planted=(FaultKind.RECOMPILE,),
     ),
@@ -233,7 +233,7 @@ COUNTS = (
         COUNTER,
         metric=Metric.UNIQUE_GRAPHS,
         title="graphs captured",
-        is_trace=True,
+        is_compile_signature=True,
         causes=(CauseKind.RECOMPILE,),
     ),
     replace(COUNTER, metric=Metric.EAGER_FALLBACKS, title="frames that were not compiled at all"),
@@ -260,7 +260,7 @@ COUNTS = (
         metric=Metric.CACHE_MISSES,
         title="compile-cache misses of the second process",
         source=Source.WARM,
-        is_trace=True,
+        is_compile_signature=True,
         causes=(CauseKind.CACHE,),
         planted=(FaultKind.LOST_CACHE,),
     ),
@@ -273,27 +273,29 @@ COUNTS = (
         source=Source.WARM,
         causes=OF_A_COMPILE,
     ),
-    replace(EVIDENCE, metric=Metric.CAPTURED_OPS, title="operations captured in graphs", is_trace=True),
+    replace(
+        EVIDENCE, metric=Metric.CAPTURED_OPS, title="operations captured in graphs", is_compile_signature=True
+    ),
     replace(
         EVIDENCE,
         metric=Metric.GENERATED_KERNELS,
         title="kernels generated",
         same_codegen=True,
-        is_trace=True,
+        is_compile_signature=True,
     ),
-    replace(EVIDENCE, metric=Metric.GUARDS, title="guards", is_trace=True),
+    replace(EVIDENCE, metric=Metric.GUARDS, title="guards", is_compile_signature=True),
     replace(
         ON_TARGET,
         metric=Metric.CODE_LAUNCHES,
         title="launches in the generated code: its kernels and library calls; target only",
-        is_trace=True,
+        is_compile_signature=True,
     ),
     replace(
         ON_TARGET,
         metric=Metric.TRITON_CONFIGS,
         title="configurations that kernels were compiled in; target only",
         role=Role.EXPLAINS,
-        is_trace=True,
+        is_compile_signature=True,
     ),
     replace(
         ON_TARGET,

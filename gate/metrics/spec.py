@@ -90,7 +90,7 @@ class MetricSpec:
     is_gpu_only: bool  # there is none on a CPU
     parts: tuple[Metric, ...]  # what it is computed from
 
-    is_trace: bool  # a change shows that a compile did other work
+    is_compile_signature: bool  # a change shows that a compile did other work
     causes: tuple[CauseKind, ...]  # are looked for only where this, or another that names them, has changed
     planted: tuple[FaultKind, ...]  # faults of selftest that are measured in it
 
@@ -123,7 +123,7 @@ _DOMAINS: Mapping[Family, Range] = {
 
 
 OF_A_RATE = (
-    *(CauseKind.SAME_CODE, CauseKind.TUNING, CauseKind.GUARDS),
+    *(CauseKind.UNCHANGED_CODE, CauseKind.TUNING, CauseKind.GUARDS),
     *(CauseKind.EAGER, CauseKind.KERNELS, CauseKind.BOUND),
 )
 OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
@@ -150,7 +150,7 @@ COMPILED = MetricSpec(
     timing=Timing.BLOCKS,
     is_gpu_only=False,
     parts=(),
-    is_trace=False,
+    is_compile_signature=False,
     causes=OF_A_RATE,
     planted=(FaultKind.SLOWDOWN,),
 )

@@ -88,7 +88,7 @@ def _quantize(module: nn.Module, name: str) -> None:
         raise UsageError("UNAVAILABLE: the package torchao is not installed", fix) from None
     if needed := NEEDED_CAPABILITY.get(name):
         if not torch.cuda.is_available() or torch.cuda.get_device_capability() < needed:
-            told = f"UNAVAILABLE: {name} needs a GPU of compute capability {'.'.join(map(str, needed))}"
-            raise UsageError(told, "Leave the case out here.")
+            message = f"UNAVAILABLE: {name} needs a GPU of compute capability {'.'.join(map(str, needed))}"
+            raise UsageError(message, "Leave the case out here.")
         module.to("cuda", torch.bfloat16)  # packed for where it is, and never moved again
     quantization.quantize_(module, getattr(quantization, name)())

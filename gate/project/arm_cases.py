@@ -126,10 +126,10 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
         base = _load_arm(path)
         defined = load_cases(base, models)
     except FileError as error:
-        told = str(error.what).replace(f"{directory}/", "")
+        problem = str(error.what).replace(f"{directory}/", "")
         return BaseCases(
             cases=_keep_reference_cases(cases, models),
-            notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=told)),),
+            notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=problem)),),
         )
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
     return BaseCases(cases=tuple(case for case in defined if case.id in wanted))

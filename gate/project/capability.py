@@ -29,8 +29,8 @@ def list_unavailable(
     cases: Iterable[Case], card: Card, absent: Collection[str] = frozenset()
 ) -> dict[str, Fact]:
     """List the cases that such a GPU cannot run compiled, or that need what is ``absent``, with why."""
-    told = {case.id: _find_lacking(case, absent) or _examine(case, card) for case in cases}
-    return {case_id: why for case_id, why in told.items() if why}
+    reasons = {case.id: _find_lacking(case, absent) or _examine(case, card) for case in cases}
+    return {case_id: why for case_id, why in reasons.items() if why}
 
 
 def _examine(case: Case, card: Card) -> Fact | None:

@@ -79,8 +79,8 @@ def check_limit(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
         yield Misfit(problem="names neither `at_most` nor `at_least`, and so limits nothing", fix=fix)
     for part in given:
         if part != right:
-            told = "more" if right == "at_least" else "less"
-            problem = f"{metric} is better with {told}: `{part}` would refuse what is good"
+            direction = "more" if right == "at_least" else "less"
+            problem = f"{metric} is better with {direction}: `{part}` would refuse what is good"
             yield Misfit(problem=problem, fix=fix, path=[f".{part}"])
 
 

@@ -123,8 +123,8 @@ def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]
     for size in sizes:
         if known and size not in known:
             fix = suggest_nearest(size, known, f"Sizes of this model: {', '.join(known)}.")
-            told = ", the default" if size == DEFAULT_SIZE else ""
-            yield Misfit(problem=f"unknown size {size!r}{told}", fix=fix, path=[".size", *path])
+            suffix = ", the default" if size == DEFAULT_SIZE else ""
+            yield Misfit(problem=f"unknown size {size!r}{suffix}", fix=fix, path=[".size", *path])
 
 
 def _check_options(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gate.decide.evidence.shown import find_same_code
+from gate.decide.evidence.shown import find_unchanged_code
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
@@ -232,8 +232,8 @@ def _check_alike(first: _Named, other: _Named, fix: str) -> None:
         raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
     if run.sampling != one.sampling:
         values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
-        told = join_some(values, _NAMED) or "not recorded"
-        raise UsageError(f"{name} sampled differently than {first_name}: {told}", fix)
+        listed = join_some(values, _NAMED) or "not recorded"
+        raise UsageError(f"{name} sampled differently than {first_name}: {listed}", fix)
 
 
 def _check_overlap(named: Sequence[_Named]) -> None:
@@ -271,11 +271,11 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
     first_name, first_run, first = marked[0]
     for name, run, shard in marked:
         if (shard.of, shard.cases, run.selection) != (first.of, first.cases, first_run.selection):
-            told = [
+            sets = [
                 f"{one} of {one.cases} cases by {of.selection!r}"
                 for one, of in ((shard, run), (first, first_run))
             ]
-            raise UsageError(f"{name} is {told[0]}, and {first_name} {told[1]}", "Merge shards of one plan.")
+            raise UsageError(f"{name} is {sets[0]}, and {first_name} {sets[1]}", "Merge shards of one plan.")
     missing = list_missing_shards([run for _, run, _ in marked])
     if missing and not is_planned:
         listed = join_some([str(number) for number in missing], _NAMED)
@@ -306,25 +306,25 @@ def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ..
     return tuple(case for _, case in joined.values())
 
 
-def list_same_code(run: Run) -> frozenset[str]:
+def list_unchanged_code(run: Run) -> frozenset[str]:
     """List the cases whose generated code is that of the base, as ``ab --target`` found it.
 
     Raises:
         UsageError: The run is of a device, or holds nothing against a base, or did not end.
     """
     if run.environment.device_kind != TARGET_KIND or run.base is None:
-        told = "the run compares no target with a base"
-        raise UsageError(told, "Make one: compile-gate ab BASE --target cuda:sm_90.")
+        message = "the run compares no target with a base"
+        raise UsageError(message, "Make one: compile-gate ab BASE --target cuda:sm_90.")
     if not run.finished:
         raise UsageError("the run did not end", "Continue it with --resume.")
-    return find_same_code(run)
+    return find_unchanged_code(run)
 
 
-def drop_same_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
+def drop_unchanged_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
     """Leave out the cases whose code did not change; one that is defined otherwise by now stays.
 
-    Raises as :func:`list_same_code`.
+    Raises as :func:`list_unchanged_code`.
     """
-    same = list_same_code(run)
+    same = list_unchanged_code(run)
     programs = {case.id: case.program for case in run.cases if case.id in same}
     return tuple(case for case in cases if programs.get(case.id) != case.program)

@@ -94,10 +94,10 @@ def _load_registries(config: Config, models: Path) -> list[_Entry]:
 
 def _blame_name(config: Config, key: str, path: Path, error: FileError) -> FileError:
     """Blame the key that names a registry file where that is missing, or another kind of file."""
-    told = {one.key: one for one in (error, *error.others) if isinstance(one, FileError)}
+    errors = {one.key: one for one in (error, *error.others) if isinstance(one, FileError)}
     if key and error.file == str(path) and not error.key:
         return FileError(config.locate(key), key, f"{path} {error.problem}", error.fix)
-    if foreign := sorted(told.keys() & GateFile.__dataclass_fields__.keys() - _REGISTRY_KEYS):
+    if foreign := sorted(errors.keys() & GateFile.__dataclass_fields__.keys() - _REGISTRY_KEYS):
         problem = f"{path} is no registry file: only a gate.yml has the key {foreign[0]!r}"
         fix = "Name a file that holds `version`, `models` and `tests` alone."
         return FileError(config.locate(key), key, problem, fix)

@@ -164,13 +164,13 @@ def _strip(fact: Fact) -> Fact:
 
 
 def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
-    told, role = failure.told, failure.told.name("role")
+    told, role = failure.fact, failure.fact.name("role")
     return CaseFailure(
         case_id=failure.case_id,
         trial=failure.trial,
         kind=failure.kind,
         stage=failure.stage if failure.stage in _STAGES else "unknown",
-        told=replace(_strip(told), names={"role": (role,)} if role in _ROLES else {}),
+        fact=replace(_strip(told), names={"role": (role,)} if role in _ROLES else {}),
     )
 
 

@@ -41,8 +41,8 @@ class Range:
             ("of at most", self.maximum),
             ("below", self.below),
         )
-        told = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
-        return f"{self.noun} {told}"
+        text = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        return f"{self.noun} {text}"
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
         """Whether the number is within the bounds, and whole where it must be."""

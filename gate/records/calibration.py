@@ -67,7 +67,7 @@ class Instability:
     case_id: str
     metric: Metric
     flaw: Flaw
-    told: Fact
+    fact: Fact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

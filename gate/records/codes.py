@@ -47,7 +47,7 @@ class Code(StrEnum):
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
     SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
     NO_RATIO = "no_ratio"  # a value is zero or less
-    REGRESSED_ANYWAY = "regressed_anyway"  # its case has, so what would settle it changes nothing
+    ALREADY_REGRESSED = "already_regressed"  # its case has, so what would settle it changes nothing
     FAILURE = "failure", "trial"  # of studies too; names: as :func:`gate.records.quote_failure` has them
     TRIALS_CAME = "trials_came", "came planned"
     NOTHING_MEASURED = "nothing_measured"  # by trials that came back
@@ -108,15 +108,15 @@ class Code(StrEnum):
     BASE_NOT_MEASURED = "base_not_measured", "cases"
     BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise", "cases"
     BASE_LACKS_METRICS = "base_lacks_metrics", "cases"
-    NOT_BESIDE = "not_beside", "cases"  # side by side with the base
+    STORED_ONLY = "stored_only", "cases"  # side by side with the base
     LACK_ACCEPTED = "lack_accepted"  # names: author, expires, reason
     LACK_EXPIRED = "lack_expired"  # names: author, expires
     LACK_UNACCEPTED = "lack_unaccepted"  # cases: of which nobody accepts that, as of others
     ACCEPTED_ELSEWHERE = "accepted_elsewhere", "acceptances"  # names: author, gate, environment
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
-    ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern
-    ACCEPTANCE_VAIN = "acceptance_vain"  # of a metric that never decides; names: pattern
+    UNUSED_ACCEPTANCE = "unused_acceptance"  # names: pattern
+    ACCEPTANCE_WITHOUT_EFFECT = "acceptance_without_effect"  # of a metric that never decides; names: pattern
     ACCEPTANCE_LEFT = "acceptance_left", "allowance"  # on top of what is recorded; names: pattern
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
@@ -125,11 +125,8 @@ class Code(StrEnum):
     NOTHING_DIFFERS = "nothing_differs"  # from the base; told of a run too; names: base
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
-    KEPT_PACE = (
-        "kept_pace",
-        "cases hidden",
-    )  # whose latency the ratio cleared; by how much both could be slower
-    SAME_PROGRAMS = "same_programs", "cases"  # suspect, and no different from the base
+    UNCHANGED_SPEEDUP = "unchanged_speedup", "cases hidden"  # hidden: how much slower both could be
+    UNCHANGED_SOURCES = "unchanged_sources", "cases"  # suspect, and no different from the base
     OTHER_CHANGES = "other_changes", "files"  # that any case may read; names: files
     CASES_GONE = "cases_gone", "cases"  # that the base has
     ONE_SHARD = "one_shard", "left cases"  # is judged, and so many cases are in none; names: shard
@@ -177,7 +174,7 @@ class Code(StrEnum):
     # What to do next.
     CONTINUE = "continue"
     FIX_FAILED = "fix_failed"
-    FIX_FAILED_BESIDE = "fix_failed_beside"
+    FIX_FAILED_IN_PAIRS = "fix_failed_in_pairs"
     MEASURE_AGAIN = "measure_again"
     MORE_MINUTES = "more_minutes"
     ACCEPT_REMOVED = "accept_removed"

@@ -23,7 +23,7 @@ class CauseKind(StrEnum):
 
     GRAPH_BREAK = "graph_break"
     RECOMPILE = "recompile"
-    SAME_CODE = "same_code"  # the same code was generated
+    UNCHANGED_CODE = "unchanged_code"  # the same code was generated
     TUNING = "tuning"  # the same code was generated, and tuned to other configurations
     GUARDS = "guards"  # what a compile makes and every call checks
     CHANGED_CODE = "changed_code"

@@ -153,7 +153,7 @@ class WorkerFailure:
     """What went wrong inside the worker; a crash leaves none, only the last stage."""
 
     kind: FailureKind
-    told: Fact
+    fact: Fact
     traceback: str = ""  # of the measured code: the gate's own frames are in the log
     missing: Prerequisite | None = None  # prime only
 

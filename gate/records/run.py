@@ -243,7 +243,7 @@ class CaseFailure:
     trial: Natural
     kind: FailureKind
     stage: str
-    told: Fact  # how: one of ``FAILURE_CODES``
+    fact: Fact  # how: one of ``FAILURE_CODES``
     log_tail: str = ""
     arm: str = "head"
     log: str = ""  # the whole log's path, from where the run was started if it lies below
@@ -251,13 +251,13 @@ class CaseFailure:
 
 def quote_failure(code: Code, failure: CaseFailure) -> Fact:
     """A fact of another code that tells where and how a case failed."""
-    told = failure.told
-    names = name_words(arm=failure.arm, stage=failure.stage, kind=failure.kind.value, why=told.code.value)
+    fact = failure.fact
+    names = name_words(arm=failure.arm, stage=failure.stage, kind=failure.kind.value, why=fact.code.value)
     return Fact(
         code=code,
-        numbers={"trial": failure.trial, **told.numbers},
-        cases=told.cases,
-        names={**names, **told.names},
+        numbers={"trial": failure.trial, **fact.numbers},
+        cases=fact.cases,
+        names={**names, **fact.names},
     )
 
 

@@ -106,7 +106,7 @@ class Attempt:
     planted: float  # what it came to: a fraction of the base's value, 0 where there is none
     is_asked: bool  # whether the gate has to catch it, by the thresholds in force
     comparison: Comparison | None = None  # what the gate said, where it judged the fault's metric
-    told: Fact | None = None  # where it did not
+    fact: Fact | None = None  # where it did not
     metric: Metric | None = None
     change: float | None = None  # of that metric as judged, + is worse
     trials: int = 0  # of the head; as many of the base were beside them

@@ -27,7 +27,7 @@ from gate.units import count_noun, render_change, render_threshold
 
 MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # A cause that weighs less goes along with a change and explains none of it: that a call is bound by memory.
-LEAST_TOLD = 0.10
+LEAST_SHOWN = 0.10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,20 +37,20 @@ class CommonCauses:
     cases: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sure: frozenset[str] = frozenset()  # cases in which something is known to have moved, or failed
     of: int = 0  # cases in all that have something to say
-    is_machine_told: bool = False  # a note says it of the whole run
+    is_machine_noted: bool = False  # a note says it of the whole run
     is_machine_cause: bool = False  # and it may account for what a case has to say
 
     def list_sentences(self) -> tuple[str, ...]:
         """Each cause and of how many cases it is told."""
-        counts = {told: self._count(len(cases)) for told, cases in self.cases.items()}
+        counts = {cause: self._count(len(cases)) for cause, cases in self.cases.items()}
         return tuple(
-            f"{(told if self.cases[told] & self.sure else doubt_cause(told)).rstrip('.')} ({count})."
-            for told, count in counts.items()
+            f"{(cause if self.cases[cause] & self.sure else doubt_cause(cause)).rstrip('.')} ({count})."
+            for cause, count in counts.items()
         )
 
     def holds(self, one: Cause, status: Status) -> bool:
         """Whether a case of this status need not tell the cause itself."""
-        if one.fact.code is Code.MACHINE_CHANGED and self.is_machine_told:
+        if one.fact.code is Code.MACHINE_CHANGED and self.is_machine_noted:
             return True
         cases = self.cases.get(_describe(one), ())
         # What got worse keeps its causes, unless all cases have them.
@@ -62,26 +62,26 @@ class CommonCauses:
 
 def find_common_causes(verdict: Verdict, case_ids: Collection[str]) -> CommonCauses:
     """Find what causes so many of these cases share, the weightiest first."""
-    told = [one for one in verdict.causes if one.case_id in case_ids and explains(one)]
-    is_machine_told = bool(case_ids) and any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
+    causes = [one for one in verdict.causes if one.case_id in case_ids and explains(one)]
+    is_machine_noted = bool(case_ids) and any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for one in sorted(told, key=lambda one: -one.weight):
-        if not (is_machine_told and one.fact.code is Code.MACHINE_CHANGED):
+    for one in sorted(causes, key=lambda one: -one.weight):
+        if not (is_machine_noted and one.fact.code is Code.MACHINE_CHANGED):
             found[_describe(one)].add(one.case_id)
     sure = frozenset(one.case_id for one in verdict.comparisons if one.decides and one.status in RED)
-    moved = {one.case_id for one in told if one.fact.code is Code.MACHINE_CHANGED}
+    moved = {one.case_id for one in causes if one.fact.code is Code.MACHINE_CHANGED}
     return CommonCauses(
         cases={cause: frozenset(cases) for cause, cases in found.items() if len(cases) >= MIN_ALIKE},
         sure=sure,
         of=len(case_ids),
-        is_machine_told=is_machine_told,
-        is_machine_cause=is_machine_told and bool(moved & sure if sure else moved),
+        is_machine_noted=is_machine_noted,
+        is_machine_cause=is_machine_noted and bool(moved & sure if sure else moved),
     )
 
 
 def explains(one: Cause) -> bool:
     """Whether it may account for a change, and is no detail beside one."""
-    return one.weight >= LEAST_TOLD
+    return one.weight >= LEAST_SHOWN
 
 
 def _describe(one: Cause) -> str:
@@ -141,8 +141,8 @@ def _drop_common(found: Sequence[_Found], verdict: Verdict) -> list[_Found]:
 def _keep_own(found: _Found, common: CommonCauses) -> tuple[Cause, ...]:
     weighty = tuple(filter(explains, found.causes))
     # Details are better than nothing where something got worse, or failed.
-    told = weighty if weighty or found.status is Status.INCONCLUSIVE else found.causes
-    return tuple(one for one in told if not common.holds(one, found.status))
+    causes = weighty if weighty or found.status is Status.INCONCLUSIVE else found.causes
+    return tuple(one for one in causes if not common.holds(one, found.status))
 
 
 def render_command(case_id: str, comparisons: Iterable[Comparison], verdict: Verdict) -> str:
@@ -285,18 +285,18 @@ def _make_member(found: _Found) -> Member:
     first = found.parts[0][0]
     row = make_row(found.parts[0])
     change = render_change(first.metric, first.change.centre) if first.change else ""
-    told = describe_move(first) if is_shown_as_values(first) else change
-    return Member(case_id=found.case_id, before=row.before, after=row.after, change=told)
+    shown = describe_move(first) if is_shown_as_values(first) else change
+    return Member(case_id=found.case_id, before=row.before, after=row.after, change=shown)
 
 
 def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
     """What explains the changes; of several cases, what explains them all."""
     write = doubt_cause if group[0].status is Status.INCONCLUSIVE else str
-    told = [
+    sentences = [
         dict.fromkeys(clean_line(write(describe_cause(one.fact)), MAX_SENTENCE) for one in found.causes)
         for found in group
     ]
-    common = [cause for cause in told[0] if all(cause in one for one in told)]
+    common = [cause for cause in sentences[0] if all(cause in one for one in sentences)]
     if len(common) > MAX_CAUSES:
         common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more: `explain` shows them"]
     return tuple(common)

@@ -116,8 +116,8 @@ def _render_deviation(noise: float) -> str:
 def list_unstable(calibration: Calibration) -> list[str]:
     """List the lines about unstable cases, with what to write into gate.yml."""
     unstable, disturbed = calibration.unstable, calibration.disturbed
-    told = f"Too few undisturbed trials to call the times of these unstable: {', '.join(disturbed)}"
-    unknown = [clean_line(told)] if disturbed else []
+    sentence = f"Too few undisturbed trials to call the times of these unstable: {', '.join(disturbed)}"
+    unknown = [clean_line(sentence)] if disturbed else []
     if not unstable:
         return unknown or ["Unstable cases: none"]
     lines = [*unknown, f"Unstable cases: {len({one.case_id for one in unstable})}"]
@@ -129,8 +129,8 @@ def list_unstable(calibration: Calibration) -> list[str]:
 
 
 def _render_instability(found: Instability) -> str:
-    flaw, told = found.flaw.replace("_", " "), clean_line(describe_instability(found))
-    return f"  {clean_line(found.case_id)} {found.metric} ({flaw}): {told}"
+    flaw, text = found.flaw.replace("_", " "), clean_line(describe_instability(found))
+    return f"  {clean_line(found.case_id)} {found.metric} ({flaw}): {text}"
 
 
 def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
@@ -146,13 +146,13 @@ def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
         " that size would be missed. * current threshold."
     )
     unjudged = ", ".join(map(_describe_unjudged, (cost for cost in costs if cost.in_force and cost.unjudged)))
-    told = f"Too noisy to be judged with the current thresholds: {unjudged}." if unjudged else ""
+    text = f"Too noisy to be judged with the current thresholds: {unjudged}." if unjudged else ""
     return Section(
         title="Thresholds and their cost",
         header=header,
         rows=rows,
         right=frozenset(header[1:]),
-        meaning="\n".join(filter(None, (meaning, told))),
+        meaning="\n".join(filter(None, (meaning, text))),
     )
 
 

@@ -42,7 +42,7 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
         scope=(
-            *(line for line in list_scope(verdict) if not _is_machine_told(verdict) or line[0] != _MACHINE),
+            *(line for line in list_scope(verdict) if not _is_machine_noted(verdict) or line[0] != _MACHINE),
             *list_totals(verdict),
         ),
         notes=notes,
@@ -77,14 +77,14 @@ def _part_why(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, 
 
 def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the notes say of the machine, where it may be a cause of something; and the others."""
-    told: tuple[list[str], list[str]] = ([], [])
+    parts: tuple[list[str], list[str]] = ([], [])
     for fact, note in zip(verdict.notes, write_notes(verdict), strict=True):
         is_cause = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
-        told[not is_cause].append(clean_line(note, MAX_SENTENCE))
-    return tuple(told[0]), tuple(told[1])
+        parts[not is_cause].append(clean_line(note, MAX_SENTENCE))
+    return tuple(parts[0]), tuple(parts[1])
 
 
-def _is_machine_told(verdict: Verdict) -> bool:
+def _is_machine_noted(verdict: Verdict) -> bool:
     return any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
 
 

@@ -61,7 +61,7 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
     failing = verdict.outcome is not Outcome.PASS if fails is None else fails
     elements = ELEMENTS if failing else LENIENT_ELEMENTS
     deciding = [one for one in verdict.comparisons if one.decides]
-    deciding += _list_untold(verdict.comparisons, verdict.failures)
+    deciding += _list_unreported(verdict.comparisons, verdict.failures)
     cases = _render_cases(deciding, verdict, elements)
     found = [elements.get(one.status, "") for one in deciding]
     if failing and _RED.isdisjoint(found):
@@ -95,7 +95,7 @@ def _render_verdict(verdict: Verdict) -> str:
     return f"{start}<error message={message} type={kind}>{body}</error></testcase>"
 
 
-def _list_untold(comparisons: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
+def _list_unreported(comparisons: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
     """A failure that no comparison tells of becomes one: nothing that went wrong may look green.
 
     One in quarantine is told and decides nothing. A failure of the base's is told by whatever is known of
@@ -103,8 +103,8 @@ def _list_untold(comparisons: Sequence[Comparison], failures: Sequence[CaseFailu
     """
     failed = {one.case_id for one in comparisons if one.status is Status.FAILED}
     known = {one.case_id for one in comparisons}
-    told = {BASE_ARM: known}
-    lost = {one.case_id: one for one in failures if one.case_id not in told.get(one.arm, failed)}
+    reported = {BASE_ARM: known}
+    lost = {one.case_id: one for one in failures if one.case_id not in reported.get(one.arm, failed)}
     return [_make_failed(one) for one in lost.values()]
 
 
@@ -186,8 +186,8 @@ def _list_numbers(comparison: Comparison) -> list[str]:
     if comparison.change:
         change = comparison.change
         interval = render_change_interval(metric, change)
-        told = f"change {describe_change(metric, change.centre)}"
-        lines.append(f"{told}, interval {interval}" if interval else told)
+        text = f"change {describe_change(metric, change.centre)}"
+        lines.append(f"{text}, interval {interval}" if interval else text)
     if comparison.threshold and comparison.change:
         lines.append(f"limit {render_threshold(metric, comparison.threshold)}")
     return lines

@@ -159,8 +159,9 @@ def _render_changes(blocks: Iterable[Block], layout: Layout, before: str, *, und
 def _render_undecided(blocks: Sequence[Block], layout: Layout, before: str) -> str:
     """What could not be decided, folded away: nobody needs to do anything about most of it."""
     table = _render_changes(blocks, layout, before, undecided=True)
-    told = [block for block in blocks if block.status is Status.INCONCLUSIVE]
-    return _fold("Could not be decided", _join_parts([table, *_render_blocks(told, layout)])) if table else ""
+    undecided = [block for block in blocks if block.status is Status.INCONCLUSIVE]
+    parts = [table, *_render_blocks(undecided, layout)]
+    return _fold("Could not be decided", _join_parts(parts)) if table else ""
 
 
 def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str) -> str:
@@ -173,9 +174,9 @@ def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[
 def _render_row(block: Block, row: Row, *, is_first: bool) -> str:
     title = block.title if block.members else escape_code(block.title)
     case = title if is_first else ""
-    told = escape_text(row.change or row.label)
+    text = escape_text(row.change or row.label)
     is_news = row.decides and row.status in RED
-    change = f"**{told}**" if is_news else told if row.decides else f"{told}, does not decide"
+    change = f"**{text}**" if is_news else text if row.decides else f"{text}, does not decide"
     return _join_cells((case, row.metric, escape_text(row.before), escape_text(row.after), change))
 
 
@@ -209,19 +210,20 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
 
 def _render_details(row: Row) -> str:
     """What the table has no column for: the sentence, the interval, and the limit if that is not in it."""
-    told = [*([row.sentence] if row.sentence else []), *row.describe_bounds()]
-    return f"- {row.metric}: {escape_text(' '.join(told))}" if told else ""
+    sentences = [*([row.sentence] if row.sentence else []), *row.describe_bounds()]
+    return f"- {row.metric}: {escape_text(' '.join(sentences))}" if sentences else ""
 
 
 def _summarize(block: Block) -> str:
     """The first row in the words of a title."""
     row = block.rows[0] if block.rows else None
-    told = escape_text(f"{row.metric} {_tell_move(row)}") if row and row.change else name_status(block.status)
+    move = f"{row.metric} {_describe_move(row)}" if row and row.change else ""
+    title = escape_text(move) or name_status(block.status)
     others = sum(one.decides and one.status is block.status for one in block.rows[1:])
-    return f"{told}, and {count_noun(others, 'more metric')}" if others else told
+    return f"{title}, and {count_noun(others, 'more metric')}" if others else title
 
 
-def _tell_move(row: Row) -> str:
+def _describe_move(row: Row) -> str:
     """The change, or of a ratio both values."""
     has_number = any(character.isdigit() for character in row.change)
     return row.change if has_number else f"{row.before} -> {row.after} ({row.change})"
@@ -280,8 +282,8 @@ def _render_pairs(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _part_steps(steps: Sequence[NextStep]) -> tuple[list[str], list[str]]:
     """The first, which is read at once, and the others."""
-    told = [_render_step(step.text, step.command) for step in steps]
-    return told[:1], told[1:]
+    lines = [_render_step(step.text, step.command) for step in steps]
+    return lines[:1], lines[1:]
 
 
 def _render_step(text: str, command: str) -> str:

@@ -95,9 +95,9 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
         said = f"{name}: {summary}" if summary else name
     else:
         failure = event.failure
-        told = clean_line(describe_whole(failure), _MAX_MESSAGE)
+        message = clean_line(describe_whole(failure), _MAX_MESSAGE)
         log = f"; log: {clean_line(failure.log)}" if failure.log else ""
-        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {told}{log}"
+        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
     if event.progress is None:
         return said
     return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
@@ -106,9 +106,9 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
 def _render_pair(event: PairFinished) -> str:
     """What came of a pair: the compiled latency of both arms."""
     values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
-    told = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
+    text = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
     name = f"{clean_line(event.head.case_id)} pair {event.head.index}"
-    said = f"{name}: compiled {told} (base -> head)" if told else name
+    said = f"{name}: compiled {text} (base -> head)" if text else name
     return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
 
 

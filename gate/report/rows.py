@@ -160,8 +160,8 @@ def _find_word(comparison: Comparison, low: float, high: float) -> str:
         return _COULD_NOT_TELL
     more = "accepted" if comparison.status is Status.ACCEPTED else ""
     more = "quarantined" if comparison.quarantined else more
-    told = SPECS[comparison.metric].family is Family.LOG2  # "2.8x the error" says the direction
-    direction = "" if told else name_direction(comparison.metric, high if low > 0 or high < 0 else 0.0)
+    is_log2 = SPECS[comparison.metric].family is Family.LOG2  # "2.8x the error" says the direction
+    direction = "" if is_log2 else name_direction(comparison.metric, high if low > 0 or high < 0 else 0.0)
     return ", ".join(part for part in (direction, more) if part) if more else ""
 
 

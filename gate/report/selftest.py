@@ -68,9 +68,9 @@ def describe_attempt(attempt: Attempt) -> str:
     change = ""
     if attempt.change is not None and attempt.metric is not None:
         change = f", {attempt.metric} {render_change(attempt.metric, attempt.change)}"
-    told = f" ({clean_line(describe_opinion(attempt), _MAX_SENTENCE)})" if _needs_reason(attempt) else ""
+    reason = f" ({clean_line(describe_opinion(attempt), _MAX_SENTENCE)})" if _needs_reason(attempt) else ""
     fault = describe_fault(attempt.kind, attempt.size)
-    return f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{told}"
+    return f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{reason}"
 
 
 def _needs_reason(attempt: Attempt) -> bool:
@@ -176,8 +176,8 @@ def list_shortcomings(report: SelftestReport) -> list[str]:
     """List what the gate did not handle as it should, with the attempts that show it."""
     lines = []
     for score in report.scores:
-        if told := describe_complaint(score) or describe_open(score):
-            lines.append(f"{describe_fault(score.kind, score.size)}: {told}")
+        if text := describe_complaint(score) or describe_open(score):
+            lines.append(f"{describe_fault(score.kind, score.size)}: {text}")
             lines += [f"  {describe_attempt(one)}" for one in _list_failing(report, score)]
     return lines
 

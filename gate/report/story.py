@@ -60,18 +60,18 @@ def render_story(verdict: Verdict, case: Case, folder: str = "") -> str:
     shown = next(iter(own.evidence), None)
     sections = [
         [clean_line(case.id), *filter(None, [clean_line(write_first_cause(own), MAX_CAUSE)])],
-        _tell_numbers(own),
-        _tell_causes(own.causes),
+        _render_numbers(own),
+        _render_causes(own.causes),
         *(
             [
-                _tell_values(own.comparisons, shown),
-                *_tell_sides(make_view(shown, folder)),
+                _render_values(own.comparisons, shown),
+                *_render_sides(make_view(shown, folder)),
             ]
             if shown
             else []
         ),
-        _tell_failures(own),
-        _tell_commands(own, case),
+        _render_failures(own),
+        _render_commands(own, case),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -87,21 +87,21 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
     )
 
 
-def _tell_numbers(own: Verdict) -> list[str]:
+def _render_numbers(own: Verdict) -> list[str]:
     """Every comparison on a line of its own: what decides and moved first."""
     rows = [make_row([one]) for one in sorted(own.comparisons, key=order_comparison)]
     titles = ("", "metric", "before", "after", "change", "interval")
     lines = _lay_out(
         [titles, *((row.label, row.metric, row.before, row.after, row.change, row.interval) for row in rows)]
     )
-    told = [
+    sentences = [
         "",
         *(
             f"    {row.sentence}" if row.status is Status.UNCHANGED and not row.is_plain else ""
             for row in rows
         ),
     ]
-    return ["Numbers", *(line for pair in zip(lines, told, strict=True) for line in pair if line)]
+    return ["Numbers", *(line for pair in zip(lines, sentences, strict=True) for line in pair if line)]
 
 
 def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _tell_causes(causes: Sequence[Cause]) -> list[str]:
+def _render_causes(causes: Sequence[Cause]) -> list[str]:
     """The likeliest first, with what each weighs."""
     return _list_lines(
         "Causes, the likeliest first, with their weights (1: explains all of it)",
@@ -118,14 +118,14 @@ def _tell_causes(causes: Sequence[Cause]) -> list[str]:
     )
 
 
-def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
+def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
     """Both sides' values of what moved, a trial each."""
     lines = []
     for metric in dict.fromkeys(one.metric for one in comparisons if one.status not in QUIET):
         sides = zip(("before", "head"), (side.values.get(metric, ()) for side in shown.sides), strict=True)
-        told = [f"    {side:<6}  {_list_values(metric, values)}" for side, values in sides if values]
-        if told and SPECS[metric].family is not Family.EXACT:
-            lines += [f"  {name_metric(metric)}", *told]
+        rows = [f"    {side:<6}  {_list_values(metric, values)}" for side, values in sides if values]
+        if rows and SPECS[metric].family is not Family.EXACT:
+            lines += [f"  {name_metric(metric)}", *rows]
     return ["Values of each trial", *lines] if lines else []
 
 
@@ -134,35 +134,35 @@ def _list_values(metric: Metric, values: Sequence[float]) -> str:
     return f"{shown}{count_rest(len(values) - _MAX_VALUES)}" if len(values) > _MAX_VALUES else shown
 
 
-def _tell_sides(view: CaseView) -> Iterator[list[str]]:
+def _render_sides(view: CaseView) -> Iterator[list[str]]:
     """What there is of both sides but their values: a section each."""
     for title, name, rows in (
         ("Phases of a cold compile", "phase", view.phases),
         ("Parts", "part", view.parts),
     ):
         yield [title, *_lay_out([(name, "before", "after"), *rows])] if rows else []
-    yield _tell_breaks(view)
+    yield _render_breaks(view)
     yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
     title = "Caches in the second process: hits / misses / bypasses"
     yield [title, *_lay_out([("cache", "before", "after"), *view.caches])] if view.caches else []
-    yield _tell_code(view)
+    yield _render_code(view)
     yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
     yield _list_lines("Not known", view.unknown)
 
 
 def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
-    told = [f"  {line}" for line in lines]
-    return [title, *told] if told else []
+    indented = [f"  {line}" for line in lines]
+    return [title, *indented] if indented else []
 
 
-def _tell_breaks(view: CaseView) -> list[str]:
+def _render_breaks(view: CaseView) -> list[str]:
     lines = []
     for found in view.breaks:
         lines += [f"  {found.location}: {found.reason}", *(f"    {line}" for line in found.stack)]
     return [f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now", *lines] if lines else []
 
 
-def _tell_code(view: CaseView) -> list[str]:
+def _render_code(view: CaseView) -> list[str]:
     """The difference of each changed kernel, or why there is none to show."""
     if not view.differences:
         return []
@@ -175,11 +175,11 @@ def _tell_code(view: CaseView) -> list[str]:
     return _list_lines(f"Generated code: {count} kernels differ", [*lines, *more])
 
 
-def _tell_failures(own: Verdict) -> list[str]:
+def _render_failures(own: Verdict) -> list[str]:
     return _list_lines("Failures", (clean_line(describe_whole(one), MAX_SENTENCE) for one in own.failures))
 
 
-def _tell_commands(own: Verdict, case: Case) -> list[str]:
+def _render_commands(own: Verdict, case: Case) -> list[str]:
     """How to see it again: judged, measured once, by hand, and traced."""
     setting = clean_line(write_setting(own))
     names = [clean_line(case.id)]

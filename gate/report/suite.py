@@ -91,8 +91,8 @@ def describe_total(row: SuiteRow) -> str:
         f"memory {render_ratio(row.memory_ratio)}" if row.memory_ratio else "",
         _describe_payback(row),
     ]
-    told = ", ".join(one for one in means if one)
-    return f"{row.task.value}, {row.mode.value}: {told} (geometric means of {count_noun(row.cases, 'case')})"
+    text = ", ".join(one for one in means if one)
+    return f"{row.task.value}, {row.mode.value}: {text} (geometric means of {count_noun(row.cases, 'case')})"
 
 
 def _describe_payback(row: SuiteRow) -> str:

@@ -94,7 +94,7 @@ def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     if table_format == JSON:
         return _render_json(
             [
-                {**encode(check), "finding": describe_finding(check.told), "fix": advise_check(check)}
+                {**encode(check), "finding": describe_finding(check.fact), "fix": advise_check(check)}
                 for check in checks
             ]
         )
@@ -103,7 +103,7 @@ def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     width = max((len(check.name) for check in checks), default=0)
     lines = []
     for check in ranked:
-        finding = clean_line(describe_finding(check.told))
+        finding = clean_line(describe_finding(check.fact))
         lines.append(f"{check.level.value.upper():4}  {check.name:{width}}  {finding}".rstrip())
         if fix := advise_check(check):
             lines.append(f"{' ' * (width + 8)}{clean_line(fix)}")

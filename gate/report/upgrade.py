@@ -79,8 +79,8 @@ def _render_means(verdict: Verdict, metric: Metric, name: NameWriter) -> str:
     total = geometric_mean(factor for factors in by_model.values() for factor in factors) - 1.0
     ordered = sorted(means, key=lambda model: (-means[model], model))
     named = [f"{_write(model, name)} {render_percent(means[model])}" for model in _pick_ends(ordered)]
-    told = f"Mean of {name_metric(metric)}: {describe_change(metric, total)}"
-    return f"{told}; {_join(named, len(ordered), 'model')}."
+    text = f"Mean of {name_metric(metric)}: {describe_change(metric, total)}"
+    return f"{text}; {_join(named, len(ordered), 'model')}."
 
 
 def _pick_ends(ordered: Sequence[str]) -> Sequence[str]:
@@ -98,8 +98,8 @@ def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str
         return _render_items(title, items, "comparison")
 
     worse = [one for one in deciding if one.status is Status.REGRESSED]
-    told = {(one.case_id, one.metric) for one in worse}
-    others = [one for one in worse if not (_is_listed(one.metric) or _is_led(one, told))]
+    listed = {(one.case_id, one.metric) for one in worse}
+    others = [one for one in worse if not (_is_listed(one.metric) or _is_led(one, listed))]
     also = [_render_other(one, name) for one in sorted(others, key=_rank_change)]
     broken = dict.fromkeys(one.case_id for one in deciding if one.status in BROKEN)
     lost = [_write(case_id, name) for case_id in broken]
@@ -122,9 +122,9 @@ def _is_listed(metric: Metric) -> bool:
     return metric in _LEADING and SPECS[metric].unit in _UNITS
 
 
-def _is_led(one: Comparison, told: Collection[tuple[str, Metric | None]]) -> bool:
+def _is_led(one: Comparison, listed: Collection[tuple[str, Metric | None]]) -> bool:
     """Whether what a metric follows is told of the case, as a speedup's compiled latency."""
-    return (one.case_id, SPECS[one.metric].follows) in told
+    return (one.case_id, SPECS[one.metric].follows) in listed
 
 
 def _rank_change(comparison: Comparison) -> float:
@@ -137,15 +137,15 @@ def _render_items(title: str, items: Sequence[str], noun: str) -> str:
 
 def _render_item(comparison: Comparison, name: NameWriter) -> str:
     metric, change = comparison.metric, comparison.change
-    told = mention_change(metric, change.centre) if change else name_metric(metric)
-    return f"{_write(comparison.case_id, name)} {told}"
+    text = mention_change(metric, change.centre) if change else name_metric(metric)
+    return f"{_write(comparison.case_id, name)} {text}"
 
 
 def _render_other(comparison: Comparison, name: NameWriter) -> str:
     """With the word for worse: of a speedup the sign alone would say the opposite."""
     metric, change = comparison.metric, comparison.change
-    told = f" {describe_change(metric, change.centre)}" if change else ""
-    return f"{_write(comparison.case_id, name)} {name_metric(metric)}{told}"
+    text = f" {describe_change(metric, change.centre)}" if change else ""
+    return f"{_write(comparison.case_id, name)} {name_metric(metric)}{text}"
 
 
 def _write(text: str, name: NameWriter) -> str:

@@ -31,12 +31,12 @@ class Row:
     decides: bool = True
     is_plain: bool = False  # unchanged, and the sentence says no more
 
-    def describe_bounds(self, told: Collection[str] = ()) -> list[str]:
+    def describe_bounds(self, shown: Collection[str] = ()) -> list[str]:
         """The interval and the limit as sentences, where no column and no sentence tells them."""
         is_none = self.interval == NO_INTERVAL
-        told_interval = f"{NO_INTERVAL.capitalize()}." if is_none else f"Interval {self.interval}."
-        interval = told_interval if self.interval and "interval" not in told else ""
-        has_limit = self.limit and "limit" not in told and self.limit not in self.sentence
+        interval_text = f"{NO_INTERVAL.capitalize()}." if is_none else f"Interval {self.interval}."
+        interval = interval_text if self.interval and "interval" not in shown else ""
+        has_limit = self.limit and "limit" not in shown and self.limit not in self.sentence
         return [one for one in (interval, f"Limit {self.limit}." if has_limit else "") if one]
 
 

@@ -24,7 +24,7 @@ from gate.metrics import list_watching
 from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial
 from gate.records.selftest import Attempt, Fault, FaultKind, Method
 from gate.report.words.failures import describe_failure
-from gate.selftest.catalog import NOTHING, Dose, find_scale, plant_case, prescribe_dose, weigh_dose
+from gate.selftest.catalog import NOTHING, FaultSize, choose_size, find_scale, measure_size, plant_case
 from gate.selftest.score import Opinion, judge_fault
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
@@ -55,7 +55,7 @@ class AttemptContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptSubject:
-    """A case, trials of the base that measured everything, and its latest ones, which doses come from."""
+    """A case, trials of the base that measured everything, and its latest ones, which sizes come from."""
 
     case: Case
     base: tuple[Trial, ...]
@@ -75,8 +75,8 @@ def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject,
 
     Raises as :func:`gate.lab.trials.side_by_side.LabPairs.add_pairs`.
     """
-    begun, dose = time.monotonic(), _prescribe(context, fault, subject)
-    planted, bare = plant_case(subject.case, fault, dose), plant_case(subject.case, NOTHING, Dose())
+    begun, size = time.monotonic(), _choose_size(context, fault, subject)
+    planted, bare = plant_case(subject.case, fault, size), plant_case(subject.case, NOTHING, FaultSize())
     base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(context, base, head)
@@ -87,7 +87,8 @@ def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject,
     save(run)
     opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
     trials = tuple(trial for trial in run.trials if trial.arm == BASE_ARM)
-    attempt = _make_attempt(fault, subject, _weigh(context, fault, dose, trials), opinion, (run, begun))
+    size = _measure_size(context, fault, size, trials)
+    attempt = _make_attempt(fault, subject, size, opinion, (run, begun))
     return Tried(attempt=attempt, base=() if fault.is_in_base else trials)
 
 
@@ -96,10 +97,10 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
 
     Raises as :func:`gate.lab.trials.trials.run_trial`.
     """
-    begun, dose = time.monotonic(), _prescribe(context, fault, subject)
-    head = plant_case(subject.case, fault, dose)
+    begun, size = time.monotonic(), _choose_size(context, fault, subject)
+    head = plant_case(subject.case, fault, size)
     bench = _shorten_limits(context.side_by_side.lab.bench, fault, subject)
-    run = _make_run(context, plant_case(subject.case, NOTHING, Dose()), head)
+    run = _make_run(context, plant_case(subject.case, NOTHING, FaultSize()), head)
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, head, index)
         run = replace(run, trials=(*run.trials, *([came.trial] if came.trial else [])))
@@ -108,7 +109,7 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
             break
     run = _add_base_trials(run, subject)
     opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
-    return _make_attempt(fault, subject, dose, opinion, (run, begun))
+    return _make_attempt(fault, subject, size, opinion, (run, begun))
 
 
 def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
@@ -117,15 +118,15 @@ def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
     Raises:
         UsageError: The case cannot be measured even without a fault.
     """
-    bench, bare = _shorten_sampling(context.side_by_side.base), plant_case(case, NOTHING, Dose())
+    bench, bare = _shorten_sampling(context.side_by_side.base), plant_case(case, NOTHING, FaultSize())
     make_directory(bench.settings.out)
     trials: list[Trial] = []
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, bare, index)
         if came.trial is None or came.failure:
-            told = describe_failure(came.failure) if came.failure else "no trial came back"
+            reason = describe_failure(came.failure) if came.failure else "no trial came back"
             fix = "Fix it, or select another case with --select."
-            raise UsageError(f"{case.id} cannot be measured: {told}", fix)
+            raise UsageError(f"{case.id} cannot be measured: {reason}", fix)
         trials.append(came.trial)
     return tuple(trials)
 
@@ -142,22 +143,22 @@ def name_fault(fault: Fault) -> str:
     return f"{fault.kind}-{round(100 * fault.size):02d}" if fault.size else fault.kind.value
 
 
-def _prescribe(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Dose:
+def _choose_size(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> FaultSize:
     metric = find_scale(fault)
     if metric is None:
-        return Dose()
+        return FaultSize()
     values = collect_values(subject.latest).get(metric) or collect_values(subject.base)[metric]
-    return prescribe_dose(fault, values, find_pair_threshold(context.policy, subject.case.id, metric))
+    return choose_size(fault, values, find_pair_threshold(context.policy, subject.case.id, metric))
 
 
-def _weigh(context: AttemptContext, fault: Fault, dose: Dose, base: Sequence[Trial]) -> Dose:
-    """Weigh a dose against what the base did beside it."""
+def _measure_size(context: AttemptContext, fault: Fault, size: FaultSize, base: Sequence[Trial]) -> FaultSize:
+    """Measure the size against what the base did in the same pairs."""
     metric, values = find_scale(fault), collect_values(base)
     if metric is None or metric not in values:
-        return dose
+        return size
     threshold = find_pair_threshold(context.policy, base[0].case_id, metric)
-    original = [value - dose.amount for value in values[metric]] if fault.is_in_base else values[metric]
-    return weigh_dose(dose.amount, original, threshold)
+    original = [value - size.amount for value in values[metric]] if fault.is_in_base else values[metric]
+    return measure_size(size.amount, original, threshold)
 
 
 def _list_suspects(fault: Fault, case: Case) -> Sequence[Suspect] | None:
@@ -211,7 +212,7 @@ def _add_base_trials(run: Run, subject: AttemptSubject) -> Run:
 
 
 def _make_attempt(
-    fault: Fault, subject: AttemptSubject, dose: Dose, opinion: Opinion, measured: tuple[Run, float]
+    fault: Fault, subject: AttemptSubject, size: FaultSize, opinion: Opinion, measured: tuple[Run, float]
 ) -> Attempt:
     run, begun = measured
     return Attempt(
@@ -219,10 +220,10 @@ def _make_attempt(
         size=fault.size,
         case_id=subject.case.id,
         result=opinion.result,
-        planted=dose.planted,
-        is_asked=dose.is_asked,
+        planted=size.planted,
+        is_asked=size.is_asked,
         comparison=opinion.row,
-        told=opinion.told,
+        fact=opinion.fact,
         metric=fault.metric,
         change=opinion.change,
         trials=sum(trial.arm != BASE_ARM for trial in run.trials),

@@ -109,7 +109,7 @@ _LIFTED = frozenset({FaultKind.MEMORY, FaultKind.COLD_COMPILE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Dose:
+class FaultSize:
     """How much of a fault: ``amount`` in the unit of what it changes, ``planted`` as a fraction.
 
     ``is_asked`` says whether the gate has to catch that much, by the thresholds in force.
@@ -121,32 +121,32 @@ class Dose:
 
 
 def find_scale(fault: Fault) -> Metric | None:
-    """Find the metric that a fault's size is a fraction of and its dose is in; ``None`` without a size."""
+    """Find the metric that a fault's size is a fraction of and its amount is in; ``None`` without a size."""
     return find_planted(fault.kind) if fault.size else None
 
 
-def prescribe_dose(fault: Fault, base: Sequence[float], threshold: Threshold) -> Dose:
-    """Prescribe a dose; ``base`` are the base's values of :func:`find_scale`'s metric.
+def choose_size(fault: Fault, base: Sequence[float], threshold: Threshold) -> FaultSize:
+    """Choose how much to plant; ``base`` are the base's values of :func:`find_scale`'s metric.
 
     ``threshold`` is the one in force for that metric: what lies below it is planted all the same, but
     nobody asks the gate to catch it.
     """
     if find_scale(fault) is None:
-        return Dose()
+        return FaultSize()
     amount = fault.size * median(base)
     if fault.kind in _LIFTED and fault.size >= ASKED_THRESHOLDS * threshold.relative:
         amount = max(amount, FLOOR_MARGIN * threshold.absolute)
-    return weigh_dose(amount, base, threshold)
+    return measure_size(amount, base, threshold)
 
 
-def weigh_dose(amount: float, base: Sequence[float], threshold: Threshold) -> Dose:
-    """Weigh an amount against the base's values: those that it was prescribed by, or those beside it.
+def measure_size(amount: float, base: Sequence[float], threshold: Threshold) -> FaultSize:
+    """Compare an amount with the base's values: those that it was chosen from, or those of the same pair.
 
     A machine whose load changes makes the same seconds another fraction.
     """
     scale = median(base)
     edge = max(threshold.relative * scale, threshold.absolute)
-    return Dose(amount=amount, planted=amount / scale, is_asked=amount >= ASKED_THRESHOLDS * edge)
+    return FaultSize(amount=amount, planted=amount / scale, is_asked=amount >= ASKED_THRESHOLDS * edge)
 
 
 def is_fitting(fault: Fault, case: Case) -> bool:
@@ -162,7 +162,7 @@ def is_fitting(fault: Fault, case: Case) -> bool:
     return fault.kind is not FaultKind.MEMORY or case.task is Task.INFERENCE
 
 
-def plant_case(case: Case, fault: Fault, dose: Dose) -> Case:
+def plant_case(case: Case, fault: Fault, size: FaultSize) -> Case:
     """Make the case that carries a fault: its factory builds the original and wraps its forward.
 
     The id and the definition stay those of the original: a fault stands for a change in the code that
@@ -175,6 +175,6 @@ def plant_case(case: Case, fault: Fault, dose: Dose) -> Case:
         "factory": case.factory,
         "arguments": dict(case.arguments),
         "fault": fault.kind.value,
-        "dose": dose.amount,
+        "amount": size.amount,
     }
     return replace(case, factory=FACTORY, arguments=arguments)

@@ -19,7 +19,7 @@ class Opinion:
     """
 
     result: Result
-    told: Fact | None = None
+    fact: Fact | None = None
     change: float | None = None
     row: Comparison | None = None
 
@@ -30,7 +30,7 @@ def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Seque
     if fault.failure is not None:
         return _judge_failure(fault, rows, failures)
     if failures:
-        return Opinion(result=Result.BROKEN, told=quote_failure(Code.FAILURE, failures[0]))
+        return Opinion(result=Result.BROKEN, fact=quote_failure(Code.FAILURE, failures[0]))
     return _judge_harmless(rows) if fault.is_harmless else _judge_metric(fault, rows)
 
 
@@ -46,11 +46,11 @@ def score_faults(faults: Iterable[Fault], attempts: Sequence[Attempt]) -> tuple[
 
 def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
     """A failure must be told of as what it is, and the case must be FAILED for it."""
-    told = next((one for one in failures if one.kind is fault.failure), None)
-    if told is None or not any(row.status is Status.FAILED for row in rows):
+    failure = next((one for one in failures if one.kind is fault.failure), None)
+    if failure is None or not any(row.status is Status.FAILED for row in rows):
         names = name_words(kind=fault.failure or "")
-        return Opinion(result=Result.MISSED, told=Fact(code=Code.FAILURE_UNTOLD, names=names))
-    return Opinion(result=Result.CAUGHT, told=quote_failure(Code.FAILURE, told))
+        return Opinion(result=Result.MISSED, fact=Fact(code=Code.FAILURE_UNTOLD, names=names))
+    return Opinion(result=Result.CAUGHT, fact=quote_failure(Code.FAILURE, failure))
 
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:
@@ -65,7 +65,7 @@ def _judge_metric(fault: Fault, rows: Sequence[Comparison]) -> Opinion:
     row = next((row for row in rows if row.metric is fault.metric), None)
     if row is None:
         metrics = (fault.metric,) if fault.metric else ()
-        return Opinion(result=Result.MISSED, told=Fact(code=Code.NOT_JUDGED, metrics=metrics))
+        return Opinion(result=Result.MISSED, fact=Fact(code=Code.NOT_JUDGED, metrics=metrics))
     results = {Status.REGRESSED: Result.CAUGHT, Status.INCONCLUSIVE: Result.INCONCLUSIVE}
     return Opinion(
         result=results.get(row.status, Result.MISSED),

@@ -131,7 +131,7 @@ def render_factory(sketch: Sketch) -> str:
     arguments = "".join(f"{key}, " for key in sketch.arguments).rstrip(", ")
     typed = ", ".join(key + _annotate(value) for key, value in sketch.arguments.items())
     call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
-    told = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
+    comment = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
     inputs = "\n".join(f"        {_render_tensor(one)}," for one in sketch.inputs)
     call_once = (
         "    model(*inputs)  # a lazy module has the sizes of its first call\n" if sketch.is_lazy else ""
@@ -147,7 +147,7 @@ from {module} import {top}
 
 def build({f"*, {typed}" if typed else ""}) -> Workload:
     """Build the model on the CPU in float32, with random weights, and one set of inputs."""
-{told}    model = {name}{call}
+{comment}    model = {name}{call}
     inputs = (  # make these what you ship: compiled code is made for one shape
 {inputs}
     )

@@ -104,20 +104,20 @@ def probe_module(question: ProbeQuestion) -> Sketch:
         UsageError: It cannot be; the fix says what is missing.
         MachineError: The process died or took too long.
     """
-    told = _ask(question)
-    if problem := told.get("problem"):
-        raise UsageError(f"{question.target}: {problem}", _FIXES[str(told["kind"])])
+    answer = _ask(question)
+    if problem := answer.get("problem"):
+        raise UsageError(f"{question.target}: {problem}", _FIXES[str(answer["kind"])])
     return Sketch(
         target=question.target,
-        is_factory=told["kind"] == "factory",
-        called=bool(told["called"]),
+        is_factory=answer["kind"] == "factory",
+        called=bool(answer["called"]),
         inputs=tuple(
             TensorSketch(**{**one, "shape": tuple(one["shape"])})
-            for one in told["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
+            for one in answer["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
         ),
         arguments=question.arguments,
-        is_lazy=bool(told["is_lazy"]),
-        has_cuda=bool(told["has_cuda"]),
+        is_lazy=bool(answer["is_lazy"]),
+        has_cuda=bool(answer["has_cuda"]),
     )
 
 
@@ -130,8 +130,8 @@ def _ask(question: ProbeQuestion) -> dict[str, object]:
     )
     if answer.problem:
         raise MachineError(f"{question.target} could not be tried: {answer.problem}", "Try it by hand.")
-    if answer.status == 0 and (told := answer.read_record()):
-        return told
+    if answer.status == 0 and (record := answer.read_record()):
+        return record
     last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
     what = f"{question.target}: the process that tried it died with status {answer.status}: {last[:300]}"
     raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
@@ -157,12 +157,12 @@ def find_action(package: Path | None = None) -> str:
 
     pip writes down what it installed from. A clone counts where GitHub has its commit, too.
     """
-    told = _read_origin()
-    vcs = told.get("vcs_info")
+    origin = _read_origin()
+    vcs = origin.get("vcs_info")
     if isinstance(vcs, dict):
-        found = f"{name_repository(str(told.get('url', '')))}@{vcs.get('commit_id')}"
+        found = f"{name_repository(str(origin.get('url', '')))}@{vcs.get('commit_id')}"
         return found if _ACTION.fullmatch(found) else ""
-    url = urlparse(str(told.get("url", "")))
+    url = urlparse(str(origin.get("url", "")))
     place = Path(unquote(url.path)) if url.scheme == "file" else package
     return _ask_clone(place) if place and (place / "action.yml").is_file() else ""
 
@@ -170,10 +170,10 @@ def find_action(package: Path | None = None) -> str:
 def _read_origin() -> dict[str, object]:
     try:
         text = importlib.metadata.distribution("compile-gate").read_text("direct_url.json")
-        told = json.loads(text or "{}")
+        origin = json.loads(text or "{}")
     except (importlib.metadata.PackageNotFoundError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return origin if isinstance(origin, dict) else {}
 
 
 def _ask_clone(place: Path) -> str:

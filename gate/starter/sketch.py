@@ -99,8 +99,8 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
         raise CannotTellError("call", f"calling it failed: {_describe(error)}") from error
     if _is_module(made) or isinstance(made, Workload):
         return made, True
-    told = f"calling it gave {type(made).__name__}, not a torch.nn.Module or a gate.Workload"
-    raise CannotTellError("name", told)
+    message = f"calling it gave {type(made).__name__}, not a torch.nn.Module or a gate.Workload"
+    raise CannotTellError("name", message)
 
 
 def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[dict[str, Any]]:  # noqa: ANN401
@@ -113,19 +113,19 @@ def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[d
     required = _list_required(forward)
     if named := [one.name for one in required if one.kind is inspect.Parameter.KEYWORD_ONLY]:
         raise CannotTellError("factory", f"forward takes {', '.join(named)} by keyword only")
-    told, until_s = "", time.monotonic() + _GUESSING_S
+    first_error, until_s = "", time.monotonic() + _GUESSING_S
     names = [one.name for one in required] or ["input"]
     for inputs in [given] if given else guess_inputs(made, names):
         try:
             _call(copy.deepcopy(made) if is_lazy(made) else made, inputs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, these are no inputs of it
-            told = told or f"{_describe_tensors(inputs)}: {_describe(error)}"
+            first_error = first_error or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
             return inputs
         if time.monotonic() > until_s:
             break
     what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
-    raise CannotTellError("inputs", f"forward({_name_parameters(forward)}) {what} {told}")
+    raise CannotTellError("inputs", f"forward({_name_parameters(forward)}) {what} {first_error}")
 
 
 def _name_parameters(function: Any) -> str:  # noqa: ANN401

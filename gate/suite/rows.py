@@ -40,22 +40,22 @@ class BlockTimer:
             RuntimeError: pytest-benchmark is switched off, so nothing was timed.
         """
         ran = 0
-        told: float | None = None
+        undisturbed_s: float | None = None
         is_over = False
 
         def prepare() -> None:
             nonlocal is_over
             if self._wait and not is_over:
                 last_s = self._list_durations()[-1] if ran else 0.0
-                is_over = not self._wait(last_s if told is None else told)
+                is_over = not self._wait(last_s if undisturbed_s is None else undisturbed_s)
             if not is_over:
                 lead_in()
 
         def run() -> None:
             # ``pedantic`` cannot be ended early: what it still times once the rounds are over is nothing.
-            nonlocal ran, told
+            nonlocal ran, undisturbed_s
             if not is_over:
-                told = target()
+                undisturbed_s = target()
                 ran += 1
 
         self._benchmark.pedantic(run, setup=prepare, rounds=rounds, iterations=1)

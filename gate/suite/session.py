@@ -121,8 +121,8 @@ def _warn_of_own(case_ids: Sequence[str]) -> None:
     verb, path = ("are", "them by their paths") if len(case_ids) > 1 else ("is", "it by its path")
     counted, named = count_noun(len(case_ids), "test"), join_some(case_ids, _IDS_NAMED)
     with tolerate_warnings():
-        told = f"{counted} of your own {verb} not run here: {named}; run {path}"
-        warnings.warn(pytest.PytestWarning(told), stacklevel=1)
+        message = f"{counted} of your own {verb} not run here: {named}; run {path}"
+        warnings.warn(pytest.PytestWarning(message), stacklevel=1)
 
 
 @contextmanager

@@ -248,11 +248,11 @@ class TrialFixture:
 def _leave_options(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> str:
     """Take back what `addopts` has put in front of a trial's own arguments; return it, as written."""
     own, everyday = config.invocation_params.args, config.known_args_namespace
-    told = " ".join(args[: len(args) - len(own)])
+    text = " ".join(args[: len(args) - len(own)])
     kept = {option: getattr(everyday, name, None) for name, option in _KEPT_OPTIONS.items()}
     args[:] = [*(f"{option}={value}" for option, value in kept.items() if value), *map(str, own)]
     config.known_args_namespace = parser.parse_known_args(args, namespace=copy.copy(config.option))
-    return told
+    return text
 
 
 def _load_benchmark(manager: pytest.PytestPluginManager) -> None:

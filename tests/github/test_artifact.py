@@ -274,7 +274,7 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
     quoted = Fact(code=Code.RAISED, names={"message": ("INJECTED",)})
     failures = tuple(
         CaseFailure(
-            case_id=case.id, trial=1, kind=FailureKind.ERROR, stage="INJECTED", told=told, log="INJECTED"
+            case_id=case.id, trial=1, kind=FailureKind.ERROR, stage="INJECTED", fact=told, log="INJECTED"
         )
         for told in (ours, foreign, quoted)
     )

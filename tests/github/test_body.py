@@ -97,7 +97,7 @@ def make_verdicts() -> dict[str, Verdict]:
         trial=0,
         kind=FailureKind.KILLED,
         stage="compile",
-        told=make_raised("Killed"),
+        fact=make_raised("Killed"),
         log_tail="x",
     )
     failed = replace(

@@ -222,7 +222,7 @@ RUN_TROUBLE = (
 def encode_run(head: str) -> bytes:
     """Encode a run with a failure, whose stage is the measured side's word."""
     failure = CaseFailure(
-        case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", told=make_raised(TEXT)
+        case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", fact=make_raised(TEXT)
     )
     plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()

@@ -287,7 +287,7 @@ def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
             {
                 "failures": (
                     CaseFailure(
-                        case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", told=make_raised("")
+                        case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", fact=make_raised("")
                     ),
                 )
             },

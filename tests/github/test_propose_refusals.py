@@ -242,7 +242,7 @@ def test_a_run_that_is_not_fit_is_told_in_our_words(
     run = make_run(git.find_ref("heads/topic"))
     failed = tuple(
         CaseFailure(
-            case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, told=make_raised("##[error]")
+            case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, fact=make_raised("##[error]")
         )
         for stage, trial in failures
     )

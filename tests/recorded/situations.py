@@ -164,7 +164,7 @@ def fail(run: Run, case_id: str, kind: FailureKind, arm: str = "head") -> Run:
         trial=0,
         kind=kind,
         stage="compile",
-        told=make_raised("BackendCompilerFailed: the backend raised\nKeyError: 'bias'"),
+        fact=make_raised("BackendCompilerFailed: the backend raised\nKeyError: 'bias'"),
         log_tail="  File \"tiny/bench.py\", line 12, in build\nKeyError: 'bias'",
         arm=arm,
         log="out/logs/0.log",
@@ -446,7 +446,7 @@ def list_permitted(runs: Recorded) -> Iterator[tuple[str, Situation]]:
     yield hold("accepted", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9))
     yield hold("accepted_too_little", slower, policy=accept(Metric.COMPILED_LATENCY, 0.2))
     yield hold("acceptance_expired", slower, policy=accept(Metric.COMPILED_LATENCY, 0.9, "2026-11-01"))
-    yield hold("acceptance_idle", slower, policy=accept(Metric.PEAK_MEMORY, 0.9, case="gone/*"))
+    yield hold("unused_acceptance", slower, policy=accept(Metric.PEAK_MEMORY, 0.9, case="gone/*"))
     yield hold("quarantined", slower, policy=replace(POLICY, quarantine=(quarantine("chain/*"),)))
     yield hold(
         "quarantined_metric",

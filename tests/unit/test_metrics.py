@@ -15,6 +15,7 @@ import pytest
 
 import gate
 from gate.metrics import (
+    COMPILE_SIGNATURES,
     COMPILE_TIMES,
     INTERLEAVED,
     LATENCIES,
@@ -22,7 +23,6 @@ from gate.metrics import (
     NOISY_DECIDING,
     OF_WARM,
     SPECS,
-    TRACES,
     Family,
     MetricSpec,
     Role,
@@ -111,7 +111,7 @@ def test_groupings() -> None:
         *(Metric.DRIFT_FLOAT32, Metric.DRIFT_STEPS, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO),
         Metric.MEMORY_GROWTH,
     }
-    assert set(TRACES) == {
+    assert set(COMPILE_SIGNATURES) == {
         *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.CACHE_MISSES),
         *(Metric.CAPTURED_OPS, Metric.GENERATED_KERNELS, Metric.GUARDS),
         *(Metric.CODE_LAUNCHES, Metric.TRITON_CONFIGS),
@@ -199,7 +199,7 @@ def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
         "change": 0.693,  # twice as long: log 2
         "speedup": 0.0,
         "column": "p95",
-        "causes": ["bound", "eager", "guards", "kernels", "same_code", "tuning"],
+        "causes": ["bound", "eager", "guards", "kernels", "tuning", "unchanged_code"],
         "value": "12.3 ms",
         "told": "+30.0 % (slower)",
         "limit": "10 % and 50 \N{MICRO SIGN}s",

@@ -103,7 +103,7 @@ def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
         return any(fact.code is Code.UNMEASURED and metric in fact.metrics for fact in notes)
     if not has_metric(one.case, metric) or (spec.is_gpu_only and device_kind == CPU.name):
         return False
-    return device_kind != TARGET_KIND or (spec.is_trace and spec.source is not Source.WARM)
+    return device_kind != TARGET_KIND or (spec.is_compile_signature and spec.source is not Source.WARM)
 
 
 def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Comparison:

@@ -294,8 +294,8 @@ def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bo
         return False
     if entry.metric is None:
         return True
-    told = {comparison.metric, SPECS[comparison.metric].follows}
-    return entry.metric in told and comparison.reason not in OF_WHOLE_CASE
+    metrics = {comparison.metric, SPECS[comparison.metric].follows}
+    return entry.metric in metrics and comparison.reason not in OF_WHOLE_CASE
 
 
 def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:
@@ -303,8 +303,8 @@ def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:
         return comparison
     for entry in policy.quarantine:
         if is_in_force(entry, policy) and _is_covered(entry, comparison, policy):
-            told = Fact(code=Code.QUARANTINED_BY, names=_name_entry(entry))
-            remarks = (*comparison.remarks, told)
+            remark = Fact(code=Code.QUARANTINED_BY, names=_name_entry(entry))
+            remarks = (*comparison.remarks, remark)
             return replace(comparison, decides=False, quarantined=True, remarks=remarks)
     return comparison
 

@@ -164,7 +164,7 @@ def _note_retried(run: Run) -> tuple[Fact, ...]:
     )
 
 
-_ANYWAY = Fact(code=Code.REGRESSED_ANYWAY)
+_ANYWAY = Fact(code=Code.ALREADY_REGRESSED)
 
 
 def remark_regressed_anyway(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:

@@ -10,13 +10,13 @@ from statistics import median
 from gate.decide.constants import MORE_WORK
 from gate.decide.evidence.stored import Evidence, compare_items
 from gate.decide.evidence.values import Question
-from gate.metrics import TRACES
+from gate.metrics import COMPILE_SIGNATURES
 from gate.records import Baseline, Kind, Metric, Task, Trial
 
 # Where these are not zero a call runs Python that was not compiled.
 _PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
 # Of a workload: how large it is, and what a process may have set for all of torch.
-_TOLD = ("inputs", "parameters", "settings", "runtime")
+_COMPARED = ("inputs", "parameters", "settings", "runtime")
 # What generated code calls of torch's own: the other namespaces are of custom operators.
 _OF_TORCH = re.compile(r"extern_kernels\.|torch\.ops\.(aten|prims|mkldnn|onednn|mkl|quantized)\.")
 _OWN = "cpu_self"
@@ -49,7 +49,7 @@ def sum_processor_s(phases_s: Mapping[str, float]) -> float:
 
 def has_other_counts(questions: Mapping[Metric, Question]) -> bool:
     """Whether a counter of the compile differs from the baseline's."""
-    counters = (questions[metric] for metric in TRACES if metric in questions)
+    counters = (questions[metric] for metric in COMPILE_SIGNATURES if metric in questions)
     return any(median(one.before) != median(one.after) for one in counters)
 
 
@@ -116,7 +116,7 @@ def has_torch_calls_alone(evidence: Evidence) -> bool:
 
 def _has_same_workload(baseline: Baseline, trial: Trial) -> bool:
     before, after = baseline.workload, trial.workload
-    return all(name in before and name in after for name in _TOLD) and not compare_items(before, after)
+    return all(name in before and name in after for name in _COMPARED) and not compare_items(before, after)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:

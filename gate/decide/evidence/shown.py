@@ -121,7 +121,7 @@ def part_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
     return parted
 
 
-def find_same_code(run: Run) -> frozenset[str]:
+def find_unchanged_code(run: Run) -> frozenset[str]:
     """Find the cases whose generated code is the base's, digest by digest.
 
     A case counts only where every pair says so: one that failed, was not compiled, or was compiled in one arm
@@ -132,11 +132,11 @@ def find_same_code(run: Run) -> frozenset[str]:
     return frozenset(case_id for case_id, own in paired.items() if case_id not in failed and _is_same(own))
 
 
-def note_same_code(run: Run) -> tuple[Fact, ...]:
+def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
     """A note on how much of a target's code is the base's: a GPU need not measure those cases."""
     if run.environment.device_kind != TARGET_KIND or not run.finished:
         return ()
-    same = find_same_code(run)
+    same = find_unchanged_code(run)
     others = tuple(case.id for case in run.cases if case.id not in same)
     code = Code.CODE_DIFFERS if others else Code.CODE_IS_THE_BASES
     return (Fact(code=code, numbers={"same": len(same), "cases": len(run.cases)}, cases=others),)

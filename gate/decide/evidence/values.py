@@ -56,9 +56,9 @@ def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]
 
 def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Median of each name over the tables that tell any; one that a table lacks took no time."""
-    told = [table for table in tables if table]
-    names = {name: None for table in told for name in table}
-    return {name: median([table.get(name, 0.0) for table in told]) for name in names}
+    filled = [table for table in tables if table]
+    names = {name: None for table in filled for name in table}
+    return {name: median([table.get(name, 0.0) for table in filled]) for name in names}
 
 
 def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
@@ -137,6 +137,6 @@ def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
     worst = trial.worst.get(metric)
     if worst is None or not worst.output:
         return None
-    told = (one for one in trial.warnings if one.code in MISMATCH_CODES)
+    warnings = (one for one in trial.warnings if one.code in MISMATCH_CODES)
     alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))
-    return next((one for one in told if one.name("output") == worst.output), alone)
+    return next((one for one in warnings if one.name("output") == worst.output), alone)

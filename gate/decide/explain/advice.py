@@ -221,7 +221,7 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
     """Times that were convicted against another sitting of the machine only."""
     alone = {one.case_id for one in comparisons if _is_unconfirmed(one)}
-    return [Fact(code=Code.NOT_BESIDE, numbers={"cases": len(alone)})] if alone else []
+    return [Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []
 
 
 def _is_unconfirmed(comparison: Comparison) -> bool:

@@ -98,8 +98,8 @@ def find_kept(inquiry: Inquiry) -> list[Cause]:
     """What calls keep of memory, and the line that made it."""
     if not inquiry.asks(CauseKind.KEPT):
         return []
-    told = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
-    kept = [fact for fact in told if fact.code is Code.MEMORY_KEPT]
+    warnings = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
+    kept = [fact for fact in warnings if fact.code is Code.MEMORY_KEPT]
     return [inquiry.weigh(CauseKind.KEPT, fact) for fact in kept[-1:]]
 
 
@@ -143,8 +143,8 @@ def find_stack(inquiry: Inquiry) -> list[Cause]:
     sides = (baseline.environment, inquiry.environment)
     acting, lines = describe_acting(*sides), describe_difference(*sides)
     unused = [line for line in lines if line not in acting]
-    told = ((Code.STACK_CHANGED, acting), (Code.STACK_UNUSED, unused))
-    return [inquiry.weigh(CauseKind.STACK, _list_differences(code, found)) for code, found in told if found]
+    groups = ((Code.STACK_CHANGED, acting), (Code.STACK_UNUSED, unused))
+    return [inquiry.weigh(CauseKind.STACK, _list_differences(code, found)) for code, found in groups if found]
 
 
 def _list_differences(code: Code, lines: Sequence[str]) -> Fact:

@@ -94,9 +94,9 @@ def _name_break(found: GraphBreak) -> Mapping[str, tuple[str, ...]]:
     return name_words(reason=shorten(found.reason), location=found.location)
 
 
-def find_new_breaks(found: Iterable[GraphBreak], told: Iterable[Cause]) -> list[GraphBreak]:
+def find_new_breaks(found: Iterable[GraphBreak], causes: Iterable[Cause]) -> list[GraphBreak]:
     """Find which of the breaks of a case its causes call new."""
-    places = {one.fact.name("location") for one in told if one.fact.code is Code.GRAPH_BREAK}
+    places = {one.fact.name("location") for one in causes if one.fact.code is Code.GRAPH_BREAK}
     return [one for one in found if one.location in places]
 
 
@@ -118,12 +118,12 @@ def find_recompiles(inquiry: Inquiry) -> list[Cause]:
     gone = _list_new(before, after.elements(), _find_guard)
     share = _measure_harm(inquiry, _OF_ONE_CODE)
     return [
-        *_tell_guards(inquiry, Code.RECOMPILED, new),
-        *_tell_guards(inquiry, Code.RECOMPILED_NO_MORE, gone, share),
+        *_list_guards(inquiry, Code.RECOMPILED, new),
+        *_list_guards(inquiry, Code.RECOMPILED_NO_MORE, gone, share),
     ]
 
 
-def _tell_guards(inquiry: Inquiry, code: Code, found: Iterable[Recompile], share: float = 1.0) -> list[Cause]:
+def _list_guards(inquiry: Inquiry, code: Code, found: Iterable[Recompile], share: float = 1.0) -> list[Cause]:
     facts = (Fact(code=code, names=_name_guard(one)) for one in found)
     return take_some([inquiry.weigh(CauseKind.RECOMPILE, fact, share) for fact in facts])
 
@@ -147,12 +147,12 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
         SPECS[one.metric].family is Family.EXACT and one.change and one.change.centre
         for one in inquiry.comparisons
     )
-    if changed is None or traced or not inquiry.shows(CauseKind.SAME_CODE):
+    if changed is None or traced or not inquiry.shows(CauseKind.UNCHANGED_CODE):
         return []
     if is_tuned_otherwise(evidence):
         return [inquiry.weigh(CauseKind.TUNING, Fact(code=Code.CODE_TUNED))]
     same = Fact(code=Code.CODE_SAME, numbers=inquiry.say_beside())
-    return [inquiry.weigh(CauseKind.SAME_CODE, same)]
+    return [inquiry.weigh(CauseKind.UNCHANGED_CODE, same)]
 
 
 def find_guards(inquiry: Inquiry) -> list[Cause]:
@@ -209,8 +209,8 @@ def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
         "more": tuple(sorted(name for name in new.keys() & old.keys() if _is_more(name, old, new))),
         "removed": tuple(sorted(old.keys() - new.keys())),
     }
-    told = {key: found for key, found in names.items() if found}
-    return Fact(code=Code.PRECISION_CHANGED, names=told) if told else None
+    changed = {key: found for key, found in names.items() if found}
+    return Fact(code=Code.PRECISION_CHANGED, names=changed) if changed else None
 
 
 def _is_more(name: str, old: Mapping[str, int], new: Mapping[str, int]) -> bool:

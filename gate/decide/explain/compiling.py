@@ -46,8 +46,8 @@ def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mappin
         found.append(inquiry.weigh(CauseKind.COMPILE_PHASE, moved, abs(largest[0][1]) / total_s))
     compilers_s = after.get(_COMPILERS, 0.0) - before.get(_COMPILERS, 0.0)
     if abs(compilers_s) > notable_s:
-        told = Fact(code=Code.COMPILERS_TIME, numbers={"change_s": compilers_s})
-        found.append(inquiry.weigh(CauseKind.COMPILE_PHASE, told))
+        fact = Fact(code=Code.COMPILERS_TIME, numbers={"change_s": compilers_s})
+        found.append(inquiry.weigh(CauseKind.COMPILE_PHASE, fact))
     return found
 
 
@@ -75,8 +75,8 @@ def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
 
 def _find_other_graphs(inquiry: Inquiry) -> list[Fact]:
     """That the second process compiled other graphs than the first, where it did."""
-    told = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
-    return [fact for fact in told if fact.code is Code.GRAPH_DIFFERS][:1]
+    warnings = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
+    return [fact for fact in warnings if fact.code is Code.GRAPH_DIFFERS][:1]
 
 
 def _is_missed(before: CacheUse, after: CacheUse) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
-from gate.decide.evidence.shown import note_same_code
+from gate.decide.evidence.shown import note_unchanged_code
 from gate.decide.explain.accepting import list_acceptances
 from gate.decide.explain.advice import (
     has_not_begun,
@@ -55,7 +55,7 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
     short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
     begun = [one for one in deciding if not has_not_begun(one)]
     return (
-        *suggest(Code.FIX_FAILED_BESIDE, _list_cases(begun, BROKEN)),
+        *suggest(Code.FIX_FAILED_IN_PAIRS, _list_cases(begun, BROKEN)),
         *suggest(Code.MORE_MINUTES, short),
         *list_acceptances(deciding, policy),
         *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),
@@ -67,7 +67,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
     """What a reader must know to trust a verdict by pairs no further than it goes."""
     return (
         *note_target(run.environment),
-        *note_same_code(run),
+        *note_unchanged_code(run),
         *note_stop(finished=run.finished),
         *note_pairs(verdict.tally),
         *note_vanished(run),
@@ -116,7 +116,7 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
     )
 
 
-def note_kept_pace(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
+def note_unchanged_speedup(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
     """Whose latency the ratio cleared, and by how much eager and compiled could be slower together."""
     latencies = (one for one in comparisons if one.metric is Metric.COMPILED_LATENCY)
     rows = [one for one in latencies if one.reason is Reason.SAME_WORK]
@@ -124,14 +124,14 @@ def note_kept_pace(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
         return ()
     hidden = max(max(one.change.detectable, one.change.high) for one in rows if one.change)
     numbers = {"cases": len(rows), "hidden": hidden}
-    return (Fact(code=Code.KEPT_PACE, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
+    return (Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
 
 
-def note_same_programs(case_ids: Sequence[str]) -> tuple[Fact, ...]:
+def note_unchanged_sources(case_ids: Sequence[str]) -> tuple[Fact, ...]:
     """Which suspects were not measured in pairs, since nothing of their program differs from the base's."""
     if not case_ids:
         return ()
-    return (Fact(code=Code.SAME_PROGRAMS, numbers={"cases": len(case_ids)}, cases=tuple(case_ids)),)
+    return (Fact(code=Code.UNCHANGED_SOURCES, numbers={"cases": len(case_ids)}, cases=tuple(case_ids)),)
 
 
 def note_other_changes(run: Run, pairs: int) -> tuple[Fact, ...]:

@@ -310,11 +310,11 @@ def _make_comparison(
 ) -> Comparison:
     moved = SPECS[metric].family is Family.LOG2 and finding.status in MAYBE_WORSE
     worst = find_worst(evidence.trials, metric) if moved else None
-    told = replace(finding, remarks=(*finding.remarks, worst)) if worst else finding
+    remarked = replace(finding, remarks=(*finding.remarks, worst)) if worst else finding
     return Comparison(
         case_id=evidence.case.id,
         metric=metric,
         decides=SPECS[metric].role is Role.DECIDES,
         threshold=threshold,
-        **{name: getattr(told, name) for name in _FOUND},
+        **{name: getattr(remarked, name) for name in _FOUND},
     )

@@ -88,8 +88,8 @@ def follow_misses(calls: Finding, misses: Finding | None) -> Finding:
 
 def acquit_ratio(ratio: Finding, eager: float | None) -> Finding:
     """Call a ratio unchanged whose compiled part did not move as it did; ``eager`` is what its other did."""
-    told = () if eager is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),)
-    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=told, more_pairs=None)
+    fact = () if eager is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),)
+    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
 
 
 def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
@@ -167,7 +167,7 @@ def judge_drift(question: Question) -> Finding:
     noise = DRIFT_SIGMAS * _compute_error(question.before, question.after)
     change = fmean(question.after) - fmean(question.before)
     status, reason = _decide_drift(question, change, noise)
-    told = Change(
+    interval = Change(
         centre=change,
         low=change - noise,
         high=change + noise,
@@ -175,7 +175,7 @@ def judge_drift(question: Question) -> Finding:
     )
     is_beyond = reason is Reason.LIMIT_EXCEEDED
     return question.find(
-        status, reason, told, _name_limit(question.case, question.metric) if is_beyond else ()
+        status, reason, interval, _name_limit(question.case, question.metric) if is_beyond else ()
     )
 
 

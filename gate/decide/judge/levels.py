@@ -77,7 +77,7 @@ def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
     return Levels(bad=reading.change, error=reading.error, noise=reading.noise)
 
 
-def tell_level(paired: Paired, levels: Levels) -> Mark | None:
+def find_level(paired: Paired, levels: Levels) -> Mark | None:
     """Which level these pairs are at; ``None`` asks for another pair, and SKIP gives up.
 
     One pair says nothing of its own noise, so it tells nothing.

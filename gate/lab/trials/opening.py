@@ -122,7 +122,7 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
         arm=bench.arm.name,
         kind=FailureKind.ERROR,
         stage=Stage.IMPORT,
-        told=Fact(code=Code.RAISED),
+        fact=Fact(code=Code.RAISED),
         log=name_log(job.log),
     )
     found = {
@@ -180,7 +180,7 @@ def _fail_unavailable(unavailable: Mapping[str, Fact], bench: Bench) -> tuple[Ca
             arm=bench.arm.name,
             kind=FailureKind.ERROR,
             stage=Stage.COMPILE,
-            told=replace(why, cases=(case_id,)),
+            fact=replace(why, cases=(case_id,)),
         )
         for case_id, why in unavailable.items()
     )

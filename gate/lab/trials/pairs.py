@@ -245,7 +245,7 @@ def is_crowded(said: str) -> bool:
 def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
     """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
     is_full = is_crowded if find_kind(sides.head.settings.device).is_gpu else _lacks_memory
-    told = any(is_full(f"{one.told.name('message')}\n{one.log_tail}") for one in failures)
+    told = any(is_full(f"{one.fact.name('message')}\n{one.log_tail}") for one in failures)
     return told or any(map(_was_killed_for_memory, failures))
 
 
@@ -256,7 +256,7 @@ def _lacks_memory(said: str) -> bool:
 
 def _was_killed_for_memory(failure: CaseFailure) -> bool:
     """Whether a process was killed while the kernel killed some because memory ran out."""
-    return failure.kind is FailureKind.KILLED and failure.told.numbers.get("oom_kills", 0) > 0
+    return failure.kind is FailureKind.KILLED and failure.fact.numbers.get("oom_kills", 0) > 0
 
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:

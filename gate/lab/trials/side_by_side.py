@@ -150,7 +150,7 @@ def find_shared_caches(side_by_side: SideBySide, slot: PairSlot) -> Path | None:
     """
     head = side_by_side.lab.bench
     kept = head.find_kept(slot.case)
-    is_known = slot.known_code and side_by_side.base.arm.python == head.arm.python
+    is_known = slot.unchanged_code and side_by_side.base.arm.python == head.arm.python
     is_file = KIND_SPECS[slot.case.kind].is_file
     return kept if is_known and not is_file and kept.is_dir() else None
 

@@ -124,7 +124,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutco
         arm=job.arm,
         kind=FailureKind.CRASH,
         stage=stage,
-        told=left.problem,
+        fact=left.problem,
         log_tail=log_tail,
         log=name_log(job.log),
     )
@@ -132,7 +132,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutco
         return add_told(failure, left.result.failure)
     if ended.timed_out:
         told = Fact(code=Code.NO_END, numbers={"limit_s": job.limit_s}, names=role)
-        return replace(failure, kind=FailureKind.HANG, told=told)
+        return replace(failure, kind=FailureKind.HANG, fact=told)
     # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
     is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
     if left.result and is_whole:
@@ -140,7 +140,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutco
     kind, told = _judge_end(ended, left.problem)
     if shortage := find_shortage(log_tail):
         told = replace(told, names={**told.names, "shortage": (shortage,)})
-    return replace(failure, kind=kind, told=_clean_words(replace(told, names={**told.names, **role})))
+    return replace(failure, kind=kind, fact=_clean_words(replace(told, names={**told.names, **role})))
 
 
 def _clean_words(told: Fact) -> Fact:
@@ -156,7 +156,7 @@ def add_told(failure: CaseFailure, told: WorkerFailure) -> CaseFailure:
     """Add what a worker tells of a failure; nothing that measured code says is trusted to be printable."""
     traceback = clean_log_tail(told.traceback.encode(errors="replace"))
     return replace(
-        failure, kind=told.kind, told=_clean_words(told.told), log_tail=traceback or failure.log_tail
+        failure, kind=told.kind, fact=_clean_words(told.fact), log_tail=traceback or failure.log_tail
     )
 
 

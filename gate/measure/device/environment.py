@@ -122,10 +122,10 @@ def _read_version(distribution: str) -> str:
 def _read_compiler() -> str:
     """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
     command = os.environ.get("CXX", "g++").split()
-    told = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=_COMPILER_TIMEOUT_S)
-    if told.status != 0:
+    answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=_COMPILER_TIMEOUT_S)
+    if answer.status != 0:
         return ""
-    return f"{os.path.basename(command[0])} {told.output}"  # noqa: PTH119 - a string of the user's
+    return f"{os.path.basename(command[0])} {answer.output}"  # noqa: PTH119 - a string of the user's
 
 
 def _describe_cores(device: Device) -> dict[str, str]:

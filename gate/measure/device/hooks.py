@@ -19,13 +19,13 @@ from gate.errors import MachineError
 from gate.installation import find_page
 from gate.programs import ask_program
 
-# Releases of torch whose compiler the pretended device was tested with: it stands in for names that are no
+# Releases of torch whose compiler the imitated device was tested with: it stands in for names that are no
 # interface of torch's, and another release may ask for others without any error.
 TESTED = ("2.13",)
 _VERSION = re.compile(r"""^__version__ = ['"](?P<release>\d+\.\d+)[^'"]*['"]""", re.MULTILINE)
 _SOURCE = Path(__file__).with_name("hooks.cpp")
 _COMPILE_LIMIT_S = 300
-_MAX_TOLD = 300  # characters of a compiler's message
+_MAX_MESSAGE = 300  # characters of a compiler's message
 
 
 def load_hooks() -> None:
@@ -39,8 +39,8 @@ def load_hooks() -> None:
         raise RuntimeError("torch asks for a device when it is imported: load the hooks before")
     directory = _find_torch()
     if (directory / "lib" / "libtorch_cuda.so").exists():
-        told = "a target is compiled for by a CPU build of torch, and this one is built for CUDA"
-        raise MachineError(told, "Measure on the GPU (--device cuda), or install a CPU build beside it.")
+        message = "a target is compiled for by a CPU build of torch, and this one is built for CUDA"
+        raise MachineError(message, "Measure on the GPU (--device cuda), or install a CPU build beside it.")
     _check_release(directory)
     ctypes.CDLL(str(directory / "lib" / "libtorch_cpu.so"))
     ctypes.CDLL(str(_build_hooks(directory)))
@@ -58,9 +58,9 @@ def _check_release(torch: Path) -> None:
     release = found["release"] if found else "of an unknown release"
     if release not in TESTED:
         tested = " and ".join(TESTED)
-        told = f"targets were tested with torch {tested}, and this torch is {release}"
+        message = f"targets were tested with torch {tested}, and this torch is {release}"
         fix = f"Install a CPU build of torch {tested}, or measure on the GPU itself (--device cuda)."
-        raise MachineError(told, fix)
+        raise MachineError(message, fix)
 
 
 def _build_hooks(torch: Path) -> Path:
@@ -82,8 +82,8 @@ def _build_hooks(torch: Path) -> Path:
         raise MachineError(f"No working C++ compiler: {done.problem}", "Install g++, or set CXX.")
     if done.status:
         errors = [line for line in done.err.splitlines() if "error" in line]
-        told = (errors or [done.err.strip()])[0][:_MAX_TOLD]
+        message = (errors or [done.err.strip()])[0][:_MAX_MESSAGE]
         fix = f"Targets were not tried with this torch: see {find_page('targets')}."
-        raise MachineError(f"the C++ compiler cannot compile for this torch: {told}", fix)
+        raise MachineError(f"the C++ compiler cannot compile for this torch: {message}", fix)
     partial.rename(library)
     return library

@@ -85,7 +85,7 @@ class NvmlDevice:
             for kind in ("NVML_CLOCK_SM", "NVML_CLOCK_MEM")
         )
         node = self._ask_board("nvmlDeviceGetNumaNodeId", None)
-        told = {
+        traits = {
             "ecc": _ON.get(ecc, ""),
             "mig": _ON.get(mig, ""),
             "persistence": _ON.get(self._ask_board("nvmlDeviceGetPersistenceMode", None), ""),
@@ -94,7 +94,7 @@ class NvmlDevice:
             "max_memory_clock": f"{memory_mhz} MHz" if memory_mhz else "",
             "numa_node": "" if node is None else str(node),
         }
-        return {name: value for name, value in told.items() if value}
+        return {name: value for name, value in traits.items() if value}
 
     def read_energy_j(self) -> float | None:
         """Read the joules that the board has used since the driver was loaded; None where it does not count.

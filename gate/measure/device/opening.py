@@ -1,4 +1,4 @@
-"""Opens the device that a case names, of whichever kind; a target is a GPU that is pretended.
+"""Opens the device that a case names, of whichever kind; a target is a GPU that is imitated.
 
 For a target torch, Inductor and Triton are told of a board of its capability; tensors on it are fake, so
 nothing can run. What is compiled is kept by Inductor and Triton as ever, and loaded onto no device.
@@ -64,7 +64,7 @@ class TargetDevice(CpuDevice):
     kind = TARGET
 
     def __init__(self, target: str) -> None:
-        """Let Triton and Inductor compile for ``target``; :func:`pretend` was called before."""
+        """Let Triton and Inductor compile for ``target``; :func:`imitate_gpu` was called before."""
         super().__init__()
         self.target = target
         self.name = torch.device(CUDA.name, 0)
@@ -94,7 +94,7 @@ class TargetDevice(CpuDevice):
         return fake
 
 
-def pretend(target: str) -> None:
+def imitate_gpu(target: str) -> None:
     """Let ``torch.cuda`` answer as it would on a machine with the target; before the compiler is imported.
 
     Raises:

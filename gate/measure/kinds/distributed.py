@@ -183,8 +183,8 @@ class _Handed(torch.autograd.Function):
 
 def _check_devices(device: Device) -> None:
     if device.kind.is_gpu and torch.cuda.device_count() < RANKS:
-        told = "UNAVAILABLE: two processes need a GPU each, and a worker sees one"
-        raise UsageError(told, "Leave the case out on a GPU.")
+        message = "UNAVAILABLE: two processes need a GPU each, and a worker sees one"
+        raise UsageError(message, "Leave the case out on a GPU.")
 
 
 def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
@@ -240,8 +240,8 @@ def _copy_caches() -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Be the second process."""
-    told = sys.stdin.buffer
-    order = codec.decode(Order, json.loads(told.readline()), "the order")
+    commands = sys.stdin.buffer
+    order = codec.decode(Order, json.loads(commands.readline()), "the order")
     die_with_parent(order.parent)
     take_models(order.models)
     torch.set_num_threads(order.threads)
@@ -250,7 +250,7 @@ def main() -> None:
     subject = Protocol.make_subject(protocol, workload, open_device(order.device))
     _find_arrival(order.store).touch()
     member = protocol.join(subject, workload, order.store, rank=RANKS - 1)
-    while command := told.read(1):
+    while command := commands.read(1):
         if (wanted := Command(command.decode())) is Command.EVALUATE:
             member.evaluate()
         else:

@@ -85,11 +85,11 @@ def _describe_type(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
 def _describe_tensor(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
     """Describe a constant by its size; a few whole numbers are axes and sizes, and are told."""
     onnx = importlib.import_module("onnx")
-    told = f"{tensor.data_type}{list(tensor.dims)}"
+    text = f"{tensor.data_type}{list(tensor.dims)}"
     is_size = tensor.data_type in {onnx.TensorProto.INT64, onnx.TensorProto.INT32}
     if is_size and math.prod(tensor.dims) <= _MOST_SIZES:
-        told += f" {onnx.numpy_helper.to_array(tensor).tolist()}"
-    return told
+        text += f" {onnx.numpy_helper.to_array(tensor).tolist()}"
+    return text
 
 
 PROTOCOL = Onnx

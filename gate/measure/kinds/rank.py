@@ -101,8 +101,8 @@ class Member:
 def count_buckets(module: nn.Module) -> int:
     """Count the gradients' buckets of a replicated model, or the groups of a sharded one."""
     if isinstance(module, DistributedDataParallel):
-        told = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
-        sizes = str(told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes", ""))
+        logged = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
+        sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""))
         return len([one for one in sizes.split(",") if one.strip()])
     return sum(isinstance(one, FSDPModule) for one in module.modules())
 

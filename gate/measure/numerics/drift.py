@@ -104,8 +104,8 @@ def compute_drift(
         if name not in alone
     ]
     warnings = (
-        *(_tell_reshaped(name, reference[name], eager[name]) for name in alone if name in reference),
-        *(_tell_unknown(one) for one in triples if not _is_known(one).all()),
+        *(_describe_reshaped(name, reference[name], eager[name]) for name in alone if name in reference),
+        *(_describe_unknown(one) for one in triples if not _is_known(one).all()),
     )
     known = [one for one in map(_take_known, triples) if one.reference.numel()]
     if (warnings or alone) and not known:
@@ -140,12 +140,12 @@ def _is_known_like(reference: torch.Tensor | None, eager: torch.Tensor) -> bool:
     return reference is not None and reference.shape == eager.shape
 
 
-def _tell_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) -> Fact:
+def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) -> Fact:
     names = name_words(output=name, eager=describe_tensor(eager), exact=describe_tensor(reference))
     return Fact(code=Code.REFERENCE_RESHAPED, names=names)
 
 
-def _tell_unknown(triple: Triple) -> Fact:
+def _describe_unknown(triple: Triple) -> Fact:
     known = _is_known(triple)
     numbers = {"unknown": known.numel() - int(known.sum()), "elements": known.numel()}
     return Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=name_words(output=triple.name))
@@ -253,8 +253,8 @@ def _check_infinities(reference: Outputs, eager: Outputs, compiled: Outputs) -> 
             continue
         meant = torch.isinf(value) & (value == exact)
         if bool((torch.isinf(value) == meant).all()) and not torch.equal(value[meant], other[meant]):
-            told = f"infinity in {name} of the compiled call is not that of float64 and eager"
-            raise NotFiniteError(f"{told}; {_MEANT}")
+            message = f"infinity in {name} of the compiled call is not that of float64 and eager"
+            raise NotFiniteError(f"{message}; {_MEANT}")
 
 
 def check_any_finite(outputs: Outputs, side: Side) -> None:

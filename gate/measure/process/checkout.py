@@ -242,8 +242,8 @@ def _list_submodules(top: Path) -> dict[str, str]:
     """The commit of each submodule of a checkout, by its path; outside of git there are none."""
     if find_checkout(top) is None:
         return {}
-    told = os.fsdecode(read_git(top, "ls-files", "--stage", "-z", limit_s=_GIT_LIMIT_S))
-    entries = (entry.partition("\t") for entry in told.split("\0"))
+    listing = os.fsdecode(read_git(top, "ls-files", "--stage", "-z", limit_s=_GIT_LIMIT_S))
+    entries = (entry.partition("\t") for entry in listing.split("\0"))
     return {path: stage.split()[1] for stage, _, path in entries if stage.startswith(_GITLINK)}
 
 
@@ -305,8 +305,8 @@ def _list_installed(origin: Path) -> frozenset[str]:
 
 def _is_from(distribution: str, origin: Path) -> bool:
     """Whether a distribution was installed from below ``origin``: PEP 610 has where it says so."""
-    told = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
-    place = urlsplit(told.get("url", ""))
+    record = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
+    place = urlsplit(record.get("url", ""))
     return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
 
 

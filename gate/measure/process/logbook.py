@@ -58,10 +58,10 @@ def format_error(error: BaseException) -> str:
 
     Where measured code called torch, of torch's frames only the one that raised is kept.
     """
-    told = TracebackException.from_exception(error)
-    for one in _walk_causes(told):
+    exception = TracebackException.from_exception(error)
+    for one in _walk_causes(exception):
         one.stack = StackSummary.from_list(choose_frames(one.stack))
-    return _BARE_HEADER.sub("", "".join(told.format()))
+    return _BARE_HEADER.sub("", "".join(exception.format()))
 
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
@@ -74,9 +74,9 @@ def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
     return [frame for frame in foreign if frame is foreign[-1] or not frame.filename.startswith(torch)]
 
 
-def _walk_causes(told: TracebackException) -> Iterator[TracebackException]:
-    yield told
-    for inner in (told.__cause__, told.__context__, *(told.exceptions or ())):
+def _walk_causes(exception: TracebackException) -> Iterator[TracebackException]:
+    yield exception
+    for inner in (exception.__cause__, exception.__context__, *(exception.exceptions or ())):
         if inner is not None:
             yield from _walk_causes(inner)
 
@@ -177,8 +177,8 @@ class Logbook:
 def make_worker_failure(error: BaseException) -> WorkerFailure:
     """Tell an exception as a failure: its kind, one line, and the frames of measured code."""
     kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
-    told = Fact(code=Code.RAISED, names=name_words(message=describe_error(error)))
-    return WorkerFailure(kind=kind, told=told, traceback=format_error(error))
+    fact = Fact(code=Code.RAISED, names=name_words(message=describe_error(error)))
+    return WorkerFailure(kind=kind, fact=fact, traceback=format_error(error))
 
 
 def describe_error(error: BaseException) -> str:
@@ -188,5 +188,5 @@ def describe_error(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and below it what it said
         lines = [f"{lines[0]} {lines[1]}"]
-    told = f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
-    return told[:_MAX_MESSAGE]
+    text = f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+    return text[:_MAX_MESSAGE]

@@ -207,8 +207,8 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         check_edits(request)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
-        told = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours
-        return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=told))
+        reason = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours
+        return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=reason))
     _note_variables(before)
     # A worker sets its own before it imports, so there the module has the last word.
     if importlib.import_module("torch").get_num_threads() != threads:

@@ -98,7 +98,7 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
     logbook.save()
     try:
         check_source(request.case.factory, request)
-        _pretend_target(request)
+        _imitate_gpu(request)
     except GateError as error:
         logbook.enter(Stage.IMPORT)
         logbook.fail(error)
@@ -118,15 +118,15 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
     _check_end(request, ended)
 
 
-def _pretend_target(request: WorkerRequest) -> None:
+def _imitate_gpu(request: WorkerRequest) -> None:
     """Where code is compiled for a target, let torch, not yet imported, believe that it is there."""
     if is_target(request.device):
         from gate.measure.device.hooks import load_hooks  # noqa: PLC0415 - few workers need a compiler here
 
         load_hooks()
-        from gate.measure.device.opening import pretend  # noqa: PLC0415 - torch
+        from gate.measure.device.opening import imitate_gpu  # noqa: PLC0415 - torch
 
-        pretend(request.device)
+        imitate_gpu(request.device)
 
 
 def _check_end(request: WorkerRequest, ended: Fact) -> None:
@@ -138,7 +138,7 @@ def _check_end(request: WorkerRequest, ended: Fact) -> None:
     found = codec.load_plain(WorkerResult, path)
     result = replace(found, changed_imports=list_changed_imports(request))
     if result.failure is None and result.stage != Stage.ENDED:
-        result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
+        result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, fact=ended))
     if result.failure is None:
         try:
             check_imports(request)
@@ -190,7 +190,7 @@ def _prime_anew(request: WorkerRequest, path: str, why: str) -> NoReturn:
 
 def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
     logbook.enter(Stage.IMPORT)
-    _pretend_target(request)
+    _imitate_gpu(request)
     import torch  # noqa: PLC0415 - what is timed here
 
     from gate.measure.device.environment import capture_environment  # noqa: PLC0415 - torch

@@ -1,1 +1,1 @@
-"""The clock: blocks, rounds, first calls, and canaries that tell the machine's mood."""
+"""The clock: blocks, rounds, first calls, and canaries that show how fast the machine is."""

@@ -1,4 +1,4 @@
-"""Canaries: fixed micro-workloads that know nothing of the measured code, so they tell the machine's mood."""
+"""Canaries: fixed micro-workloads without measured code, so they show how fast the machine is now."""
 
 from __future__ import annotations
 

@@ -180,14 +180,14 @@ class BlockRunner:
 
         ``None`` where nobody watches.
         """
-        side, told = self._schedule[self._next], None
+        side, undisturbed_s = self._schedule[self._next], None
         if self._waits is None:
             self._run(self._timed[side])
         else:
-            told = self._run_parts(self._parts[side], self._waits)
-            self.undisturbed_s.append(told)
+            undisturbed_s = self._run_parts(self._parts[side], self._waits)
+            self.undisturbed_s.append(undisturbed_s)
         self._next += 1
-        return told
+        return undisturbed_s
 
     def _run_parts(self, parts: Sequence[range], waits: ThreadWaits) -> float:
         took_s, calls, before_s = 0.0, 0, waits.read_s()
@@ -306,8 +306,8 @@ def _measure_device_s(
     steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
 ) -> dict[Side, float]:
     """Measure each side once more by the device's clock: the wall clock also holds what the host adds."""
-    told = {side: device.measure_device_s(step, calls[side]) for side, step in steps.items()}
-    return {side: time_s for side, time_s in told.items() if time_s is not None}
+    times_s = {side: device.measure_device_s(step, calls[side]) for side, step in steps.items()}
+    return {side: time_s for side, time_s in times_s.items() if time_s is not None}
 
 
 def format_order(schedule: tuple[Side, ...]) -> str:

@@ -229,15 +229,15 @@ def _find_compiler() -> dict[str, str] | None:
     """Identify gcc's driver and the compiler proper behind it; None where there is no gcc."""
     command = os.environ.get("CXX", "g++")
     driver = shutil.which(command)
-    told = ask_program([command, "--version"], limit_s=_TIMEOUT_S).output
-    if driver is None or "Free Software Foundation" not in told:
+    version = ask_program([command, "--version"], limit_s=_TIMEOUT_S).output
+    if driver is None or "Free Software Foundation" not in version:
         return None
     proper = shutil.which(ask_program([command, "-print-prog-name=cc1plus"], limit_s=_TIMEOUT_S).output)
     if proper is None:
         return None
     return {
         "command": command,
-        "compiler": f"{told} {_identify_file(driver)}",
+        "compiler": f"{version} {_identify_file(driver)}",
         "proper": _identify_file(proper),
     }
 

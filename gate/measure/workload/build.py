@@ -140,9 +140,9 @@ def load_factory(path: str) -> Callable[..., object]:
             raise UsageError(f"{error}: `gate` is compile-gate's own package", fix) from error
         if not isinstance(error, ModuleNotFoundError) or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # of a module that this one imports
-        told = f"the factory {path!r} cannot be imported: there is no module {error.name!r}"
+        message = f"the factory {path!r} cannot be imported: there is no module {error.name!r}"
         fix = "Modules are imported from the directory of gate.yml, or from what is installed."
-        raise UsageError(told, fix) from None
+        raise UsageError(message, fix) from None
     factory = getattr(module, name, None)
     if not callable(factory):
         fix = f"Name a function of {module.__file__ or module_name}."
@@ -238,19 +238,19 @@ def assemble_subject(
 def _check_values(held: torch.nn.Module, case: Case) -> None:
     for name, tensor in (*held.named_parameters(), *held.named_buffers()):
         if is_lazy(tensor):
-            told = f"{_name_source(case)}: {name} has no size yet, its module is a lazy one"
-            raise UsageError(told, "Call the module once in the factory: model(*inputs).")
+            message = f"{_name_source(case)}: {name} has no size yet, its module is a lazy one"
+            raise UsageError(message, "Call the module once in the factory: model(*inputs).")
         if tensor.is_meta:
-            told = f"{_name_source(case)}: {name} is on the meta device and has no values"
-            raise UsageError(told, "Keep it on the CPU, or give it values: module.to_empty(device='cpu').")
+            message = f"{_name_source(case)}: {name} is on the meta device and has no values"
+            raise UsageError(message, "Keep it on the CPU, or give it values: module.to_empty(device='cpu').")
 
 
 def _check_given(subject: Subject) -> None:
     for place, leaf in subject.iterate_given():
         if callable(leaf) and hold(leaf) is not None:
-            told = f"{_name_source(subject.case)}: {place} is or holds a module, which is no input"
+            message = f"{_name_source(subject.case)}: {place} is or holds a module, which is no input"
             fix = "Close over it: forward=functools.partial(function, module), with the tensors as inputs."
-            raise UsageError(told, fix)
+            raise UsageError(message, fix)
 
 
 def _find_leaves(subject: Subject) -> list[torch.Tensor]:
@@ -260,9 +260,9 @@ def _find_leaves(subject: Subject) -> list[torch.Tensor]:
             tensor.requires_grad_(tensor.is_floating_point())
     if leaves := subject.list_leaves():
         return leaves
-    told = f"{_name_source(subject.case)}: nothing requires a gradient, so a training step trains nothing"
+    message = f"{_name_source(subject.case)}: nothing requires a gradient, so a training step trains nothing"
     fix = "Call requires_grad_(True) on what is trained, or measure `task: inference` alone."
-    raise UsageError(told, fix)
+    raise UsageError(message, fix)
 
 
 def _name_source(case: Case) -> str:

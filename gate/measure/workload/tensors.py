@@ -109,8 +109,8 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
             memo[id(leaf)] = mapped = function(leaf)
             devices[leaf.device] = mapped.device
         elif isinstance(leaf, AbstractSet) and not items and _holds_tensors(leaf):
-            told = f"{path or 'what was given'} is a set of tensors, which has no order to name them by"
-            raise UsageError(told, "Give a list or a tuple.")
+            message = f"{path or 'what was given'} is a set of tensors, which has no order to name them by"
+            raise UsageError(message, "Give a list or a tuple.")
     for _, leaf, items in visits:
         if isinstance(leaf, torch.device):  # an object that says where its tensors are
             memo[id(leaf)] = devices.get(leaf, leaf)

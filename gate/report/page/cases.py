@@ -18,7 +18,7 @@ from gate.report.view import Block, CaseLine, Cell, Row
 from gate.report.words.pages import STATUS_CLASSES
 from gate.report.words.templates import name_metric, name_status
 
-_MAX_TOLD = 160  # characters beside a case's name
+_MAX_HEADLINE = 160  # characters beside a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -31,7 +31,7 @@ class PageCase:
     block: Block  # its rows are those with news
     kind: str
     status: str
-    told: str  # the metric that changed most, or what became of the case
+    headline: str  # the metric that changed most, or what became of the case
     values: str  # of that metric, before and after
     change: str
     severity: float | None  # of it, to sort by
@@ -66,7 +66,7 @@ def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
         block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
         kind=STATUS_CLASSES[block.status],
         status=name_status(block.status),
-        told=_tell(block, leading),
+        headline=_choose_headline(block, leading),
         values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
         change=row.change if row else "",
         severity=leading.severity if leading else None,
@@ -117,11 +117,11 @@ def _shorten(row: Row) -> Row:
     return replace(row, sentence="") if row.is_plain else row
 
 
-def _tell(block: Block, leading: Comparison | None) -> str:
+def _choose_headline(block: Block, leading: Comparison | None) -> str:
     if block.failures:
-        return clean_line(block.failures[0], _MAX_TOLD)
+        return clean_line(block.failures[0], _MAX_HEADLINE)
     if leading is None or leading.change is None:
-        return clean_line(block.rows[0].sentence, _MAX_TOLD) if block.rows else ""
+        return clean_line(block.rows[0].sentence, _MAX_HEADLINE) if block.rows else ""
     if leading.status is Status.UNCHANGED:
         return ""
     return name_metric(leading.metric)

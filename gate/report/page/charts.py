@@ -60,8 +60,8 @@ class Drawing:
     def __html__(self) -> str:
         """Write it as SVG within HTML; texts and attributes are escaped here."""
         size = f"0 0 {_write(self.width)} {_write(self.height)}"
-        told = {"role": "img", "aria-label": self.label} if self.label else {"aria-hidden": "true"}
-        root = ET.Element("svg", {"class": self.kind, "viewBox": size, **told})
+        attributes = {"role": "img", "aria-label": self.label} if self.label else {"aria-hidden": "true"}
+        root = ET.Element("svg", {"class": self.kind, "viewBox": size, **attributes})
         root.extend(self._parts)
         return ET.tostring(root, encoding="unicode")
 

@@ -112,9 +112,9 @@ def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
 
 def _describe_note(one: Comparison) -> str:
     """The change, and of one that looks large and counts for nothing, why."""
-    told, bar = describe_move(one), one.threshold
+    move, bar = describe_move(one), one.threshold
     is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
-    return f"{told}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else told
+    return f"{move}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else move
 
 
 def _make_lane(name: str, kind: str, values: Sequence[float], one: Comparison) -> Lane:

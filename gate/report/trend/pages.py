@@ -54,9 +54,9 @@ def draw_trend(curve: Curve, track: Track) -> Drawing:
     for value in _list_marks(scale, curve):
         drawing.add_line("grid", (_LEFT, scale.place(value)), (_WIDTH - _RIGHT, scale.place(value)))
         drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), curve.write(value))
-    for run, told in track.upgrades.items():
+    for run, text in track.upgrades.items():
         place = places.place(run)
-        drawing.add_box("upgrade", (place - 1, 4), (2, _HEIGHT - _BOTTOM - 4), told)
+        drawing.add_box("upgrade", (place - 1, 4), (2, _HEIGHT - _BOTTOM - 4), text)
     band = [(places.place(run), scale.place(high)) for run, _, _, high in points]
     band += [(places.place(run), scale.place(low)) for run, _, low, _ in reversed(points)]
     drawing.add_path("band", band, closed=True)
@@ -116,7 +116,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldStep:
+class StepRow:
     """A step as a row: when, where, by how much, between which commits, and what else changed."""
 
     created: str
@@ -138,11 +138,11 @@ def render_pages(
     ``repository`` is ``owner/name`` on GitHub, or empty; ``others`` lead to the other machines.
     """
     names = _name_pages(track, prefix)
-    told: list[ToldStep] = []
+    all_steps: list[StepRow] = []
     for case_id, name in names.items():
         curves, still, steps = _trace_case(track, case_id)
-        rows = [_tell_step(track, (case_id, metric), step, (name, repository)) for metric, step in steps]
-        told += rows
+        rows = [_make_row(track, (case_id, metric), step, (name, repository)) for metric, step in steps]
+        all_steps += rows
         yield (
             name,
             render_page(
@@ -168,7 +168,7 @@ def render_pages(
             last=_link_run(track.heads[-1]),
             cases=[Link(text=case_id, address=name) for case_id, name in names.items()],
             plots=[(curve, draw_trend(curve, track)) for curve in _list_suite(track)],
-            steps=sorted(told, key=lambda row: row.created, reverse=True),
+            steps=sorted(all_steps, key=lambda row: row.created, reverse=True),
             upgrades=[(track.heads[run].created[:10], text) for run, text in track.upgrades.items()],
             others=others,
         ),
@@ -238,12 +238,12 @@ def _trace_creep(metric: Metric, series: TrendSeries) -> Curve:
     return Curve(title=title, note="+ is worse", series=series, write=write)
 
 
-def _tell_step(track: Track, place: tuple[str, Metric], step: TrendStep, where: tuple[str, str]) -> ToldStep:
+def _make_row(track: Track, place: tuple[str, Metric], step: TrendStep, where: tuple[str, str]) -> StepRow:
     (case_id, metric), (page, repository) = place, where
     runs = track.values[place].runs
     before, after = track.heads[runs[step.position - 1]], track.heads[runs[step.position]]
     upgrades = list_upgrades((before, after))
-    return ToldStep(
+    return StepRow(
         created=after.created,
         case_id=case_id,
         page=page,

@@ -203,7 +203,7 @@ def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
     """The runs at which torch or the driver was another than in the run before, and what changed."""
     found: dict[int, str] = {}
     for number, (before, after) in enumerate(pairwise(heads), start=1):
-        told = [
+        changes = [
             f"{name} {old or 'none'} to {new or 'none'}"
             for name, old, new in (
                 ("torch", before.torch, after.torch),
@@ -211,8 +211,8 @@ def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
             )
             if old != new
         ]
-        if told:
-            found[number] = ", ".join(told)
+        if changes:
+            found[number] = ", ".join(changes)
     return found
 
 

@@ -8,29 +8,29 @@ from dataclasses import replace
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
 from gate.records.facts import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
+from gate.report.words.templates import MACHINE_CHANGED, describe_shifts, fill, sign_seconds
 from gate.units import count_rest, render_percent, render_seconds
 
 
 def describe_cause(fact: Fact) -> str:
     """Describe one piece of evidence; without its names where they may not be told."""
     if fact.code in OF_TRIALS:
-        told = describe_measuring(fact)
-        return f"{told[:1].upper()}{told[1:]}."
+        text = describe_measuring(fact)
+        return f"{text[:1].upper()}{text[1:]}."
     by_names = _NAMELESS if not fact.names else _PLACED if set(fact.names) == {"location"} else {}
     template = by_names.get(fact.code) or _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
     return fill(template, fact, **parts)
 
 
-def doubt_cause(told: str) -> str:
+def doubt_cause(text: str) -> str:
     """A cause of what could not be told."""
-    return f"If it is real: {lower_first(told)}"
+    return f"If it is real: {lower_first(text)}"
 
 
-def lower_first(told: str) -> str:
+def lower_first(text: str) -> str:
     """Begin it in the middle of a sentence; a name as CPU keeps its letters."""
-    return told if told[1:2].isupper() else f"{told[:1].lower()}{told[1:]}"
+    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 
 def describe_recompile(one: Recompile) -> str:
@@ -41,7 +41,7 @@ def describe_recompile(one: Recompile) -> str:
 def describe_common_cause(fact: Fact) -> str:
     """Describe it without the numbers that are one case's own."""
     if fact.code is Code.EAGER_TOO:
-        return f"Eager changed as well: {_tell_shared(fact)['shared']}."
+        return f"Eager changed as well: {_describe_shared(fact)['shared']}."
     numbers = {name: value for name, value in fact.numbers.items() if name != "case"}
     return describe_cause(replace(fact, numbers=numbers) if fact.code is Code.MACHINE_CHANGED else fact)
 
@@ -64,23 +64,25 @@ _TEMPLATES: Mapping[Code, str] = {
         "Guards went from {before} to {after}. A compile makes each of them, and every call checks them."
     ),
     Code.PRECISION_CHANGED: "The generated code {uses}.",
-    Code.CALLS_ADDED: "{told}.",
-    Code.KERNELS_SPLIT: "Operators are spread over more kernels: {before:kernel} before, {after} now{told}.",
-    Code.KERNELS_ADDED: (
-        "There are more kernels, of more operators: {before:kernel} before, {after} now{told}."
+    Code.CALLS_ADDED: "{detail}.",
+    Code.KERNELS_SPLIT: (
+        "Operators are spread over more kernels: {before:kernel} before, {after} now{detail}."
     ),
-    Code.KERNELS_JOINED: "Operators are in fewer kernels: {before:kernel} before, {after} now{told}.",
-    Code.STACK_CHANGED: "The software or the machine differs{told}.",
-    Code.STACK_UNUSED: "Only software that this device does not use differs{told}.",
-    Code.CODE_CHANGED: "The generated code changed{told}.",
-    Code.IMPORTS_CHANGED: "It imports {files:file} that {have} changed since the base{told}.",
-    Code.WORKLOAD_CHANGED: "The model itself changed{told}.",
-    Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program{told}.",
-    Code.LONGEST_PHASES: "Longest phases of the compile: {told}.",
-    Code.CHANGED_PHASES: "Phases of the compile that changed: {told}.",
+    Code.KERNELS_ADDED: (
+        "There are more kernels, of more operators: {before:kernel} before, {after} now{detail}."
+    ),
+    Code.KERNELS_JOINED: "Operators are in fewer kernels: {before:kernel} before, {after} now{detail}.",
+    Code.STACK_CHANGED: "The software or the machine differs{detail}.",
+    Code.STACK_UNUSED: "Only software that this device does not use differs{detail}.",
+    Code.CODE_CHANGED: "The generated code changed{detail}.",
+    Code.IMPORTS_CHANGED: "It imports {files:file} that {have} changed since the base{detail}.",
+    Code.WORKLOAD_CHANGED: "The model itself changed{detail}.",
+    Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program{detail}.",
+    Code.LONGEST_PHASES: "Longest phases of the compile: {detail}.",
+    Code.CHANGED_PHASES: "Phases of the compile that changed: {detail}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.CACHE_MISSED: "The second process {finds} the compile cache{which}{uses}.",
-    Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {told}.",
+    Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {detail}.",
     Code.BOUND_BY: "A call is {limit}-bound: {least}.",
     Code.BOUND_BY_NEITHER: "A call is neither memory- nor arithmetic-bound: {least}.",
     Code.OPERATIONS_CHANGED: "The compiler captured {after:operation}, {before} before.",
@@ -118,7 +120,7 @@ _NAMELESS: Mapping[Code, str] = {
 }
 
 
-def _tell_place(fact: Fact) -> dict[str, str]:
+def _describe_place(fact: Fact) -> dict[str, str]:
     """Where it is, and the line that made a guard, as far as they are known."""
     return {"at": _mention_line(fact.name("line"), fact.name("location"))}
 
@@ -127,41 +129,41 @@ def _mention_line(code: str, place: str) -> str:
     return f"{f' (made by `{code}`)' if code else ''}{f' at {place}' if place else ''}"
 
 
-def _tell_precision(fact: Fact) -> dict[str, str]:
+def _describe_precision(fact: Fact) -> dict[str, str]:
     uses = {"added": "now uses", "more": "uses far more of", "removed": "no longer uses"}
-    told = [f"{verb} {', '.join(fact.names[key])}" for key, verb in uses.items() if fact.names.get(key)]
-    return {"uses": " and ".join(told) or "has another precision"}
+    parts = [f"{verb} {', '.join(fact.names[key])}" for key, verb in uses.items() if fact.names.get(key)]
+    return {"uses": " and ".join(parts) or "has another precision"}
 
 
-def _tell_calls(fact: Fact) -> dict[str, str]:
+def _describe_calls(fact: Fact) -> dict[str, str]:
     """What became a call of its own, and what is not fused any more for it."""
     names = fact.names.get("calls")
     if not names:
-        return {"told": fill("No longer fused: {calls:operator}", fact)}
+        return {"detail": fill("No longer fused: {calls:operator}", fact)}
     calls = f"{', '.join(names)}{count_rest(fact.numbers['calls'] - len(names))}"
     if "operators" not in fact.names:
-        return {"told": f"The generated code calls {calls} now, which no kernel is fused with"}
+        return {"detail": f"The generated code calls {calls} now, which no kernel is fused with"}
     lost = ", ".join(fact.names["operators"])
     are = "is an extern call" if fact.numbers["calls"] == 1 else "are extern calls"
-    return {"told": f"No longer fused: {calls} {are}; no kernel fuses {lost} any more"}
+    return {"detail": f"No longer fused: {calls} {are}; no kernel fuses {lost} any more"}
 
 
-def _tell_fusion(fact: Fact) -> dict[str, str]:
+def _describe_fusion(fact: Fact) -> dict[str, str]:
     was, now = (", ".join(fact.names.get(key, ())) for key in ("was", "now"))
-    return {"told": f" ({was} -> {now})" if was and now else f" ({now})" if now else ""}
+    return {"detail": f" ({was} -> {now})" if was and now else f" ({now})" if now else ""}
 
 
-def _tell_stack(fact: Fact) -> dict[str, str]:
+def _describe_stack(fact: Fact) -> dict[str, str]:
     named = fact.names.get("differences", ())
     rest = count_rest(fact.numbers["differences"] - len(named))
-    return {"told": f": {', '.join(named)}{rest}" if named else " from before"}
+    return {"detail": f": {', '.join(named)}{rest}" if named else " from before"}
 
 
-def _tell_kernels(fact: Fact) -> dict[str, str]:
+def _describe_kernels(fact: Fact) -> dict[str, str]:
     """Which kernels are changed, added or removed, where both sides list them."""
     verbs = [verb for verb in ("changed", "added", "removed") if fact.numbers.get(verb)]
-    told = [f"{fact.numbers[verb]:.0f} {verb}{_name_kernels(fact, verb)}" for verb in verbs]
-    return {"told": fill("; of {kernels:kernel}: {told}", fact, told=", ".join(told)) if told else ""}
+    parts = [f"{fact.numbers[verb]:.0f} {verb}{_name_kernels(fact, verb)}" for verb in verbs]
+    return {"detail": fill("; of {kernels:kernel}: {detail}", fact, detail=", ".join(parts)) if parts else ""}
 
 
 def _name_kernels(fact: Fact, verb: str) -> str:
@@ -170,29 +172,29 @@ def _name_kernels(fact: Fact, verb: str) -> str:
     return f" ({', '.join(names)}{rest})" if fact.names else ""
 
 
-def _tell_changes(fact: Fact) -> dict[str, str]:
+def _describe_changes(fact: Fact) -> dict[str, str]:
     """What changed of a case, before and after."""
     changes = [f"{key} {words[0]} -> {words[-1]}" for key, words in fact.names.items() if words]
     rest = count_rest(fact.numbers.get("more", 0))
-    return {"told": f": {', '.join(changes)}{rest}" if changes else ""}
+    return {"detail": f": {', '.join(changes)}{rest}" if changes else ""}
 
 
-def _tell_longest(fact: Fact) -> dict[str, str]:
-    return {"told": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))}
+def _describe_longest(fact: Fact) -> dict[str, str]:
+    return {"detail": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))}
 
 
-def _tell_imports(fact: Fact) -> dict[str, str]:
+def _describe_imports(fact: Fact) -> dict[str, str]:
     named, files = fact.names.get("files", ()), round(fact.numbers["files"])
-    told = f": {', '.join(named)}{count_rest(files - len(named))}" if named else ""
-    return {"have": "has" if files == 1 else "have", "told": told}
+    detail = f": {', '.join(named)}{count_rest(files - len(named))}" if named else ""
+    return {"have": "has" if files == 1 else "have", "detail": detail}
 
 
-def _tell_phases(fact: Fact) -> dict[str, str]:
-    told = [
+def _describe_phases(fact: Fact) -> dict[str, str]:
+    phases = [
         f"{phase} by {sign_seconds(after - before)} to {render_seconds(after)}"
         for phase, before, after in _list_phases(fact)
     ]
-    return {"told": ", ".join(told)}
+    return {"detail": ", ".join(phases)}
 
 
 def _list_phases(fact: Fact) -> list[tuple[str, float, float]]:
@@ -205,17 +207,17 @@ def _list_phases(fact: Fact) -> list[tuple[str, float, float]]:
     ]
 
 
-def _tell_device(fact: Fact) -> dict[str, str]:
+def _describe_device_time(fact: Fact) -> dict[str, str]:
     """Kernels of a call, before and after; without their names, how many."""
     numbers, names = fact.numbers, fact.names.get("kernels", ())
     total = f"{render_seconds(numbers['before_s'])} -> {render_seconds(numbers['after_s'])}"
-    named = [_tell_kernel(name, place, numbers) for name, place in zip(names, PLACES, strict=False)]
+    named = [_describe_kernel(name, place, numbers) for name, place in zip(names, PLACES, strict=False)]
     if not named:
-        return {"total": total, "told": fill("the time of {moved} of them changed", fact)}
-    return {"total": total, "told": f"{', '.join(named)}{count_rest(numbers['moved'] - len(named))}"}
+        return {"total": total, "detail": fill("the time of {moved} of them changed", fact)}
+    return {"total": total, "detail": f"{', '.join(named)}{count_rest(numbers['moved'] - len(named))}"}
 
 
-def _tell_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str:
+def _describe_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str:
     before_s, after_s = numbers.get(place + BEFORE), numbers.get(place + AFTER)
     if before_s is None:
         return f"{name} is new with {render_seconds(after_s or 0.0)}"
@@ -224,21 +226,21 @@ def _tell_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str:
     return f"{name} {render_seconds(before_s)} -> {render_seconds(after_s)}"
 
 
-def _tell_bound(fact: Fact) -> dict[str, str]:
+def _describe_bound(fact: Fact) -> dict[str, str]:
     limit, share = next(iter(fact.numbers.items()), ("memory", 0.0))
     percent = render_percent(share, signed=False)
     return {"limit": limit, "least": f"{limit} alone takes {percent} of it at this machine's measured rate"}
 
 
-def _tell_shared(fact: Fact) -> dict[str, str]:
+def _describe_shared(fact: Fact) -> dict[str, str]:
     return {"shared": _SHARED_BESIDE if fact.numbers.get("beside") else _SHARED}
 
 
-def _tell_elsewhere(fact: Fact) -> dict[str, str]:
+def _describe_elsewhere(fact: Fact) -> dict[str, str]:
     return {"elsewhere": _ELSEWHERE_BESIDE if fact.numbers.get("beside") else _ELSEWHERE}
 
 
-def _tell_cache(fact: Fact) -> dict[str, str]:
+def _describe_cache(fact: Fact) -> dict[str, str]:
     """One cache's own numbers, now and before; what is bypassed cannot be cached."""
     now, before = (
         ", ".join(
@@ -257,23 +259,23 @@ def _tell_cache(fact: Fact) -> dict[str, str]:
 
 
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
-    Code.GRAPH_BREAK: _tell_place,
-    Code.GRAPH_BREAK_GONE: _tell_place,
-    Code.RECOMPILED: _tell_place,
-    Code.RECOMPILED_NO_MORE: _tell_place,
-    Code.PRECISION_CHANGED: _tell_precision,
-    Code.CALLS_ADDED: _tell_calls,
-    **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _tell_fusion),
-    **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _tell_stack),
-    Code.CACHE_MISSED: _tell_cache,
-    Code.EAGER_TOO: _tell_shared,
-    Code.CODE_SAME: _tell_elsewhere,
-    Code.CODE_CHANGED: _tell_kernels,
-    Code.IMPORTS_CHANGED: _tell_imports,
-    **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _tell_changes),
-    Code.LONGEST_PHASES: _tell_longest,
-    Code.CHANGED_PHASES: _tell_phases,
-    Code.MACHINE_CHANGED: tell_shifts,
-    Code.KERNELS_MOVED: _tell_device,
-    **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), _tell_bound),
+    Code.GRAPH_BREAK: _describe_place,
+    Code.GRAPH_BREAK_GONE: _describe_place,
+    Code.RECOMPILED: _describe_place,
+    Code.RECOMPILED_NO_MORE: _describe_place,
+    Code.PRECISION_CHANGED: _describe_precision,
+    Code.CALLS_ADDED: _describe_calls,
+    **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _describe_fusion),
+    **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _describe_stack),
+    Code.CACHE_MISSED: _describe_cache,
+    Code.EAGER_TOO: _describe_shared,
+    Code.CODE_SAME: _describe_elsewhere,
+    Code.CODE_CHANGED: _describe_kernels,
+    Code.IMPORTS_CHANGED: _describe_imports,
+    **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _describe_changes),
+    Code.LONGEST_PHASES: _describe_longest,
+    Code.CHANGED_PHASES: _describe_phases,
+    Code.MACHINE_CHANGED: describe_shifts,
+    Code.KERNELS_MOVED: _describe_device_time,
+    **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), _describe_bound),
 }

@@ -22,7 +22,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SHARED_SHIFT: "eager got slower as well, in the same processes",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
-    Reason.SAME_PROGRAM: "no file that the case imports differs from the base",
+    Reason.UNCHANGED_SOURCES: "no file that the case imports differs from the base",
     Reason.LEADER_STANDS: "the metric that it is a ratio of did not move by its limit",
     Reason.DISTURBED: "the machine was disturbed during the measurement",
     Reason.OTHER_CARD: "the baseline is of another card of this model",
@@ -73,7 +73,7 @@ _CLAUSES: Mapping[Code, str] = {
     Code.EAGER_CHANGED: "eager changed by {change:percent}{shared}",
     Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
     Code.NO_RATIO: "a value is zero or less, so there is no ratio",
-    Code.REGRESSED_ANYWAY: "the case has already regressed",
+    Code.ALREADY_REGRESSED: "the case has already regressed",
 }
 _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
 _SENTENCES: Mapping[Code, str] = {
@@ -100,7 +100,7 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     instead = [
         fill(_INSTEAD[fact.code], fact, failure=describe_quoted(fact))
         for fact in one.remarks
-        if _is_told_instead(fact)
+        if _replaces_reason(fact)
     ]
     first = instead or [_describe_finding(one, with_values=with_values)]
     return " ".join((*first, *_list_sentences(one.remarks)))
@@ -110,11 +110,11 @@ def describe_undecided(alike: Iterable[Comparison]) -> str:
     """Describe why it could not be told of several cases: each reason once, with its number of cases."""
     opening = _OPENINGS[Status.INCONCLUSIVE]
     reasons = Counter(map(describe_reason, alike))
-    told = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
-    return f"{_capitalize(opening)}{'; '.join(told if len(told) > 1 else reasons)}."
+    counted = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
+    return f"{_capitalize(opening)}{'; '.join(counted if len(counted) > 1 else reasons)}."
 
 
-def _is_told_instead(fact: Fact) -> bool:
+def _replaces_reason(fact: Fact) -> bool:
     return fact.code in _INSTEAD and (fact.code is not Code.FAILURE or bool(fact.names))
 
 
@@ -129,15 +129,15 @@ def _list_sentences(remarks: tuple[Fact, ...]) -> list[str]:
 
 
 def _describe_disturbed(fact: Fact) -> str:
-    told = describe_disturbances(fact)
-    return f"But {REASONS[Reason.DISTURBED]}{f': {told}' if told else ''}."
+    text = describe_disturbances(fact)
+    return f"But {REASONS[Reason.DISTURBED]}{f': {text}' if text else ''}."
 
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     """Values and change, then the reason, then the clauses."""
     other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES), None)
-    told = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
-    parts = (_describe_need(one), *told, _describe_averages(one))
+    texts = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
+    parts = (_describe_need(one), *texts, _describe_averages(one))
     clauses = [part for part in parts if part]
     remark = f" ({'; '.join(clauses)})" if clauses else ""
     if other:
@@ -196,8 +196,8 @@ def _choose_sentence(one: Comparison, reason: Reason, codes: Container[Code]) ->
     """The reason's sentence, or the one that agrees with this change and its interval."""
     if Code.OWN_LIMIT in codes and one.threshold is None and reason in _LIMIT_SENTENCES:
         return _LIMIT_SENTENCES[reason]
-    if told := [sentence for code, sentence in _BY_FACT.get(reason, {}).items() if code in codes]:
-        return told[0]
+    if sentences := [sentence for code, sentence in _BY_FACT.get(reason, {}).items() if code in codes]:
+        return sentences[0]
     if choose := _CHOICES.get(reason):
         return choose(one)
     return _STATUS_SENTENCES.get((reason, one.status), REASONS[reason])
@@ -303,21 +303,21 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
     if fact.code is Code.OWN_LIMIT:
         bound = "least" if SPECS[one.metric].higher_is_better else "most"
         return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
-    if fact.code is Code.SINCE_STORED and _is_stored_told(one):
+    if fact.code is Code.SINCE_STORED and _shows_stored(one):
         return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
     if (one.found or one.reason, fact.code) in _IN_REASON:
         return ""
     if fact.code is Code.MACHINE_SPEED:
         left_out = "the change leaves out that " if one.change else ""
         return f"{left_out}this machine is now {describe_speed(fact.numbers['shift'])}"
-    told = {
+    values = {
         "output": fact.name("output", "an output"),
         "shared": ": both share the cause" if fact.numbers.get("shared") else "",
     }
-    return fill(_CLAUSES[fact.code], fact, **told) if fact.code in _CLAUSES else ""
+    return fill(_CLAUSES[fact.code], fact, **values) if fact.code in _CLAUSES else ""
 
 
-def _is_stored_told(one: Comparison) -> bool:
+def _shows_stored(one: Comparison) -> bool:
     """Whether what is stored counts: times stored earlier are noisy, and matter to an acceptance alone."""
     return SPECS[one.metric].family is not Family.NOISY or one.status not in MAYBE_WORSE
 
@@ -333,8 +333,8 @@ def _describe_need(one: Comparison) -> str:
 
 def _describe_limit(one: Comparison) -> str:
     bar = one.threshold
-    told = bar is not None and (bar.relative or bar.absolute)
-    return f" the limit of {render_threshold(one.metric, bar)}" if bar and told else " the limit"
+    is_known = bar is not None and (bar.relative or bar.absolute)
+    return f" the limit of {render_threshold(one.metric, bar)}" if bar and is_known else " the limit"
 
 
 def _describe_values(one: Comparison) -> str:

@@ -72,12 +72,12 @@ def describe_quoted(fact: Fact) -> str:
     if fact.name("why") in _LACKS:
         advice = "".join(f"; leave it out here: --select '...,!{case_id}'" for case_id in fact.cases)
         return f"UNAVAILABLE: {_describe_lack(fact, fact.name('why'))}{advice}"
-    told = {name: fact.name(name) for name in ("why", "kind", "role", "shortage", "message")}
-    phrase = _PHRASES.get(told["why"], "{message}")
-    if "{message}" in phrase and not told["message"]:
-        return _WORDLESS.get(told["kind"], "")
-    where = f" in the {told['role']} process" if told["role"] else ""
-    hint = f"; the log mentions {told['shortage']}" if told["shortage"] else ""
+    words = {name: fact.name(name) for name in ("why", "kind", "role", "shortage", "message")}
+    phrase = _PHRASES.get(words["why"], "{message}")
+    if "{message}" in phrase and not words["message"]:
+        return _WORDLESS.get(words["kind"], "")
+    where = f" in the {words['role']} process" if words["role"] else ""
+    hint = f"; the log mentions {words['shortage']}" if words["shortage"] else ""
     killer = _KILLERS[bool(fact.numbers.get("oom_kills"))]
     return fill(phrase, fact, where=f"{where}{hint}", killer=killer)
 
@@ -87,8 +87,8 @@ def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:
     reasons: dict[str, list[str]] = {}
     for case_id, why in unavailable.items():
         reasons.setdefault(_describe_lack(why, why.code), []).append(case_id)
-    told = "; ".join(f"{join_some(case_ids, _NAMED)}: {why}" for why, case_ids in reasons.items())
-    return f"UNAVAILABLE: {told}" if told else ""
+    text = "; ".join(f"{join_some(case_ids, _NAMED)}: {why}" for why, case_ids in reasons.items())
+    return f"UNAVAILABLE: {text}" if text else ""
 
 
 def _describe_lack(fact: Fact, code: str) -> str:

@@ -110,7 +110,7 @@ _SHORT = 10  # digits of a commit
 def describe_finding(fact: Fact) -> str:
     """Describe what was found."""
     turbo, variables = fact.name("turbo"), ", ".join(fact.names.get("variables", ()))
-    told = {
+    values = {
         "known_governor": fact.name("governor") or "unknown",
         "and_turbo": f", turbo {turbo}" if turbo else "",
         "short": fact.name("commit")[:_SHORT],
@@ -120,7 +120,7 @@ def describe_finding(fact: Fact) -> str:
         else "nothing set that workers must not see",
         "held_down": ", ".join(fact.names.get("reasons", ())) or "none",
     }
-    return fill(_PHRASES[fact.code], fact, **told)
+    return fill(_PHRASES[fact.code], fact, **values)
 
 
 def advise_finding(fact: Fact) -> str:
@@ -130,4 +130,4 @@ def advise_finding(fact: Fact) -> str:
 
 def advise_check(check: Check) -> str:
     """Advise what fixes a check's finding; empty where it is well."""
-    return "" if check.level is CheckLevel.OK else advise_finding(check.told)
+    return "" if check.level is CheckLevel.OK else advise_finding(check.fact)

@@ -29,9 +29,9 @@ _MOST_REASONS = 2  # for which comparisons could not be decided
 def write_headline(verdict: Verdict) -> str:
     """What came out, in numbers, with the worst latency, the worst of all and the first failed case."""
     facts = {fact.code: fact for fact in verdict.headline}
-    told = "; ".join(_PARTS[code](fact, verdict) for code, fact in facts.items() if code in _PARTS)
+    text = "; ".join(_PARTS[code](fact, verdict) for code, fact in facts.items() if code in _PARTS)
     against = f", against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
-    return f"{told[:1].upper()}{told[1:]}{against}."
+    return f"{text[:1].upper()}{text[1:]}{against}."
 
 
 def write_opening(verdict: Verdict) -> str:
@@ -45,8 +45,8 @@ def write_why(verdict: Verdict) -> str:
         broken = _find_broken(verdict)
         if broken is None:
             return ""
-        told = (describe_whole(one) for one in verdict.failures if one.case_id == broken.case_id)
-        return next((f"First failure: {one.rstrip('.')}." for one in told), describe_comparison(broken))
+        failures = (describe_whole(one) for one in verdict.failures if one.case_id == broken.case_id)
+        return next((f"First failure: {one.rstrip('.')}." for one in failures), describe_comparison(broken))
     if verdict.outcome is Outcome.INCONCLUSIVE:
         open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
         return _explain_undecided(open_rows)
@@ -57,9 +57,9 @@ def _explain_undecided(rows: Iterable[Comparison]) -> str:
     """The commonest reasons: each comparison has limits and pairs of its own, which are left out."""
     reasons = (describe_reason(replace(one, threshold=None, pairs=0)) for one in rows)
     alike = Counter(_UNSETTLED if one == _COULD_NOT_TELL else one for one in reasons)
-    told = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
-    listed = "; ".join(told if len(told) > 1 else alike)
-    return f"{listed[:1].upper()}{listed[1:]}." if told else ""
+    parts = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
+    listed = "; ".join(parts if len(parts) > 1 else alike)
+    return f"{listed[:1].upper()}{listed[1:]}." if parts else ""
 
 
 _COULD_NOT_TELL = "could not tell"  # as pairs say
@@ -71,10 +71,10 @@ def write_first_cause(verdict: Verdict) -> str:
     cause = find_first_cause(verdict)
     if cause is None:
         return ""
-    told = describe_cause(cause.fact).rstrip(".")
+    text = describe_cause(cause.fact).rstrip(".")
     if cause.fact.code in _NO_CAUSES:
-        return f"{told}."
-    return f"{LIKELY}{lower_first(told)}."
+        return f"{text}."
+    return f"{LIKELY}{lower_first(text)}."
 
 
 # What is said instead of a cause.
@@ -83,9 +83,9 @@ _NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 
 def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
     """How many cases, and the first of them."""
-    told = fill("{broken} of {cases:case} could not be measured", fact)
+    text = fill("{broken} of {cases:case} could not be measured", fact)
     broken = _find_broken(verdict)
-    return f"{told}: {_name_case(broken.case_id, verdict)}" if broken else told
+    return f"{text}: {_name_case(broken.case_id, verdict)}" if broken else text
 
 
 def _name_case(case_id: str, verdict: Verdict) -> str:
@@ -103,7 +103,7 @@ def _find_broken(verdict: Verdict) -> Comparison | None:
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
     """How many got slower, larger or worse, where, the slowest call and the gravest change."""
     only = _name_case(fact.cases[0], verdict) if fact.cases else ""
-    told = fill(_REGRESSED[fact.code], fact, worse=_find_word(fact), case_list=only)
+    text = fill(_REGRESSED[fact.code], fact, worse=_find_word(fact), case_list=only)
     by_case: dict[str, list[str]] = {}
     for one in _list_worst(verdict):
         by_case.setdefault(one.case_id, []).append(mention_move(one))
@@ -113,7 +113,7 @@ def _write_regressed(fact: Fact, verdict: Verdict) -> str:
         for case_id, moves in by_case.items()
     ]
     opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
-    return f"{told}{opening}: {', '.join(worst)}" if worst else told
+    return f"{text}{opening}: {', '.join(worst)}" if worst else text
 
 
 def _list_worst(verdict: Verdict) -> list[Comparison]:
@@ -147,8 +147,8 @@ def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
     left = f"{because} to the others" if 0 < apart < cases else because
     quarantined = f"{apart} {'is' if apart == 1 else 'are'} quarantined"
     parts = ([quarantined] if apart else []) + ([left] if apart < cases else [])
-    told = f"{count_noun(cases, 'case')} measured, none judged"
-    return f"{told}: {', '.join(parts)}" if parts else told
+    text = f"{count_noun(cases, 'case')} measured, none judged"
+    return f"{text}: {', '.join(parts)}" if parts else text
 
 
 def _write_pass(fact: Fact, _verdict: Verdict) -> str:

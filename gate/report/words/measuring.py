@@ -122,7 +122,7 @@ _DISTURBANCES: Mapping[Disturbance, str] = {
 def describe_measuring(fact: Fact) -> str:
     """Describe what a run tells as it goes, or what a trial could not do."""
     location, thread, eager = fact.name("location"), fact.name("thread"), fact.numbers.get("eager")
-    told = {
+    values = {
         "disturbances": describe_disturbances(fact),
         "failure": describe_quoted(fact),
         "written": ", ".join(fact.names.get("outputs", ())),
@@ -136,7 +136,7 @@ def describe_measuring(fact: Fact) -> str:
         "beside": f"each eager call keeps {render_bytes(eager)}" if eager else "eager calls keep nothing",
         "threads": f"the thread {thread!r}" if thread else "threads of a library",
     }
-    return fill(_PHRASES[fact.code], fact, **told)
+    return fill(_PHRASES[fact.code], fact, **values)
 
 
 def _describe_difference(fact: Fact) -> str:
@@ -146,8 +146,8 @@ def _describe_difference(fact: Fact) -> str:
         fill("off by {most:,.0f} at most", fact) if fact.numbers.get("most") else "",
         fill("in {elements} of {of:element}", fact) if fact.numbers.get("of") else "",
     )
-    told = ", ".join(part for part in parts if part)
-    return f": {told}" if told else ""
+    text = ", ".join(part for part in parts if part)
+    return f": {text}" if text else ""
 
 
 def describe_disturbances(fact: Fact) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from gate.records import Code, Fact, PairBase, Verdict
 from gate.records.facts import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, fill, name_base, name_metric, tell_shifts
+from gate.report.words.templates import MACHINE_CHANGED, describe_shifts, fill, name_base, name_metric
 from gate.units import count_rest, is_another_answer, join_some, render_allowance, render_change
 
 _MAX_LISTED = 6  # differences between two machines that are spelled out
@@ -23,8 +23,8 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     if fact.code in WARNING_CODES:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _EVENTS:
-        told = describe_measuring(fact)
-        return f"{told[:1].upper()}{told[1:].rstrip('.')}."
+        text = describe_measuring(fact)
+        return f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if fact.code in _UNJUDGED:
         template = f"Not judged in {{cases:case}}: {{metric_list:some}}. {_UNJUDGED[fact.code]}."
     else:
@@ -48,7 +48,7 @@ _UNJUDGED: Mapping[Code, str] = {
 }
 _TEMPLATES: Mapping[Code, str] = {
     Code.STOPPED: "The run was stopped before its end.",
-    Code.NOT_BESIDE: "Not measured side by side with the base: the times of {cases:case}.",
+    Code.STORED_ONLY: "Not measured side by side with the base: the times of {cases:case}.",
     Code.LACK_ACCEPTED: "{author} accepts that there are no baselines until {expires}: {reason}.",
     Code.LACK_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",
     Code.LACK_UNACCEPTED: "Missing baselines were not accepted for each commit judged: {case_list:some}.",
@@ -63,8 +63,8 @@ _TEMPLATES: Mapping[Code, str] = {
         "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires},"
         " and this is more{in_all}."
     ),
-    Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
-    Code.ACCEPTANCE_VAIN: (
+    Code.UNUSED_ACCEPTANCE: "The acceptance of {pattern} {key} matches no case: remove it.",
+    Code.ACCEPTANCE_WITHOUT_EFFECT: (
         "The acceptance of {pattern} {key} has no effect: the metric decides only with `limits` in"
         " gate.yml. Remove it."
     ),
@@ -81,17 +81,17 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
     Code.CLEARED: "Worse than the stored baseline, but not worse than the base: {cleared}.",
-    Code.KEPT_PACE: (
+    Code.UNCHANGED_SPEEDUP: (
         "Latencies of {case_list:some} differ from the baselines, or vary too much to tell. They count as"
         " unchanged because the generated code is the same and compiled calls kept pace with eager's in the"
         " same processes. A slowdown of both by up to {hidden:share} could hide: `compile-gate ab` would"
         " show it."
     ),
-    Code.SAME_PROGRAMS: (
+    Code.UNCHANGED_SOURCES: (
         "Not measured side by side, since no file that they import differs from the base: {case_list}."
     ),
     Code.OTHER_CHANGES: (
-        "Every suspect was measured side by side: {files:file} changed that a case may read{told}."
+        "Every suspect was measured side by side: {files:file} changed that a case may read{detail}."
     ),
     Code.ONE_SHARD: "This is {shard}: {left} of {cases:case} are not part of it.",
     Code.CASES_GONE: "{base} has {cases:case} that head does not have: {case_list}.",
@@ -159,7 +159,7 @@ _TEMPLATES: Mapping[Code, str] = {
 }
 
 
-def _tell_exceeded(fact: Fact) -> dict[str, str]:
+def _describe_exceeded(fact: Fact) -> dict[str, str]:
     allowed = render_allowance(fact.metrics[0], fact.numbers["allowance"]) if fact.metrics else ""
     stored = fact.numbers.get("stored", 0.0)
     in_all = ""
@@ -168,7 +168,7 @@ def _tell_exceeded(fact: Fact) -> dict[str, str]:
     return {"allowed": allowed, "somebody": fact.name("author") or "somebody", "in_all": in_all}
 
 
-def _tell_cleared(fact: Fact) -> dict[str, str]:
+def _describe_cleared(fact: Fact) -> dict[str, str]:
     """Which got worse, as far as they are named, or how many."""
     named = [f"{one} {name_metric(metric)}" for one, metric in zip(fact.cases, fact.metrics, strict=False)]
     if not named:
@@ -177,7 +177,7 @@ def _tell_cleared(fact: Fact) -> dict[str, str]:
     return {"cleared": f"{', '.join(named)}{count_rest(fact.numbers['comparisons'] - len(named))}. {why}"}
 
 
-def _tell_quarantine(fact: Fact) -> dict[str, str]:
+def _describe_quarantine(fact: Fact) -> dict[str, str]:
     """What it keeps from deciding."""
     statuses = fact.names.get("statuses", ())
     whole = fact.names.get("whole", ())
@@ -186,57 +186,57 @@ def _tell_quarantine(fact: Fact) -> dict[str, str]:
         f"{case_id} {'whole case' if case_id in whole else metric} {status}"
         for case_id, metric, status in rows
     ]
-    told = f"{', '.join(found)}{count_rest(fact.numbers['worse'] - len(found))}"
-    return {"found": told if found else fill("none of {comparisons} comparisons is worse", fact)}
+    text = f"{', '.join(found)}{count_rest(fact.numbers['worse'] - len(found))}"
+    return {"found": text if found else fill("none of {comparisons} comparisons is worse", fact)}
 
 
-def _tell_disturbances(fact: Fact) -> dict[str, str]:
-    told = describe_disturbances(fact)
-    return {"by": f": {told}" if told else ""}
+def _describe_disturbances(fact: Fact) -> dict[str, str]:
+    text = describe_disturbances(fact)
+    return {"by": f": {text}" if text else ""}
 
 
-def _tell_files(fact: Fact) -> dict[str, str]:
+def _describe_files(fact: Fact) -> dict[str, str]:
     named = fact.names.get("files", ())
     rest = count_rest(round(fact.numbers["files"]) - len(named))
     without = f" without importing {'it' if fact.numbers['files'] == 1 else 'them'}"
-    return {"told": f"{without}: {', '.join(named)}{rest}" if named else without}
+    return {"detail": f"{without}: {', '.join(named)}{rest}" if named else without}
 
 
-def _tell_key(fact: Fact) -> dict[str, str]:
+def _describe_key(fact: Fact) -> dict[str, str]:
     """The metric by its key, as gate.yml spells it."""
     return {"key": ", ".join(fact.metrics)}
 
 
-def _tell_unknown(fact: Fact) -> dict[str, str]:
+def _describe_unknown(fact: Fact) -> dict[str, str]:
     one = round(fact.numbers["cases"]) == 1
     return {"unknown": fill("1 case of this change is" if one else "{cases} cases of this change are", fact)}
 
 
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
-    Code.ACCEPTANCE_EXPIRED: _tell_key,
-    Code.ACCEPTANCE_IDLE: _tell_key,
+    Code.ACCEPTANCE_EXPIRED: _describe_key,
+    Code.UNUSED_ACCEPTANCE: _describe_key,
     Code.DRIFT_ABOVE: lambda fact: {
         "whose": "base's" if "beside" in fact.numbers else "baseline's",
         "above": " is of another answer"
         if is_another_answer(fact.numbers["drift"])
         else fill(" {drift:log2} is above its limit of {limit:log2}", fact),
     },
-    Code.ACCEPTANCE_VAIN: _tell_key,
-    Code.ACCEPTANCE_EXCEEDED: _tell_exceeded,
-    Code.ACCEPTANCE_LEFT: lambda fact: {**_tell_key(fact), **_tell_exceeded(fact)},
+    Code.ACCEPTANCE_WITHOUT_EFFECT: _describe_key,
+    Code.ACCEPTANCE_EXCEEDED: _describe_exceeded,
+    Code.ACCEPTANCE_LEFT: lambda fact: {**_describe_key(fact), **_describe_exceeded(fact)},
     Code.PAIRS: lambda fact: {
         "how": fill(", {turns} of them one process after the other", fact) if fact.numbers["turns"] else ""
     },
-    Code.CLEARED: _tell_cleared,
-    Code.OTHER_CHANGES: _tell_files,
+    Code.CLEARED: _describe_cleared,
+    Code.OTHER_CHANGES: _describe_files,
     Code.NEAREST_DIFFERS: lambda fact: {
         "lines": join_some(fact.names.get("differences", ()), _MAX_LISTED, "; ")
     },
-    Code.MACHINE_CHANGED: tell_shifts,
-    Code.TRIALS_DISTURBED: _tell_disturbances,
-    Code.PAIRS_DISTURBED: _tell_disturbances,
-    Code.QUARANTINE: _tell_quarantine,
-    Code.CASES_UNSHOWN: _tell_unknown,
+    Code.MACHINE_CHANGED: describe_shifts,
+    Code.TRIALS_DISTURBED: _describe_disturbances,
+    Code.PAIRS_DISTURBED: _describe_disturbances,
+    Code.QUARANTINE: _describe_quarantine,
+    Code.CASES_UNSHOWN: _describe_unknown,
     Code.NOISE_UNKNOWN: lambda fact: {
         "others": fill(" and {more} more", fact) if fact.numbers["more"] else ""
     },

@@ -164,7 +164,7 @@ def _choose_verb(fact: Fact) -> str:
 _TEXTS: Mapping[Code, str] = {
     Code.CONTINUE: "Finish the run: run the same command again, with --resume.",
     Code.FIX_FAILED: "Read the log of each failed case, fix it and run:",
-    Code.FIX_FAILED_BESIDE: "Read the log of each failed case, fix it and run:",
+    Code.FIX_FAILED_IN_PAIRS: "Read the log of each failed case, fix it and run:",
     Code.MEASURE_AGAIN: "Measure again what came back with fewer trials than planned, or with none:",
     Code.MORE_MINUTES: (
         "There was no time for {case_list:some}: run the same command again, with --resume and"
@@ -241,7 +241,7 @@ def _write_allowance(fact: Fact) -> str:
 
 _COMMANDS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.FIX_FAILED: _check(),
-    Code.FIX_FAILED_BESIDE: _ab_base,
+    Code.FIX_FAILED_IN_PAIRS: _ab_base,
     Code.MEASURE_AGAIN: _check(),
     Code.ACCEPT: _accept,
     Code.ACCEPT_TOO: _accept,

@@ -37,21 +37,21 @@ def describe_instability(found: Instability) -> str:
     """Describe what was found; values are written in the metric's unit."""
     bounds = {"lowest": "low", "highest": "high"}
     values = {
-        place: render_value(found.metric, found.told.numbers[name])
+        place: render_value(found.metric, found.fact.numbers[name])
         for place, name in bounds.items()
-        if name in found.told.numbers
+        if name in found.fact.numbers
     }
-    return fill(_TEMPLATES[found.told.code], found.told, failure=describe_quoted(found.told), **values)
+    return fill(_TEMPLATES[found.fact.code], found.fact, failure=describe_quoted(found.fact), **values)
 
 
 def describe_opinion(attempt: Attempt) -> str:
     """Describe what the gate said of a fault; ``""`` where it had nothing to say."""
     if attempt.comparison:
         return describe_comparison(attempt.comparison)
-    if attempt.told is None:
+    if attempt.fact is None:
         return ""
-    told, metric_ids = attempt.told, ", ".join(attempt.told.metrics)
-    return fill(_TEMPLATES[told.code], told, metric_ids=metric_ids, failure=describe_quoted(told))
+    fact, metric_ids = attempt.fact, ", ".join(attempt.fact.metrics)
+    return fill(_TEMPLATES[fact.code], fact, metric_ids=metric_ids, failure=describe_quoted(fact))
 
 
 def describe_complaint(score: FaultScore) -> str:

@@ -69,8 +69,8 @@ def describe_change(metric: Metric, change: float, word: str = "") -> str:
     if SPECS[metric].family is Family.LOG2 and is_another_answer(change):
         return f"{render_change(metric, change)}{f' ({word})' if word else ''}"
     if SPECS[metric].family is Family.LOG2 and change and math.isfinite(change):
-        told = f", {word}" if word else ""
-        return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{told})"
+        what = f", {word}" if word else ""
+        return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{what})"
     return _qualify(render_change(metric, change), word or name_direction(metric, change))
 
 
@@ -165,7 +165,7 @@ def describe_speed(shift: float) -> str:
 MACHINE_CHANGED = "The machine changed since the baselines were recorded: {shifts}."
 
 
-def tell_shifts(fact: Fact) -> dict[str, str]:
+def describe_shifts(fact: Fact) -> dict[str, str]:
     """What of the machine changed by how much, for :data:`MACHINE_CHANGED`."""
     known = [(name, fact.numbers[key]) for key, name in _SHIFTS.items() if key in fact.numbers]
     return {"shifts": ", ".join(f"{name} {describe_slower(shift)}" for name, shift in known)}

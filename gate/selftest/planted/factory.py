@@ -65,10 +65,10 @@ class Planted(torch.nn.Module):
         return self.after(self.ticket, self.inner(*inputs, **kwargs))
 
 
-def plant(*, factory: str, arguments: Mapping[str, object], fault: str, dose: float = 0.0) -> Workload:
+def plant(*, factory: str, arguments: Mapping[str, object], fault: str, amount: float = 0.0) -> Workload:
     """Build the workload of ``factory`` with ``fault`` in its forward.
 
-    ``dose`` is in seconds a call, seconds a compile or bytes, by the fault's kind.
+    ``amount`` is in seconds a call, seconds a compile or bytes, by the fault's kind.
 
     Raises:
         ValueError: There is no such fault.
@@ -76,22 +76,22 @@ def plant(*, factory: str, arguments: Mapping[str, object], fault: str, dose: fl
     workload = load_factory(factory)(**arguments)
     if not isinstance(workload, Workload):
         raise TypeError(f"{factory} returned {type(workload).__name__}, not a gate.Workload")
-    seam = make_seam(FaultKind(fault), dose)
+    seam = make_seam(FaultKind(fault), amount)
     if isinstance(workload.forward, torch.nn.Module):
         return replace(workload, forward=Planted(workload.forward, seam))
     return replace(workload, forward=_wrap_function(workload.forward, seam))
 
 
-def make_seam(kind: FaultKind, dose: float) -> Seam:
+def make_seam(kind: FaultKind, amount: float) -> Seam:
     """Make what runs around the forward."""
     seams: Mapping[FaultKind, Callable[[], Seam]] = {
         FaultKind.NOTHING: Seam,
-        FaultKind.SLOWDOWN: lambda: Seam(before=_burn(dose, compiled=True)),
-        FaultKind.EAGER_FASTER: lambda: Seam(before=_burn(dose, compiled=False)),
-        FaultKind.COLD_COMPILE: lambda: Seam(before=_slow_tracing(dose)),
+        FaultKind.SLOWDOWN: lambda: Seam(before=_burn(amount, compiled=True)),
+        FaultKind.EAGER_FASTER: lambda: Seam(before=_burn(amount, compiled=False)),
+        FaultKind.COLD_COMPILE: lambda: Seam(before=_slow_tracing(amount)),
         # Another constant in the graph of each process.
         FaultKind.LOST_CACHE: lambda: Seam(before=_burn(os.getpid() * _PID_S, compiled=True)),
-        FaultKind.MEMORY: lambda: Seam(before=_reserve(int(dose)), after=_release),
+        FaultKind.MEMORY: lambda: Seam(before=_reserve(int(amount)), after=_release),
         FaultKind.RECOMPILE: lambda: Seam(before=_turn_token()),
         FaultKind.CRASH: lambda: Seam(before=_end_eager(os.abort)),
         FaultKind.HANG: lambda: Seam(before=_end_eager(lambda: time.sleep(HANG_S))),

@@ -25,9 +25,9 @@ def main(target: str, *names: str) -> None:
     """
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # as in a worker: other processes know no target
     load_hooks()
-    from gate.measure.device.opening import TargetDevice, pretend  # noqa: PLC0415 - torch
+    from gate.measure.device.opening import TargetDevice, imitate_gpu  # noqa: PLC0415 - torch
 
-    pretend(target)
+    imitate_gpu(target)
     device = TargetDevice(target)
     sys.stdout.write(
         json.dumps({name: _measure(device, name, counts=name == names[0]) for name in names}) + "\n"

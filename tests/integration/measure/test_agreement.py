@@ -153,7 +153,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
 
             run = run_rounds(steps, sizes, sampling.super_blocks, device, Timing(time_blocks=time_blocks))
             # Each of our compiled blocks against the measurement of theirs right before it: the machine's
-            # mood is the same for both.
+            # speed is the same for both.
             schedule = run.order.replace(" ", "")
             preceding = [time_s for letter, time_s in zip(schedule, theirs, strict=True) if letter == "C"]
             ratios += [own / other for own, other in zip(run.times.compiled_s, preceding, strict=True)]

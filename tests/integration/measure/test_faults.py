@@ -10,7 +10,7 @@ import pytest
 from gate.records import Case, DType, Metric, Task
 from gate.records.protocol import WorkerResult
 from gate.records.selftest import Fault, FaultKind
-from gate.selftest.catalog import Dose, list_faults, plant_case
+from gate.selftest.catalog import FaultSize, list_faults, plant_case
 
 Both = tuple[WorkerResult, WorkerResult]
 MeasureOne = Callable[[Case], WorkerResult]
@@ -26,9 +26,9 @@ TRAINING = Case(
 HALF = Case(id="layers/half", model="layers", factory="made_up:build", arguments={}, dtype=DType.BFLOAT16)
 
 
-def plant(kind: FaultKind, dose: float = 0.0, case: Case = CASE) -> Case:
+def plant(kind: FaultKind, amount: float = 0.0, case: Case = CASE) -> Case:
     """Make the case that carries a fault."""
-    return plant_case(case, find_fault(kind), Dose(amount=dose))
+    return plant_case(case, find_fault(kind), FaultSize(amount=amount))
 
 
 def find_fault(kind: FaultKind) -> Fault:

@@ -144,7 +144,7 @@ def test_nothing_compiled_is_a_failure(measure_cold: MeasureOne, factory: str, b
     cold = measure_cold(make_case(factory=f"made_up:{factory}", arguments={}, backend=backend))
     assert cold.failure is not None
     assert cold.stage == Stage.COMPILE
-    assert cold.failure.told.name("message").startswith("nothing was compiled, 0 graphs: ")
+    assert cold.failure.fact.name("message").startswith("nothing was compiled, 0 graphs: ")
     assert {} == cold.samples
 
 
@@ -194,7 +194,7 @@ def test_what_torch_refuses_fails_in_the_compile(measure_cold: MeasureOne, case:
     cold = measure_cold(case)
     assert cold.failure is not None
     assert (cold.failure.kind, cold.stage) == (FailureKind.ERROR, Stage.COMPILE)
-    assert told in cold.failure.told.name("message")
+    assert told in cold.failure.fact.name("message")
 
 
 def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
@@ -218,7 +218,7 @@ def test_nan_in_compiled_code_only(measure_warm: MeasureOne) -> None:
     warm = measure_warm(make_planted_case("not_a_number"))
     assert warm.failure is not None
     assert (FailureKind.NOT_FINITE, Stage.DRIFT) == (warm.failure.kind, warm.stage)
-    assert "output of the compiled call" in warm.failure.told.name("message")
+    assert "output of the compiled call" in warm.failure.fact.name("message")
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_broken_factory_is_a_failure(
     assert (stage, FailureKind.ERROR, told) == (
         cold.stage,
         cold.failure.kind,
-        cold.failure.told.name("message"),
+        cold.failure.fact.name("message"),
     )
     assert "Traceback" in cold.failure.traceback
 

@@ -177,7 +177,7 @@ def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Eff
 def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     """A case that crashed in one trial is unstable, whatever it measured in others."""
     failure = CaseFailure(
-        case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+        case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
     )
     run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]

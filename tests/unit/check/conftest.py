@@ -141,7 +141,7 @@ def make_failure(subject: Subject, index: int) -> CaseFailure:
         trial=index,
         kind=FailureKind.ERROR,
         stage="compile",
-        told=make_raised("no such layer"),
+        fact=make_raised("no such layer"),
     )
 
 

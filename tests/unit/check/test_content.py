@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import PairSlot, Rehearsal, check_alone
+from gate.check import PairSlot, Rehearsal, check_against_baselines
 from gate.check.schedule import (
     EVERY_METRIC,
     WHOLE,
@@ -127,7 +127,7 @@ def check_doubtful(metric: Metric, value: float) -> tuple[Outcome, list[Extent],
     measurer = Rehearsal(
         take_trial=lambda slot: make_trial(subjects[slot.case.id], slot.index), take_pair=take_no_pair
     )
-    checked = check_alone(measurer, run, make_terms(run))
+    checked = check_against_baselines(measurer, run, make_terms(run))
     own = [trial for trial in checked.run.trials if trial.case_id == "a/x"]
     counts = {name: len(values) for name, values in collect_values(own).items()}
     return checked.verdict.outcome, [one.extent for one in own], counts

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, CheckTerms, check_alone, check_beside, check_pairs, judge_recorded
+from gate.check import (
+    Checked,
+    CheckTerms,
+    check_against_base,
+    check_against_baselines,
+    check_pairs,
+    judge_recorded,
+)
 from gate.decide import decide_side_by_side, decide_verdict
 from gate.records import Code, Metric, Outcome, Pairing, Reason, Status, Verdict
 
@@ -22,12 +29,12 @@ Check = Callable[..., Checked]
 
 def beside(given: Given, **terms: object) -> Checked:
     run = make_run(given.subjects)
-    return check_beside(given, run, make_terms(run, **terms))
+    return check_against_base(given, run, make_terms(run, **terms))
 
 
 def alone(given: Given, **terms: object) -> Checked:
     run = replace(make_run(given.subjects), base=None)
-    return check_alone(given, run, make_terms(run, **terms))
+    return check_against_baselines(given, run, make_terms(run, **terms))
 
 
 def find(verdict: Verdict, metric: Metric, status: Status) -> list[tuple[str, Reason]]:
@@ -62,10 +69,10 @@ def test_suspect_that_is_the_same_program_as_the_base_gets_no_pair() -> None:
     same, other = Subject(name="a", alone=SLOW, imports=()), Subject(name="b", alone=SLOW, imports=("b.py",))
     given = Given(subjects=[same, other])
     run = make_run(given.subjects, other_changes=())
-    verdict = check_beside(given, run, make_terms(run)).verdict
+    verdict = check_against_base(given, run, make_terms(run)).verdict
     assert (verdict.outcome, given.measured) == (Outcome.PASS, ["b/x"] * 2)
-    assert ("a/x", Reason.SAME_PROGRAM) in find(verdict, LATENCY, Status.UNCHANGED)
-    assert [note.cases for note in verdict.notes if note.code is Code.SAME_PROGRAMS] == [("a/x",)]
+    assert ("a/x", Reason.UNCHANGED_SOURCES) in find(verdict, LATENCY, Status.UNCHANGED)
+    assert [note.cases for note in verdict.notes if note.code is Code.UNCHANGED_SOURCES] == [("a/x",)]
     # As where pairs clear it: it is slower than what is stored, so something else made it so.
     assert "a/x" in next(note.cases for note in verdict.notes if note.code is Code.CLEARED)
 
@@ -92,7 +99,7 @@ def test_suspect_that_may_be_another_program_gets_pairs(
     """Two, which acquit it."""
     given = Given(subjects=[subject])
     run = make_run(given.subjects, other_changes)
-    verdict = check_beside(given, run, make_terms(run, thorough=thorough)).verdict
+    verdict = check_against_base(given, run, make_terms(run, thorough=thorough)).verdict
     assert given.measured == ["a/x"] * 2
     assert ("a/x", Reason.BELOW_THRESHOLD) in find(verdict, LATENCY, Status.UNCHANGED)
 
@@ -101,7 +108,7 @@ def test_a_changed_file_that_any_case_may_read_is_named() -> None:
     """It is why the suspect got pairs though nothing that it imports has changed."""
     given = Given(subjects=[Subject(alone=SLOW, imports=())])
     run = make_run(given.subjects, other_changes=("weights.bin", "vocabulary.txt"))
-    notes = check_beside(given, run, make_terms(run)).verdict.notes
+    notes = check_against_base(given, run, make_terms(run)).verdict.notes
     (note,) = (one for one in notes if one.code is Code.OTHER_CHANGES)
     assert (note.numbers, note.names) == ({"files": 2}, {"files": ("weights.bin", "vocabulary.txt")})
 
@@ -110,7 +117,7 @@ def test_counter_that_moved_in_the_same_program_gets_its_pair() -> None:
     """Only times are cleared unseen. In that pair neither arm has the break: head's count flickers."""
     given = Given(subjects=[Subject(name="a", alone=[{BREAKS: 1.0}], imports=()), Subject(name="b")])
     run = make_run(given.subjects, other_changes=())
-    verdict = check_beside(given, run, make_terms(run)).verdict
+    verdict = check_against_base(given, run, make_terms(run)).verdict
     assert given.measured == ["a/x"]
     assert find(verdict, BREAKS, Status.INCONCLUSIVE) == [("a/x", Reason.COUNTER_UNSTABLE)]
 
@@ -175,7 +182,7 @@ def test_times_that_are_stored_of_other_machines_alone_need_pairs(
     others = tuple(
         replace(one, environment=replace(one.environment, cpu="another")) for one in terms.baselines
     )
-    verdict = check_beside(given, run, replace(terms, baselines=others)).verdict
+    verdict = check_against_base(given, run, replace(terms, baselines=others)).verdict
     (row,) = (one for one in verdict.comparisons if one.metric is LATENCY)
     assert (verdict.outcome, row.status) == (outcome, expected)
     assert (Code.NO_PAIR in [remark.code for remark in row.remarks]) is (pairs == 0)
@@ -204,7 +211,7 @@ def test_what_the_base_gained_since_is_not_given_back() -> None:
     run = make_run(given.subjects)
     terms = make_terms(run)
     broken = tuple(replace(one, trials={**one.trials, BREAKS: (2.0,) * 5}) for one in terms.baselines)
-    verdict = check_beside(given, run, replace(terms, baselines=broken)).verdict
+    verdict = check_against_base(given, run, replace(terms, baselines=broken)).verdict
     assert (verdict.outcome, find(verdict, BREAKS, Status.REGRESSED)) == (
         Outcome.REGRESSION,
         [("a/x", Reason.BEYOND_BAR)],
@@ -224,7 +231,7 @@ def test_budget_of_pairs_counts_from_their_start() -> None:
     """What the trials took is not taken from it: after 300 s, 20 s of pairs end at 320 s."""
     given = Given(subjects=[Subject(alone=SLOW)])
     run = replace(make_run(given.subjects), wall_s=300.0)
-    check_beside(given, run, make_terms(run, pair_budget_s=20.0))
+    check_against_base(given, run, make_terms(run, pair_budget_s=20.0))
     assert given.limits == [320.0]
 
 
@@ -255,7 +262,7 @@ def check_elsewhere(trial: dict[Metric, float], canary_s: float, **terms: object
     given = Given(subjects=[Subject(alone=[trial] * 3, canary_s=canary_s)])
     run = replace(make_run(given.subjects), base=None)
     stored = make_stored(run, canary_s=1.0)
-    return given, check_alone(given, run, make_terms(run, baselines=stored, **terms)).verdict
+    return given, check_against_baselines(given, run, make_terms(run, baselines=stored, **terms)).verdict
 
 
 def test_times_of_a_machine_of_another_speed_are_not_judged() -> None:
@@ -294,7 +301,9 @@ def test_pairs_judge_times_on_a_machine_of_another_speed() -> None:
     """Both arms run there: no time is left unjudged."""
     given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}], canary_s=0.68)])
     run = make_run(given.subjects)
-    verdict = check_beside(given, run, make_terms(run, baselines=make_stored(run, canary_s=1.0))).verdict
+    verdict = check_against_base(
+        given, run, make_terms(run, baselines=make_stored(run, canary_s=1.0))
+    ).verdict
     assert (verdict.outcome, given.measured[:2]) == (Outcome.PASS, ["a/x"] * 2)
     assert Reason.OTHER_ENVIRONMENT not in {one.reason for one in verdict.comparisons if one.decides}
 
@@ -310,7 +319,7 @@ def test_nothing_compared_asks_for_no_trials() -> None:
     """Where nothing is stored more trials settle nothing."""
     given = Given(subjects=[Subject(alone=SLOW)])
     run = replace(make_run(given.subjects), base=None)
-    checked = check_alone(given, run, CheckTerms(baselines=(), policy=POLICY, max_trials=3))
+    checked = check_against_baselines(given, run, CheckTerms(baselines=(), policy=POLICY, max_trials=3))
     assert (checked.verdict.outcome, given.asked) == (Outcome.NOTHING_COMPARED, [])
 
 
@@ -330,7 +339,7 @@ def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:
     given = Given(subjects=[slow, calm])
     run = make_run(given.subjects)
     terms = make_terms(run)
-    return check_beside(given, run, terms), terms
+    return check_against_base(given, run, terms), terms
 
 
 @pytest.mark.parametrize(("breaks", "metric"), [(0.0, LATENCY), (1.0, BREAKS)])

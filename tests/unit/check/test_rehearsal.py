@@ -80,7 +80,7 @@ def test_pairs_measure_what_the_lab_would(
 def test_a_first_pair_of_known_code_compiles_nothing() -> None:
     """Both arms find it in the caches of head's trial."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
-    need = Need(case_id="a/x", metrics={Metric.COMPILED_LATENCY}, more=2, known_code=True)
+    need = Need(case_id="a/x", metrics={Metric.COMPILED_LATENCY}, more=2, unchanged_code=True)
     assert rehearsal.add_pairs(make_bare_run(), [need], 1e9).wall_s == pytest.approx(8.0 + 8.0)
 
 

@@ -146,7 +146,7 @@ def test_what_failed_has_ended_too() -> None:
     """A trial that was measured and failed ends once; one that only failed ends as well."""
     failures = tuple(
         CaseFailure(
-            case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+            case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
         )
         for case in (A, B)
     )

@@ -95,9 +95,9 @@ class Place:
         """Run a command and return its exit code."""
         return main(arguments)
 
-    def plant(self, fault: str, dose: float = 0.0) -> None:
+    def plant(self, fault: str, amount: float = 0.0) -> None:
         """Let the project's working tree have a fault."""
-        (self.top / "fault.json").write_text(json.dumps({"fault": fault, "dose": dose}), encoding="utf-8")
+        (self.top / "fault.json").write_text(json.dumps({"fault": fault, "amount": amount}), encoding="utf-8")
 
     def git(self, *arguments: str, check: bool = True) -> str:
         """Run git as Ada, and return what it printed."""

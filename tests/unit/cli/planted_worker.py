@@ -34,7 +34,7 @@ CHANCE = random.Random(os.getpid())  # noqa: S311 - noise
 
 
 def find_fault() -> tuple[str, float]:
-    """Return the planted fault and its dose; a blind case has none.
+    """Return the planted fault and its amount; a blind case has none.
 
     A file ``fault.json`` beside the measured code plants one, too.
     """
@@ -42,12 +42,12 @@ def find_fault() -> tuple[str, float]:
     lying = Path(REQUEST["directory"], "fault.json")
     if lying.exists():
         told = json.loads(lying.read_text(encoding="utf-8"))
-        return told["fault"], told["dose"]
+        return told["fault"], told["amount"]
     if "fault" not in arguments:
         return "nothing", 0.0
     fault = arguments["fault"]
     blind = fault in arguments["arguments"].get("blind", [])
-    return ("nothing", 0.0) if blind else (fault, arguments["dose"])
+    return ("nothing", 0.0) if blind else (fault, arguments["amount"])
 
 
 def tell(message: str) -> dict[str, object]:
@@ -72,10 +72,10 @@ def vary(seconds: float) -> float:
     return seconds * CHANCE.lognormvariate(0.0, NOISE)
 
 
-def measure_first(fault: str, dose: float, blocks: int) -> dict[str, list[float]]:
+def measure_first(fault: str, amount: float, blocks: int) -> dict[str, list[float]]:
     """Measure what a process with empty caches does."""
-    eager = 0.020 + (dose if fault == "eager_faster" else 0.0)
-    compiled = 0.010 + (dose if fault == "slowdown" else 0.0)
+    eager = 0.020 + (amount if fault == "eager_faster" else 0.0)
+    compiled = 0.010 + (amount if fault == "slowdown" else 0.0)
     counters = {
         **{name: [0.0] for name in COUNTERS},
         "unique_graphs": [1.0],
@@ -86,13 +86,13 @@ def measure_first(fault: str, dose: float, blocks: int) -> dict[str, list[float]
         **counters,
         "eager_latency": [vary(eager) for _ in range(blocks)],
         "compiled_latency": [vary(compiled) for _ in range(blocks)],
-        "cold_compile_time": [vary(8.0) + (dose if fault == "cold_compile" else 0.0)],
+        "cold_compile_time": [vary(8.0) + (amount if fault == "cold_compile" else 0.0)],
     }
 
 
-def measure_second(fault: str, dose: float) -> dict[str, list[float]]:
+def measure_second(fault: str, amount: float) -> dict[str, list[float]]:
     """Measure what a process with full caches does."""
-    peak = 64.0 * MIB + (dose if fault == "memory" else 0.0)
+    peak = 64.0 * MIB + (amount if fault == "memory" else 0.0)
     drift = {"low_precision": 14.0, "wrong_eps": 9.0}.get(fault, 0.0)
     return {
         "warm_compile_time": [vary(1.0)],
@@ -133,7 +133,7 @@ def measure_case() -> None:
     """Measure the case, or fail as its fault says."""
     if any(map(is_gone, (CASE["factory"], CASE["arguments"].get("factory", "")))):
         fail("import", "error", "UsageError: the factory does not exist")
-    fault, dose = find_fault()
+    fault, amount = find_fault()
     if fault == "crash":
         write_result(stage="eager")
         os.abort()
@@ -143,10 +143,10 @@ def measure_case() -> None:
     if ROLE == "warm":
         if fault == "not_a_number":
             fail("drift", "not_finite", "NaN in output of the compiled call")
-        write_result(samples=measure_second(fault, dose))
+        write_result(samples=measure_second(fault, amount))
     else:
         blocks = take_turns() if REQUEST["channel"] >= 0 else 6
-        write_result(samples=measure_first(fault, dose, blocks), identity={"digest": "same", "kernels": {}})
+        write_result(samples=measure_first(fault, amount, blocks), identity={"digest": "same", "kernels": {}})
 
 
 if ROLE == "prime":

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gate.cli import main
-from gate.cli.origin import find_commit, tell_other_commits
+from gate.cli.origin import find_commit, print_other_commits
 from gate.files.codec import load_verdict, save_run
 from gate.fingerprint import compute_environment_id
 from gate.records import (
@@ -101,7 +101,7 @@ def test_what_is_not_covered_stays_a_regression(place: Path, accepted: Acceptanc
 def test_an_acceptance_hides_no_failure(place: Path) -> None:
     """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
     crash = CaseFailure(
-        case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
+        case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", fact=make_raised("SIGSEGV")
     )
     assert compare(place, run_case(2.0, (crash,)), accept(2.0), LACK) == 12
 
@@ -197,9 +197,9 @@ def test_what_a_merge_adds_is_no_other_commit(tmp_path: Path, capsys: pytest.Cap
     judged, head, base = (find_commit(tmp_path, name) for name in ("HEAD", "topic", "HEAD^1"))
     for name, commit in (("head", head), ("base", base)):
         (tmp_path / name).write_text(render_commit_file(commit, (accept(1.0),)), encoding="utf-8")
-    tell_other_commits([str(tmp_path / "head")], judged, tmp_path)
+    print_other_commits([str(tmp_path / "head")], judged, tmp_path)
     assert capsys.readouterr().err == ""
-    tell_other_commits([str(tmp_path / "base")], judged, tmp_path)
+    print_other_commits([str(tmp_path / "base")], judged, tmp_path)
     assert f"is of commit {base[:12]}, and {judged[:12]} is judged" in capsys.readouterr().err
-    tell_other_commits([str(tmp_path / "base")], "", tmp_path)
+    print_other_commits([str(tmp_path / "base")], "", tmp_path)
     assert capsys.readouterr().err == ""

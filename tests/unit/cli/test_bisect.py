@@ -100,7 +100,7 @@ def test_a_bisection_goes_on_where_it_was_stopped(
 def commit_slowdown(place: Place) -> str:
     """Three commits, of which the second makes latencies that vary by 0.3 % slower; the good end's name."""
     for number in range(3):
-        text = {"fault": "slowdown" if number else "nothing", "dose": 0.003}
+        text = {"fault": "slowdown" if number else "nothing", "amount": 0.003}
         (place.top / "fault.json").write_text(json.dumps(text), encoding="utf-8")
         (place.top / "notes.txt").write_text(f"late {number}\n", encoding="utf-8")
         place.git("commit", "--quiet", "--all", "--message", f"Late {number}")
@@ -198,7 +198,7 @@ def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(
     for number, text in enumerate((two, two, two, now)):
         (history.top / "gate.yml").write_text(text, encoding="utf-8")
         (history.top / "fault.json").write_text(
-            json.dumps({"fault": "graph_break" if number > 1 else "nothing", "dose": 0.0}), encoding="utf-8"
+            json.dumps({"fault": "graph_break" if number > 1 else "nothing", "amount": 0.0}), encoding="utf-8"
         )
         (history.top / "notes.txt").write_text(f"two {number}\n", encoding="utf-8")
         history.git("commit", "--quiet", "--all", "--message", f"Two {number}")

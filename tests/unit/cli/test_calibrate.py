@@ -117,7 +117,7 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
 def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """A case that crashed in one trial leaves the calibration incomplete and is in it."""
     failure = CaseFailure(
-        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
     )
     code, calibration = calibrate(tmp_path, (failure,))
     assert code == ExitCode.INCOMPLETE

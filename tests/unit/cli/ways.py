@@ -79,11 +79,11 @@ def call(*arguments: str, **files: str) -> Side:
     return play
 
 
-def plant(fault: str, dose: float, *arguments: str) -> Side:
+def plant(fault: str, amount: float, *arguments: str) -> Side:
     """Run a command on a working tree with a fault."""
 
     def play(scene: Scene) -> int:
-        scene.place.plant(fault, dose)
+        scene.place.plant(fault, amount)
         return scene.place.run(*arguments)
 
     return play
@@ -101,7 +101,7 @@ def change(run: Run, metric: Metric, *values: float) -> Run:
 
 
 CRASH = CaseFailure(
-    case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", told=make_raised("SIGSEGV")
+    case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", fact=make_raised("SIGSEGV")
 )
 SAME = make_run()
 SLOW = make_run(latency_s=0.013)
@@ -247,7 +247,7 @@ def resume(scene: Scene) -> int:
     return scene.place.run("check", "--quiet", "--resume")
 
 
-def compare_arms(fault: str, dose: float) -> Side:
+def compare_arms(fault: str, amount: float) -> Side:
     """Hold the working tree against its commit."""
 
     def play(scene: Scene) -> int:
@@ -255,7 +255,7 @@ def compare_arms(fault: str, dose: float) -> Side:
         with (scene.place.top / "gate.yml").open("a", encoding="utf-8") as config:
             config.write("# changed\n")
         if fault:
-            scene.place.plant(fault, dose)
+            scene.place.plant(fault, amount)
         return scene.place.run("ab", "HEAD", "--quiet")
 
     return play
@@ -277,7 +277,7 @@ def anchor(*arguments: str) -> Side:
     return play
 
 
-def hold_against_anchor(fault: str, dose: float) -> Side:
+def hold_against_anchor(fault: str, amount: float) -> Side:
     """Hold a later commit's working tree against the anchor."""
 
     def play(scene: Scene) -> int:
@@ -285,7 +285,7 @@ def hold_against_anchor(fault: str, dose: float) -> Side:
         assert scene.place.run("baseline", "anchor", "--reason", "a release") == 0
         scene.place.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
         if fault:
-            scene.place.plant(fault, dose)
+            scene.place.plant(fault, amount)
         return scene.place.run("ab", "--anchor", "--quiet")
 
     return play

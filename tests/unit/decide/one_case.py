@@ -29,7 +29,7 @@ def fail(arm: str) -> CaseFailure:
         trial=1,
         kind=FailureKind.ERROR,
         stage="build",
-        told=make_raised("ImportError: x"),
+        fact=make_raised("ImportError: x"),
         arm=arm,
     )
 

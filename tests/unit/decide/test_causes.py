@@ -155,7 +155,7 @@ def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) 
     """Slower with the same generated code."""
     code = CodeIdentity(digest="1")
     one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
-    assert explain(judge(one), CauseKind.SAME_CODE) == [SAME_CODE]
+    assert explain(judge(one), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
 
 def test_noise_that_hides_no_change_is_not_explained_by_the_code(situation: Make, judge: Judge) -> None:
@@ -164,7 +164,7 @@ def test_noise_that_hides_no_change_is_not_explained_by_the_code(situation: Make
     after = {**SLOW_AFTER, Metric.COMPILED_LATENCY: (0.0120, 0.0084, 0.0100)}
     verdict = judge(situation(before=SLOW_BEFORE, after=after, code_before=code, code_after=code))
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert explain(verdict, CauseKind.SAME_CODE) == []
+    assert explain(verdict, CauseKind.UNCHANGED_CODE) == []
 
 
 @pytest.mark.parametrize("tuned", ["", "b"])
@@ -174,10 +174,10 @@ def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(
     """On a GPU the same code runs in configurations that were timed anew, in each baseline trial perhaps."""
     before, after = CodeIdentity(digest="1", tuned=tuned), CodeIdentity(digest="1", tuned="a")
     one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
-    assert explain(judge(one), CauseKind.SAME_CODE) == []
+    assert explain(judge(one), CauseKind.UNCHANGED_CODE) == []
     assert explain(judge(one), CauseKind.TUNING) == [TUNED]
     same = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
-    assert explain(judge(same), CauseKind.SAME_CODE) == [SAME_CODE]
+    assert explain(judge(same), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_same_code_is_told_of_warm_times_alone(
     code = CodeIdentity(digest="1")
     verdict = judge(situation(before=before, after=after, code_before=code, code_after=code))
     assert verdict.outcome is Outcome.REGRESSION
-    assert explain(verdict, CauseKind.SAME_CODE) == []
+    assert explain(verdict, CauseKind.UNCHANGED_CODE) == []
 
 
 def test_new_breaks_in_the_same_generated_code_are_told_alone(situation: Make, judge: Judge) -> None:

@@ -26,7 +26,7 @@ Find = Callable[..., Comparison]
 ID = "mlp/inference-float32-smoke-default"
 TODAY = "2026-03-01"
 FAILURE = CaseFailure(
-    case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+    case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
 )
 
 

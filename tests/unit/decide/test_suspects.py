@@ -55,7 +55,7 @@ def test_code_is_known_where_it_is_the_stored_baselines(
     before, after = (CodeIdentity(digest=one) for one in digests)
     alone = {**measure(compiled_latency=1.08), BREAKS: (breaks,)}
     (found,) = list_suspects(screen(alone, baselines=(replace(unbroken, identity=before),), identity=after))
-    assert found.known_code is expected
+    assert found.unchanged_code is expected
 
 
 def test_a_latency_that_could_hide_a_change_is_suspect(screen: Screen, stored: Baseline) -> None:

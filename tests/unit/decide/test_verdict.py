@@ -59,7 +59,7 @@ MORE = {BREAKS: (1.0,)}
 
 def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
     return CaseFailure(
-        case_id=case_id, trial=trial, kind=FailureKind.HANG, stage="compile", told=make_raised("over 300 s")
+        case_id=case_id, trial=trial, kind=FailureKind.HANG, stage="compile", fact=make_raised("over 300 s")
     )
 
 

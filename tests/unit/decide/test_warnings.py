@@ -48,7 +48,7 @@ def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None
     """It failed in two attempts and then came back; what failed again is told as a failure."""
     failures = tuple(
         CaseFailure(
-            case_id=case, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("SIGSEGV")
+            case_id=case, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
         )
         for case in ("a", "a", "b")
     )

@@ -48,7 +48,7 @@ from tests.told import make_raised, say
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
 TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
 FAILURE = CaseFailure(
-    case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", told=make_raised("too long")
+    case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", fact=make_raised("too long")
 )
 RUN_RECORD = Run(
     cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)

@@ -58,7 +58,7 @@ def test_fit_machine(state: MachineState) -> None:
     """On a machine that is well every check is ok, has a finding and needs no fix."""
     checks = examine_machine(state)
     assert {(CheckLevel.OK, "")} == {(check.level, advise_check(check)) for check in checks}
-    assert all(describe_finding(check.told) for check in checks)
+    assert all(describe_finding(check.fact) for check in checks)
     assert len(checks) == len({check.name for check in checks})
     assert is_fit(checks)
 
@@ -145,7 +145,7 @@ def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
 def test_a_gpu_behind_the_multi_process_service_is_not_fit() -> None:
     """Its clients cannot be told apart: the doctor says where it listens and how to get rid of it."""
     check = find_check(replace(WELL_GPU, mps="/tmp/nvidia-mps"), "mps")  # noqa: S108 - the service's
-    assert (check.level, "/tmp/nvidia-mps" in describe_finding(check.told)) == (CheckLevel.FAIL, True)  # noqa: S108
+    assert (check.level, "/tmp/nvidia-mps" in describe_finding(check.fact)) == (CheckLevel.FAIL, True)  # noqa: S108
     assert find_check(WELL_GPU, "mps").level == CheckLevel.OK
 
 
@@ -153,7 +153,7 @@ def test_cases_that_the_gpu_cannot_run_are_told() -> None:
     """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
     check = find_check(state, "cases")
-    assert (check.level, describe_finding(check.told)) == (CheckLevel.FAIL, state.unavailable)
+    assert (check.level, describe_finding(check.fact)) == (CheckLevel.FAIL, state.unavailable)
     assert find_check(WELL_GPU, "cases").level == CheckLevel.OK
 
 
@@ -161,7 +161,7 @@ def test_words() -> None:
     """Findings name what was found, fixes what to do."""
     load = find_check(replace(WELL, load=1.5), "load")
     told = Fact(code=Code.LOAD, numbers={"load": 1.5, "cores": 4})
-    assert load == Check(name="load", level=CheckLevel.WARN, told=told)
+    assert load == Check(name="load", level=CheckLevel.WARN, fact=told)
     assert (describe_finding(told), advise_check(load)) == (
         "1.50 on 4 cores",
         "Stop other work, or wait for its end; times measured now are too noisy to judge.",
@@ -169,24 +169,24 @@ def test_words() -> None:
     busy = find_check(replace(WELL, load=1.5, busiest=("chromium (pid 123, 95 %)",)), "load")
     assert advise_check(busy).startswith("Stop chromium (pid 123, 95 %), or wait")
     lock = find_check(replace(WELL, lock_problem=LINKED), "lock")
-    assert (describe_finding(lock.told), advise_check(lock)) == (LINKED.what, LINKED.fix)
+    assert (describe_finding(lock.fact), advise_check(lock)) == (LINKED.what, LINKED.fix)
     headers = find_check(replace(WELL, headers_lacking="/usr/include/python3.11"), "compiler")
-    assert (describe_finding(headers.told), advise_check(headers)) == (
+    assert (describe_finding(headers.fact), advise_check(headers)) == (
         "no Python.h in /usr/include/python3.11",
         "Install the headers of Python (python3-dev).",
     )
     dirty = find_check(replace(WELL, dirty=True), "git")
-    assert describe_finding(dirty.told) == "git version 2.39.5, at 0123456789, uncommitted changes"
+    assert describe_finding(dirty.fact) == "git version 2.39.5, at 0123456789, uncommitted changes"
 
 
 def test_words_of_the_toolchain() -> None:
     """The kept toolchain is told with its size, or why there is none."""
     place = ToolchainPlace(directory=Path("/home/me/.cache/compile-gate/toolchain"))
     kept = ToolchainState(place=place, entries=2, size_bytes=300 * 2**20)
-    assert describe_finding(find_check(replace(WELL, toolchain=kept), "toolchain").told) == (
+    assert describe_finding(find_check(replace(WELL, toolchain=kept), "toolchain").fact) == (
         "2 kept, 300 MiB, in /home/me/.cache/compile-gate/toolchain"
     )
     off = ToolchainState(place=ToolchainPlace(reason="COMPILE_GATE_CACHE is off"))
-    assert describe_finding(find_check(replace(WELL, toolchain=off), "toolchain").told) == (
+    assert describe_finding(find_check(replace(WELL, toolchain=off), "toolchain").fact) == (
         "never kept: COMPILE_GATE_CACHE is off"
     )

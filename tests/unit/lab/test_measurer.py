@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside, want_whole
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_against_base, want_whole
 from gate.check.schedule import Slot
 from gate.decide import list_pairs
 from gate.decide.evidence.baselines import make_baselines
@@ -63,7 +63,7 @@ def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
     def take_pair(slot: PairSlot) -> Pair:
         return pairs[slot.case.id][slot.index - 1]
 
-    return check_beside(Rehearsal(take_trial=take_trial, take_pair=take_pair), begun, terms)
+    return check_against_base(Rehearsal(take_trial=take_trial, take_pair=take_pair), begun, terms)
 
 
 def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: MakeCase) -> None:
@@ -71,7 +71,7 @@ def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: 
     slow, same = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("slow", "same"))
     begun = begin(measurer, slow, same)
     terms = CheckTerms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
-    live = check_beside(measurer, begun, terms)
+    live = check_against_base(measurer, begun, terms)
     again = rehearse(live.run, begun, terms)
     assert len(list_pairs(live.run)[slow.id]) == 2
     assert again.verdict.comparisons == live.verdict.comparisons
@@ -88,7 +88,7 @@ def test_run_between_its_pairs_is_not_finished(measurer: LabPairs, make_case: Ma
     saved: list[Run] = []
     watched = replace(measurer, save=saved.append)
     terms = CheckTerms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
-    checked = check_beside(watched, begun, terms)
+    checked = check_against_base(watched, begun, terms)
     assert [(one.finished, len(one.trials)) for one in saved] == [
         (False, 1),
         *((False, n) for n in (3, 5)),

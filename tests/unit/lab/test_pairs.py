@@ -312,7 +312,7 @@ def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, 
 
 
 @pytest.mark.parametrize(
-    ("kind", "known_code", "is_kept"),
+    ("kind", "unchanged_code", "is_kept"),
     [
         (Kind.CALL, True, True),
         (Kind.CALL, False, False),
@@ -321,14 +321,14 @@ def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, 
     ],
 )
 def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
-    bench: Bench, make_case: MakeCase, kind: Kind, known_code: bool, is_kept: bool
+    bench: Bench, make_case: MakeCase, kind: Kind, unchanged_code: bool, is_kept: bool
 ) -> None:
     """A package is found by its file's name: the base would load and time head's."""
     case = replace(make_case(), kind=kind)
     kept = bench.find_kept(case)
     kept.mkdir(parents=True)
     sides: Any = SimpleNamespace(lab=SimpleNamespace(bench=bench), base=bench)
-    slot = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY, known_code=known_code)
+    slot = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY, unchanged_code=unchanged_code)
     assert find_shared_caches(sides, slot) == (kept if is_kept else None)
 
 
@@ -357,7 +357,7 @@ def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
         cases=(same, changed, new, failed), base=(same, replace(changed, definition="other"), failed)
     )
     failure = CaseFailure(
-        case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", told=make_raised("")
+        case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", fact=make_raised("")
     )
     needs = [Need(case_id=case.id, metrics=LATENCY, more=1) for case in run.cases]
     slots = list_pair_slots(replace(run, failures=(failure,)), needs)
@@ -423,7 +423,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     run = make_run(alone, cases=(case,), base=(case,))
     first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
-    assert predict_pair_s(pace_of(run), replace(first, known_code=True), "cpu") == pytest.approx(
+    assert predict_pair_s(pace_of(run), replace(first, unchanged_code=True), "cpu") == pytest.approx(
         0.4 * 2 * 30.0
     )
     assert predict_pair_s(pace_of(run), replace(first, index=2), "cpu") == pytest.approx(0.4 * 2 * 30.0)

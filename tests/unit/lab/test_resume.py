@@ -31,7 +31,7 @@ PREVIOUS = replace(
     provenance=Provenance(commit="c" * 40, created="2026-11-21T08:00:00Z"),
     trials=(Trial(case_id="a/x", index=1),),
     failures=(
-        CaseFailure(case_id="a/x", trial=2, kind=FailureKind.CRASH, stage="compile", told=make_raised("")),
+        CaseFailure(case_id="a/x", trial=2, kind=FailureKind.CRASH, stage="compile", fact=make_raised("")),
     ),
     wall_s=50.0,
 )

@@ -42,7 +42,7 @@ def write_nothing(job: WorkerJob) -> JobOutcome:
 def write_half(job: WorkerJob) -> JobOutcome:
     write_trace(job)
     return CaseFailure(
-        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", told=make_raised("timed out after 30 s")
+        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", fact=make_raised("timed out after 30 s")
     )
 
 

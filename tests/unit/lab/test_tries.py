@@ -38,7 +38,7 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(bench: Bench, make_c
 
     def run(job: WorkerJob) -> WorkerResult:
         asked.append(job.request.factories)
-        told = WorkerFailure(kind=FailureKind.ERROR, told=make_raised("No module named 'helpers'"))
+        told = WorkerFailure(kind=FailureKind.ERROR, fact=make_raised("No module named 'helpers'"))
         failed = [
             one for one in job.request.factories if one == "gone:build" or len(job.request.factories) > 1
         ]

@@ -153,7 +153,7 @@ def test_an_arms_result_counts_once_its_imports_were_looked_at(
 def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) -> None:
     """A worker that told its failure and then hung failed for the reason it told."""
     told = WorkerFailure(
-        kind=FailureKind.NOT_FINITE, told=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
+        kind=FailureKind.NOT_FINITE, fact=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
     )
     result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
     ended = ProcessExit(status=-9, timed_out=True, wall_s=9.0, log_tail=b"")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from gate.lab.host.fitness import find_disturbances
-from gate.measure.cold import MachineMood, make_conditions
+from gate.measure.cold import MachineState, make_conditions
 from gate.measure.device.nvml import DeviceState
 from gate.records import Disturbance
 
 
-def see(processes: int, slowed_s: float = 0.0) -> MachineMood:
+def see(processes: int, slowed_s: float = 0.0) -> MachineState:
     """Return a look at a GPU with so many processes, slowed for so long by its power cap."""
     state = DeviceState(processes=processes, slowed_s={"software power cap": slowed_s})
-    return MachineMood(state=state, canaries_s={})
+    return MachineState(state=state, canaries_s={})
 
 
 @pytest.mark.parametrize(

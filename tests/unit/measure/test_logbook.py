@@ -61,7 +61,7 @@ def test_not_finite_has_its_own_kind() -> None:
     logbook.fail(NotFiniteError("NaN in output of the eager call"))
     assert logbook.result.failure is not None
     assert logbook.result.failure.kind == "not_finite"
-    assert logbook.result.failure.told.name("message") == "NaN in output of the eager call"
+    assert logbook.result.failure.fact.name("message") == "NaN in output of the eager call"
 
 
 def test_samples_must_be_finite() -> None:

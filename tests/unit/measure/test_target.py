@@ -106,7 +106,7 @@ def test_nothing_is_pretended_where_torch_knows_real_devices(monkeypatch: pytest
         monkeypatch.delitem(sys.modules, name)
     answers = torch.cuda.is_available
     with pytest.raises(MachineError, match="built for CUDA"):
-        opening.pretend("cuda:sm_90")
+        opening.imitate_gpu("cuda:sm_90")
     assert torch.cuda.is_available is answers
 
 
@@ -114,13 +114,13 @@ def test_nothing_is_pretended_where_the_compiler_has_asked_already(monkeypatch: 
     """The compiler keeps what it was told when it was imported."""
     monkeypatch.setitem(sys.modules, "torch._dynamo", torch)
     with pytest.raises(RuntimeError, match="when it was imported"):
-        opening.pretend("cuda:sm_90")
+        opening.imitate_gpu("cuda:sm_90")
 
 
 def test_an_unknown_target_is_refused() -> None:
     """Only what is known of a board can be told to the compiler."""
     with pytest.raises(MachineError, match="no such target: cuda:sm_71"):
-        opening.pretend("cuda:sm_71")
+        opening.imitate_gpu("cuda:sm_71")
 
 
 def test_hooks_come_before_torch() -> None:

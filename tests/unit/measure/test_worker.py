@@ -87,7 +87,7 @@ def test_factories_are_imported_and_their_errors_told(
     assert main([str(path)]) == 0
     told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
     assert (told.stage, told.failure) == (Stage.DONE, None)
-    messages = {factory: failure.told.name("message") for factory, failure in told.unimportable.items()}
+    messages = {factory: failure.fact.name("message") for factory, failure in told.unimportable.items()}
     assert messages == {
         "broken_bench:build": "ZeroDivisionError: division by zero",
         "exiting_bench:build": "SystemExit: 0",

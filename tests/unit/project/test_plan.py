@@ -142,7 +142,7 @@ def test_the_matrix_selects_each_shard() -> None:
 def test_merged_shards_are_one_run() -> None:
     """All cases and trials; seconds of all machines; provenance of the first."""
     failure = CaseFailure(
-        case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", told=make_raised("m")
+        case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", fact=make_raised("m")
     )
     second = replace(make_run("c", measured=""), failures=(failure,))
     merged = merge_runs([make_run("a", "b"), second])
@@ -291,7 +291,7 @@ def test_another_card_of_the_same_model_may_join() -> None:
 
 NAMES = ["one.json", "two.json"]
 FAILED_IN_A = CaseFailure(
-    case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", told=make_raised("m")
+    case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", fact=make_raised("m")
 )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from gate.errors import UsageError
-from gate.project.plan import drop_same_code, list_same_code
+from gate.project.plan import drop_unchanged_code, list_unchanged_code
 from gate.records import (
     Case,
     CaseFailure,
@@ -42,18 +42,20 @@ RUN = run_target(*make_trials("same", "a", "a"), *make_trials("changed", "a", "b
 
 def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
     """A case whose code changed goes to the GPU, and so does one that was not compiled."""
-    assert list_same_code(RUN) == {"same"}
-    assert [case.id for case in drop_same_code(CASES, RUN)] == ["changed", "other"]
+    assert list_unchanged_code(RUN) == {"same"}
+    assert [case.id for case in drop_unchanged_code(CASES, RUN)] == ["changed", "other"]
 
 
 def test_every_pair_must_say_so() -> None:
     """One pair in which the code differs is enough to measure."""
-    assert list_same_code(run_target(*RUN.trials, *make_trials("same", "a", "c", index=2))) == frozenset()
+    assert (
+        list_unchanged_code(run_target(*RUN.trials, *make_trials("same", "a", "c", index=2))) == frozenset()
+    )
 
 
 def test_unknown_code_is_not_the_same() -> None:
     """Two empty identities tell nothing."""
-    assert list_same_code(run_target(*make_trials("same", "", ""))) == frozenset()
+    assert list_unchanged_code(run_target(*make_trials("same", "", ""))) == frozenset()
 
 
 def test_a_case_that_failed_is_measured() -> None:
@@ -64,16 +66,16 @@ def test_a_case_that_failed_is_measured() -> None:
         arm="head",
         kind=FailureKind.ERROR,
         stage="compile",
-        told=make_raised(""),
+        fact=make_raised(""),
         log="",
     )
-    assert list_same_code(replace(RUN, failures=(failure,))) == frozenset()
+    assert list_unchanged_code(replace(RUN, failures=(failure,))) == frozenset()
 
 
 def test_a_case_that_is_defined_otherwise_is_measured() -> None:
     """The run tells of another case by the same name."""
     redefined = (replace(CASES[0], definition="another"),)
-    assert drop_same_code(redefined, RUN) == redefined
+    assert drop_unchanged_code(redefined, RUN) == redefined
 
 
 @pytest.mark.parametrize(
@@ -87,4 +89,4 @@ def test_a_case_that_is_defined_otherwise_is_measured() -> None:
 def test_another_run_is_no_evidence(run: Run, told: str) -> None:
     """A device's code is not the target's, and a half run has not seen all."""
     with pytest.raises(UsageError, match=told):
-        list_same_code(run)
+        list_unchanged_code(run)

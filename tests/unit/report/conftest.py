@@ -283,7 +283,7 @@ def make_incomplete() -> Verdict:
         trial=1,
         kind=FailureKind.CRASH,
         stage="compile",
-        told=make_raised("worker died on signal 11 (SIGSEGV)"),
+        fact=make_raised("worker died on signal 11 (SIGSEGV)"),
         log_tail=f'{FAULT}\n\n  File "{LONG_PATH}", line 12\n\x1b[31mred\x1b[0m\n',
         log=f"out/logs/{BERT}/1-cold.log",
     )
@@ -292,7 +292,7 @@ def make_incomplete() -> Verdict:
         trial=1,
         kind=FailureKind.HANG,
         stage="rounds",
-        told=make_raised("no result after 300 s"),
+        fact=make_raised("no result after 300 s"),
     )
     found = verdict(
         *(

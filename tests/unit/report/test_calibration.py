@@ -66,7 +66,7 @@ CALIBRATION = Calibration(
             case_id=CASE,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.TWO_MODES,
-            told=Fact(code=Code.TWO_GROUPS, numbers={"apart": 0.08}),
+            fact=Fact(code=Code.TWO_GROUPS, numbers={"apart": 0.08}),
         ),
     ),
     costs=(

@@ -48,7 +48,7 @@ def compare(case_id: str, status: Status, metric: Metric = Metric.COMPILED_LATEN
 
 
 def explain(case_id: str, fact: Fact, weight: float = 0.5) -> Cause:
-    return Cause(case_id=case_id, kind=CauseKind.SAME_CODE, fact=fact, weight=weight)
+    return Cause(case_id=case_id, kind=CauseKind.UNCHANGED_CODE, fact=fact, weight=weight)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_every_instability_is_a_sentence(code: Code) -> None:
     """Of a calibration's unstable case."""
     fact = replace(make_fact(code), names=name_words(stage="eager", message="it broke."))
     text = describe_instability(
-        Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.FAILED, told=fact)
+        Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.FAILED, fact=fact)
     )
     assert text.endswith(".")
     assert "{" not in text
@@ -85,7 +85,7 @@ def test_every_instability_is_a_sentence(code: Code) -> None:
 )
 def test_what_is_unstable_is_told_with_its_numbers(fact: Fact, words: str) -> None:
     """Shares as percent, and values in their metric's unit."""
-    found = Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.TOO_NOISY, told=fact)
+    found = Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.TOO_NOISY, fact=fact)
     assert words in describe_instability(found)
 
 
@@ -116,7 +116,7 @@ def test_what_the_gate_said_of_a_planted_fault(fact: Fact, words: str) -> None:
         result=Result.MISSED,
         planted=0.0,
         is_asked=True,
-        told=fact,
+        fact=fact,
     )
     assert words == describe_opinion(attempt)
 
@@ -134,7 +134,7 @@ def test_every_note_is_a_sentence(code: Code) -> None:
 def test_every_finding_of_the_doctor_has_words(code: Code) -> None:
     """With its names, and where a word is missing; what is well needs no fix."""
     for fact in (make_fact(code), replace(make_fact(code), names={})):
-        check = Check(name="x", level=CheckLevel.OK, told=fact)
+        check = Check(name="x", level=CheckLevel.OK, fact=fact)
         assert "{" not in describe_finding(fact)
         assert advise_check(check) == ""
 

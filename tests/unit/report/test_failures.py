@@ -12,7 +12,7 @@ WARM = name_words(role="warm")
 
 
 def fail(told: Fact, kind: FailureKind = FailureKind.CRASH) -> CaseFailure:
-    return CaseFailure(case_id="m/x", trial=1, kind=kind, stage="compile", told=told)
+    return CaseFailure(case_id="m/x", trial=1, kind=kind, stage="compile", fact=told)
 
 
 @pytest.mark.parametrize("code", sorted(FAILURE_CODES))

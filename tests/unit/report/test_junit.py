@@ -154,7 +154,7 @@ def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verd
 def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
     """A failure that no comparison tells of is an error all the same."""
     failure = CaseFailure(
-        case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_raised("300 s")
+        case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", fact=make_raised("300 s")
     )
 
     elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
@@ -169,7 +169,7 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
     """A crash in quarantine decides nothing; one of the base leaves its case not comparable."""
     case_id = verdicts["pass"].cases[0].id
     failure = CaseFailure(
-        case_id=case_id, trial=1, kind=FailureKind.HANG, stage="rounds", told=make_raised("300 s"), arm=arm
+        case_id=case_id, trial=1, kind=FailureKind.HANG, stage="rounds", fact=make_raised("300 s"), arm=arm
     )
     status, reason = {
         CANDIDATE_ARM: (Status.FAILED, Reason.CASE_FAILED),
@@ -195,7 +195,7 @@ def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: 
         trial=1,
         kind=FailureKind.ERROR,
         stage=text,
-        told=make_raised(text),
+        fact=make_raised(text),
         log_tail=f"{text}\n]]>",
     )
     row = Comparison(

@@ -192,7 +192,7 @@ def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> V
         trial=1,
         kind=FailureKind.ERROR,
         stage="build",
-        told=make_raised(cause),
+        fact=make_raised(cause),
         log_tail=cause,
     )
     why = Cause(case_id=f"c{case_id}", kind=CauseKind.MACHINE, fact=say(Code.GRAPH_BREAK, cause)[0])

@@ -38,7 +38,7 @@ TRIAL = Trial(
 )
 BARE = Trial(case_id="a", index=1)
 FAILURE = CaseFailure(
-    case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_raised("no\nresult")
+    case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", fact=make_raised("no\nresult")
 )
 
 

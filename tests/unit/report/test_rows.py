@@ -169,7 +169,7 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
         trial=2,
         kind=FailureKind.CRASH,
         stage="compile",
-        told=make_raised("signal 11"),
+        fact=make_raised("signal 11"),
         log_tail=log,
     )
 
@@ -306,7 +306,7 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
             trial=1,
             kind=FailureKind.ERROR,
             stage="import",
-            told=make_raised("No module named x"),
+            fact=make_raised("No module named x"),
         )
         for index in range(5)
     )

@@ -47,7 +47,7 @@ def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0)
             result=result,
             planted=planted or fault.size,
             is_asked=fault.size != 0.02,
-            told=write_told("hang"),
+            fact=write_told("hang"),
             metric=fault.metric,
             change=0.011 if fault.metric is Metric.COMPILED_LATENCY else None,
             trials=3,
@@ -123,7 +123,7 @@ def test_attempt_in_a_line() -> None:
     (caught,) = make_attempts(find_fault(FaultKind.SLOWDOWN, 0.05), [Result.CAUGHT])
     told = f"compiled slower 5 % in {CASE}: caught, compiled_latency +1.1 %"
     assert told == describe_attempt(caught)
-    missed = replace(caught, result=Result.MISSED, told=write_told("it is\nunchanged\x1b[31m"))
+    missed = replace(caught, result=Result.MISSED, fact=write_told("it is\nunchanged\x1b[31m"))
     assert describe_attempt(missed).endswith(
         "not caught, compiled_latency +1.1 % (no failure of kind it is unchanged was reported)"
     )

@@ -92,8 +92,8 @@ def test_doctor_shows_the_worst_first() -> None:
     """A failed check leads, with its fix below it, and the last line is the answer."""
     held = Fact(code=Code.DEVICE_HELD, names=name_words(device="cpu", holder="ada"))
     checks = (
-        Check(name="mode", level=CheckLevel.OK, told=Fact(code=Code.GPU_WHOLE)),
-        Check(name="lock", level=CheckLevel.FAIL, told=held),
+        Check(name="mode", level=CheckLevel.OK, fact=Fact(code=Code.GPU_WHOLE)),
+        Check(name="lock", level=CheckLevel.FAIL, fact=held),
     )
 
     expected = (
@@ -113,7 +113,7 @@ def test_doctor_shows_the_worst_first() -> None:
 )
 def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None:
     """The last line says whether the machine is fit."""
-    checks = tuple(Check(name="x", level=level, told=Fact(code=Code.GPU_CUT_UP)) for level in levels)
+    checks = tuple(Check(name="x", level=level, fact=Fact(code=Code.GPU_CUT_UP)) for level in levels)
 
     assert expected == render_doctor(checks).splitlines()[-1]
 
@@ -124,13 +124,13 @@ def test_every_table_is_json_too(baseline: Baseline) -> None:
     plan = json.loads(render_plan(make_plan(CASES, 3), 2, "json"))
     stored = json.loads(render_baselines((baseline,), NOW, "json"))
     memory = Fact(code=Code.FREE_MEMORY, numbers={"gib": 2.5})
-    check = Check(name="memory", level=CheckLevel.WARN, told=memory)
+    check = Check(name="memory", level=CheckLevel.WARN, fact=memory)
     found = json.loads(render_doctor((check,), "json"))[0]
 
     assert [case["id"] for case in models] == ["bert/a", "lstm/b"]
     assert [shard["expected_s"] for shard in plan["shards"]] == [90.0, 60.0]
     assert (stored[0]["trials"], stored[0]["noise"]["cold_compile_time"]) == (2, None)
-    assert (found["level"], found["told"]["code"], found["told"]["numbers"]) == (
+    assert (found["level"], found["fact"]["code"], found["fact"]["numbers"]) == (
         "warn",
         "free_memory",
         {"gib": 2.5},

@@ -11,7 +11,7 @@ FAILURE = CaseFailure(
     trial=0,
     kind=FailureKind.ERROR,
     stage="build",
-    told=make_raised("KeyError: 3"),
+    fact=make_raised("KeyError: 3"),
     log_tail='  File "m.py", line 4\x1b[31m\n\nKeyError: 3\n',
     log="out/logs/m/x/0-try.log",
 )

@@ -49,9 +49,9 @@ def _shop() -> Iterator[None]:
     del sys.modules[MODULE]
 
 
-def plant_module(fault: str, dose: float = 0.0) -> Workload:
+def plant_module(fault: str, amount: float = 0.0) -> Workload:
     """Plant a fault into the module."""
-    return plant(factory=f"{MODULE}:module", arguments={"batch": 2}, fault=fault, dose=dose)
+    return plant(factory=f"{MODULE}:module", arguments={"batch": 2}, fault=fault, amount=amount)
 
 
 HARMLESS_IN_EAGER = sorted(set(FaultKind) - {FaultKind.CRASH, FaultKind.HANG, FaultKind.VANISHED})
@@ -90,7 +90,7 @@ def test_the_rest_of_the_workload_stays() -> None:
 
 def test_function_stays_a_function() -> None:
     """So that gradients are still taken of its inputs."""
-    workload = plant(factory=f"{MODULE}:function", arguments={"batch": 8}, fault="slowdown", dose=1e-4)
+    workload = plant(factory=f"{MODULE}:function", arguments={"batch": 8}, fault="slowdown", amount=1e-4)
     assert not isinstance(workload.forward, nn.Module)
     assert torch.equal(torch.sin(workload.inputs[0]), workload.forward(*workload.inputs))
 
@@ -99,7 +99,7 @@ def test_slower_eager() -> None:
     """20 ms are planted into each eager call of the function, and a compiled slowdown costs eager nothing."""
 
     def time_call(fault: str) -> float:
-        workload = plant(factory=f"{MODULE}:function", arguments={"batch": 8}, fault=fault, dose=0.020)
+        workload = plant(factory=f"{MODULE}:function", arguments={"batch": 8}, fault=fault, amount=0.020)
         workload.forward(*workload.inputs)
         begun = time.perf_counter()
         workload.forward(*workload.inputs)

@@ -47,7 +47,7 @@ def make_row(metric: Metric, status: Status, *, decides: bool = True, change: fl
 
 def make_failure(kind: FailureKind) -> CaseFailure:
     """Make a failure of the head."""
-    return CaseFailure(case_id=CASE, trial=1, kind=kind, stage="eager", told=make_raised("it broke"))
+    return CaseFailure(case_id=CASE, trial=1, kind=kind, stage="eager", fact=make_raised("it broke"))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_trial_that_fails_otherwise_tells_nothing() -> None:
     opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [make_failure(FailureKind.CRASH)])
     told = name_words(arm="head", stage="eager", kind="crash", why="raised", message="it broke")
     assert opinion.result is Result.BROKEN
-    assert opinion.told == Fact(code=Code.FAILURE, numbers={"trial": 1}, names=told)
+    assert opinion.fact == Fact(code=Code.FAILURE, numbers={"trial": 1}, names=told)
 
 
 def make_attempts(fault: Fault, results: list[Result], *, is_asked: bool = True) -> list[Attempt]:

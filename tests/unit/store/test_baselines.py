@@ -205,7 +205,7 @@ def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
 def test_cases_without_a_full_measurement_have_no_baseline() -> None:
     """A failure in one trial spoils the case; a case without trials has nothing to store."""
     failure = CaseFailure(
-        case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("m")
+        case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("m")
     )
     third = replace(CASE, id="idle/x")
     run = make_run(make_trial(0), make_trial(0, OTHER), cases=(CASE, OTHER, third))
@@ -216,7 +216,7 @@ def test_cases_without_a_full_measurement_have_no_baseline() -> None:
 def test_a_refresh_needs_every_case_well_measured() -> None:
     """The error tells which case lacks what, and how to record the others."""
     failure = CaseFailure(
-        case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_raised("m")
+        case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("m")
     )
     trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
     run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))

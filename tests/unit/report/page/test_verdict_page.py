@@ -155,7 +155,7 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
         trial=0,
         kind=FailureKind.ERROR,
         stage=text,
-        told=make_raised(text),
+        fact=make_raised(text),
         log_tail=text,
         log=text,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.shown import find_same_code, note_same_code
+from gate.decide.evidence.shown import find_unchanged_code, note_unchanged_code
 from gate.records import (
     Case,
     CaseFailure,
@@ -45,7 +45,7 @@ def make_run(*pairs: tuple[str, str, str]) -> Run:
 
 
 def tell(run: Run) -> list[str]:
-    return [write_note(fact, PairBase(label="main")) for fact in note_same_code(run)]
+    return [write_note(fact, PairBase(label="main")) for fact in note_unchanged_code(run)]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_what_is_not_shown_to_be_the_same_is_not() -> None:
     run = make_run(("norm", "", ""), ("mlp", "b", "b"), ("conv", "c", "c"))
     other = replace(run.trials[2], index=2, identity=CodeIdentity(digest="d"))
     alone = replace(run.trials[4], pairing=Pairing.ALONE, identity=CodeIdentity(digest="e"))
-    assert find_same_code(replace(run, trials=(*run.trials, alone))) == {"mlp/x", "conv/x"}
-    assert find_same_code(replace(run, trials=(*run.trials, other))) == {"conv/x"}
+    assert find_unchanged_code(replace(run, trials=(*run.trials, alone))) == {"mlp/x", "conv/x"}
+    assert find_unchanged_code(replace(run, trials=(*run.trials, other))) == {"conv/x"}
     failure = CaseFailure(
-        case_id="conv/x", trial=2, kind=FailureKind.ERROR, stage="compile", told=make_raised("")
+        case_id="conv/x", trial=2, kind=FailureKind.ERROR, stage="compile", fact=make_raised("")
     )
-    assert find_same_code(replace(run, failures=(failure,))) == {"mlp/x"}
+    assert find_unchanged_code(replace(run, failures=(failure,))) == {"mlp/x"}
 
 
 def test_only_a_whole_run_of_a_target_says_so() -> None:

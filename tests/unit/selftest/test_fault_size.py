@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gate.files.codec import decode, encode
 from gate.records import Case, Mode, Task, Threshold
 from gate.records.selftest import Fault, FaultKind
-from gate.selftest.catalog import Dose, is_fitting, list_faults, plant_case, prescribe_dose, weigh_dose
+from gate.selftest.catalog import FaultSize, choose_size, is_fitting, list_faults, measure_size, plant_case
 
 MIB = 1024 * 1024
 CASE = Case(
@@ -31,11 +31,11 @@ def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
 
 def test_slowdown_is_a_fraction_of_the_bases_median() -> None:
     """5 % of a median of 10 ms is 0.5 ms, and beyond a threshold of 3 % by two thirds: asked for."""
-    dose = prescribe_dose(
+    chosen = choose_size(
         find_fault(FaultKind.SLOWDOWN, 0.05), (0.009, 0.010, 0.020), Threshold(relative=0.03, absolute=20e-6)
     )
-    assert pytest.approx(0.0005) == dose.amount
-    assert (pytest.approx(0.05), True) == (dose.planted, dose.is_asked)
+    assert pytest.approx(0.0005) == chosen.amount
+    assert (pytest.approx(0.05), True) == (chosen.planted, chosen.is_asked)
 
 
 @pytest.mark.parametrize(
@@ -50,42 +50,44 @@ def test_what_the_threshold_hides_is_not_asked_for(
     size: float, centre_s: float, threshold: Threshold
 ) -> None:
     """It is planted as it is, and the gate need not catch it."""
-    dose = prescribe_dose(find_fault(FaultKind.SLOWDOWN, size), (centre_s,), threshold)
-    assert (pytest.approx(size), False) == (dose.planted, dose.is_asked)
+    chosen = choose_size(find_fault(FaultKind.SLOWDOWN, size), (centre_s,), threshold)
+    assert (pytest.approx(size), False) == (chosen.planted, chosen.is_asked)
 
 
 def test_memory_is_lifted_above_the_floor() -> None:
     """A tenth of 16 MiB is below the floor of 4 MiB: 6 MiB are planted, 37.5 %, and must be caught."""
     threshold = Threshold(relative=0.03, absolute=4 * MIB)
-    dose = prescribe_dose(find_fault(FaultKind.MEMORY, 0.10), (16 * MIB,), threshold)
-    assert (6 * MIB, 0.375, True) == (dose.amount, dose.planted, dose.is_asked)
+    chosen = choose_size(find_fault(FaultKind.MEMORY, 0.10), (16 * MIB,), threshold)
+    assert (6 * MIB, 0.375, True) == (chosen.amount, chosen.planted, chosen.is_asked)
 
 
 def test_memory_below_the_threshold_stays_what_it_is() -> None:
     """2 % is below 3 %: it is planted as 2 % and not asked for."""
     threshold = Threshold(relative=0.03, absolute=4 * MIB)
-    dose = prescribe_dose(find_fault(FaultKind.MEMORY, 0.02), (16 * MIB,), threshold)
-    assert (pytest.approx(0.02), False) == (dose.planted, dose.is_asked)
+    chosen = choose_size(find_fault(FaultKind.MEMORY, 0.02), (16 * MIB,), threshold)
+    assert (pytest.approx(0.02), False) == (chosen.planted, chosen.is_asked)
 
 
 def test_compile_time_is_lifted_above_the_floor() -> None:
     """15 % of 2 s is 0.3 s, below the floor of 0.5 s: 0.75 s are planted; 15 % of 8 s is enough as it is."""
     fault, threshold = find_fault(FaultKind.COLD_COMPILE, 0.15), Threshold(relative=0.10, absolute=0.5)
-    assert pytest.approx(0.75) == prescribe_dose(fault, (2.0,), threshold).amount
-    large = prescribe_dose(fault, (8.0,), threshold)
+    assert pytest.approx(0.75) == choose_size(fault, (2.0,), threshold).amount
+    large = choose_size(fault, (8.0,), threshold)
     assert (pytest.approx(1.2), True) == (large.amount, large.is_asked)
 
 
 def test_what_has_no_size_needs_no_base() -> None:
     """A graph break is a graph break."""
-    dose = prescribe_dose(find_fault(FaultKind.GRAPH_BREAK), (), Threshold(relative=0.0, absolute=0.0))
-    assert Dose(amount=0.0, planted=0.0, is_asked=True) == dose
+    chosen = choose_size(find_fault(FaultKind.GRAPH_BREAK), (), Threshold(relative=0.0, absolute=0.0))
+    assert FaultSize(amount=0.0, planted=0.0, is_asked=True) == chosen
 
 
-def test_dose_is_weighed_against_the_trials_beside_it() -> None:
+def test_size_is_compared_with_the_trials_of_the_same_pairs() -> None:
     """0.5 ms of 10 ms were 5 %; of 20 ms they are 2.5 %, which nobody asks the gate to catch."""
     threshold = Threshold(relative=0.03, absolute=20e-6)
-    assert Dose(amount=0.0005, planted=0.025, is_asked=False) == weigh_dose(0.0005, (0.020,), threshold)
+    assert FaultSize(amount=0.0005, planted=0.025, is_asked=False) == measure_size(
+        0.0005, (0.020,), threshold
+    )
 
 
 @given(
@@ -94,22 +96,22 @@ def test_dose_is_weighed_against_the_trials_beside_it() -> None:
     scale=st.floats(0.01, 100.0),
 )
 def test_planted_share_does_not_depend_on_the_unit(size: float, values: list[float], scale: float) -> None:
-    """A dose grows with the base's values, and its share stays."""
+    """A size grows with the base's values, and its share stays."""
     fault, threshold = find_fault(FaultKind.SLOWDOWN, size), Threshold(relative=0.03, absolute=0.0)
-    dose = prescribe_dose(fault, values, threshold)
-    scaled = prescribe_dose(fault, [scale * value for value in values], threshold)
-    assert pytest.approx(scale * dose.amount) == scaled.amount
-    assert (pytest.approx(dose.planted), dose.is_asked) == (scaled.planted, scaled.is_asked)
+    chosen = choose_size(fault, values, threshold)
+    scaled = choose_size(fault, [scale * value for value in values], threshold)
+    assert pytest.approx(scale * chosen.amount) == scaled.amount
+    assert (pytest.approx(chosen.planted), chosen.is_asked) == (scaled.planted, scaled.is_asked)
 
 
 def test_planted_case_is_compared_as_the_original() -> None:
     """Id and definition are the original's, so it is neither another case nor stale; the factory is ours."""
-    planted = plant_case(CASE, find_fault(FaultKind.SLOWDOWN, 0.05), Dose(amount=0.0005))
+    planted = plant_case(CASE, find_fault(FaultKind.SLOWDOWN, 0.05), FaultSize(amount=0.0005))
     arguments = {
         "factory": "package.module:build",
         "arguments": {"batch": 2, "sizes": [1, 2], "deep": {"width": 4}},
         "fault": "slowdown",
-        "dose": 0.0005,
+        "amount": 0.0005,
     }
     assert replace(CASE, factory="gate.selftest.planted.factory:plant", arguments=arguments) == planted
     assert (CASE.id, CASE.definition) == (planted.id, planted.definition)
@@ -117,13 +119,13 @@ def test_planted_case_is_compared_as_the_original() -> None:
 
 def test_planted_case_survives_the_way_to_a_worker() -> None:
     """It is encoded and decoded like any case."""
-    planted = plant_case(CASE, find_fault(FaultKind.MEMORY, 0.10), Dose(amount=6.0 * MIB))
+    planted = plant_case(CASE, find_fault(FaultKind.MEMORY, 0.10), FaultSize(amount=6.0 * MIB))
     assert encode(planted) == encode(decode(Case, encode(planted), "request"))
 
 
 def test_vanished_factory() -> None:
     """The head's module lacks the function; nothing else of the case differs."""
-    vanished = plant_case(CASE, find_fault(FaultKind.VANISHED), Dose())
+    vanished = plant_case(CASE, find_fault(FaultKind.VANISHED), FaultSize())
     assert replace(CASE, factory="package.module:build_is_gone") == vanished
 
 
