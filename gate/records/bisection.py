@@ -14,12 +14,12 @@ class Mark(StrEnum):
 
     GOOD = "good"
     BAD = "bad"
-    SKIP = "skip"  # could not be told, or not be measured
+    SKIP = "skip"  # could not be judged, or not be measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BisectionStep:
-    """One commit or interpreter that was held against the good one."""
+    """One commit or interpreter that was compared with the good one."""
 
     point: str  # a whole commit id, or an interpreter's path
     mark: Mark
@@ -32,7 +32,7 @@ class BisectionStep:
 class Bisection:
     """A search between two ends for the first point at which one metric of one case is worse.
 
-    ``change`` is that of the bad end: each step is told to be at its level, or at the good end's.
+    ``change`` is that of the bad end: each step is judged to be at its level, or at the good end's.
     """
 
     case_id: str

@@ -1,4 +1,4 @@
-"""Limits on a value beside its type, told once: the decoder applies them and the JSON Schemas state them.
+"""Bounds of a value beside its type, stated once: the decoder applies them and the JSON Schemas state them.
 
 They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``.
 """
@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
-MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
+MOST_DAYS = 366  # a year: by then its author should have looked again
 _NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
 _MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # how it begins
 _PERCENT = re.compile(rf"({_NUMBER}) ?%")
@@ -71,7 +71,7 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Told:
-    """A limit that is told to a person in words of its own."""
+    """A bound that is described to a person in words of its own."""
 
     what: str
 
@@ -99,7 +99,7 @@ class Fraction(_Told):
         return number if number is not None and self.bare.holds(number) else None
 
     def advise(self, value: object) -> str:
-        """Advise whoever wrote a bare number that must have been meant as percent; else empty."""
+        """Advise how to write a bare number that was meant as percent; else empty."""
         number = _read_number(value)
         if number is None or number < 1:
             return ""
@@ -220,7 +220,7 @@ class Moment:
             return False
 
     def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema, which leaves the calendar to whoever reads it."""
+        """State it in JSON Schema, which does not check the calendar."""
         return {"pattern": f"^({_MOMENT}|$)"}
 
 

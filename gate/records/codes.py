@@ -1,4 +1,4 @@
-"""What there is to tell: the codes of all facts, and which of them stand where."""
+"""What there is to report: the codes of all facts, and which of them stand where."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Code(StrEnum):
     STOPPED = "stopped"  # before its end; a note too
     NOT_MEASURED = "not_measured", "broken cases"
     FEWER_TRIALS = "fewer_trials", "fewer cases"
-    CASES_REMOVED = "cases_removed", "removed cases"  # by the change, and nobody has accepted that
+    CASES_REMOVED = "cases_removed", "removed cases"  # by the change, and not accepted
     REGRESSED = "regressed", "cases"  # one or several cases; metrics: theirs
     REGRESSED_CASE = "regressed_case", "metrics"  # cases: the only one
     REGRESSED_UNSHOWN = "regressed_unshown", "cases"  # in cases that the default branch does not have
@@ -121,8 +121,8 @@ class Code(StrEnum):
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
     BASELINES_AHEAD = "baselines_ahead", "baselines days"
-    NO_BASE = "no_base"  # to compare with, though nobody refused one; told of a run too; names: reason, fix
-    NOTHING_DIFFERS = "nothing_differs"  # from the base; told of a run too; names: base
+    NO_BASE = "no_base"  # to compare with, though none was refused; also of a run; names: reason, fix
+    NOTHING_DIFFERS = "nothing_differs"  # from the base; also of a run; names: base
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     UNCHANGED_SPEEDUP = "unchanged_speedup", "cases hidden"  # hidden: how much slower both could be
@@ -145,7 +145,7 @@ class Code(StrEnum):
     FILES_UNSEEN = "files_unseen", "files"
     CASES_UNSHOWN = "cases_unshown", "cases comparisons regressed failed"
     NO_BASELINES_HERE = "no_baselines_here"
-    NO_DEVICE = "no_device"  # a target: what only a device can tell is absent by rule
+    NO_DEVICE = "no_device"  # a target: what only a device can measure is absent by rule
     CODE_IS_THE_BASES = "code_is_the_bases", "same cases"  # a target: all of it, in every case
     CODE_DIFFERS = "code_differs", "same cases"  # a target: in these cases
     ACCEPTED_HERE = "accepted_here", "changes"  # names: author, expires
@@ -196,7 +196,7 @@ class Code(StrEnum):
     HOLD_AGAINST_ANCHOR = "hold_against_anchor"
     READ_BASE_LOGS = "read_base_logs"
 
-    # What a run tells as it goes.
+    # What a run reports as it goes.
     UNCOMMITTED_BEFORE = "uncommitted_before"  # so earlier trials may be of other code
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
     IMPORTS_UNTRIED = "imports_untried"  # names: those of a failure

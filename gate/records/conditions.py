@@ -1,4 +1,4 @@
-"""The machine around a trial, and what of it made the host unfit."""
+"""The machine around a trial, and the parts of it that made the host unfit."""
 
 from __future__ import annotations
 

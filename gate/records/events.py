@@ -1,4 +1,4 @@
-"""What the lab tells whoever watches a run, and what the doctor says; a display renders these."""
+"""What the lab reports while it runs, and what the doctor finds; a display renders these."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What there is to tell, without the words: a code with its numbers, cases, metrics and names.
+"""What there is to report, without the words: a code with its numbers, cases, metrics and names.
 
-Nothing is decided by the words that ``gate.report.words`` makes of a fact, and nobody reads them back.
+Nothing is decided by the words that ``gate.report.words`` makes of a fact, and no code reads them back.
 What a fact holds beside its code is fixed by the code, and by :data:`MORE_NUMBERS`.
 """
 
@@ -24,7 +24,7 @@ HEADLINE_CODES = _list_codes(Code.STOPPED, Code.AGAINST_BASE)
 # Compiled gives another answer than eager: no drift, however large.
 MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
 REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES
-# What a trial tells of itself, and what may be why it changed.
+# What a trial reports of itself, and what may explain its change.
 OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, Code.MEMORY_KEPT, *MISMATCH_CODES})
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | OF_TRIALS
 WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS)
@@ -47,7 +47,7 @@ PHASES = (
     *("autotune_at_launch", "cudagraph_capture", "garbage_collection"),
 )
 OTHER_PHASE = "other"  # of the first call: what no phase accounts for
-FIRST_CALL = "first_call"  # all of it: no phase, though told beside them
+FIRST_CALL = "first_call"  # all of it: no phase, though reported beside them
 BEFORE, AFTER = "_before_s", "_after_s"
 _PHASE_TIMES = frozenset(phase + moment for phase in (*PHASES, OTHER_PHASE) for moment in (BEFORE, AFTER))
 PLACES = ("first", "second", "third")  # of changes that have no names of their own
@@ -63,7 +63,7 @@ DISTURBED = (
 )
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
-# What tells of a failure among other things holds its code as the name ``why``, and what its fact holds.
+# A fact that quotes a failure holds its code as the name ``why``, and the numbers and names of its fact.
 QUOTING = (Code.FAILURE, Code.IMPORTS_UNTRIED, Code.TRACE_CUT)
 
 # The numbers that a fact of a code may have, beside those that it has.
@@ -90,9 +90,9 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fact:
-    """One thing to tell.
+    """One thing to report.
 
-    ``names`` holds every word that is not of this project: whoever measured may have written it.
+    ``names`` holds every word that is not of this project: the measured code may have written it.
     """
 
     code: Code
@@ -102,7 +102,7 @@ class Fact:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name(self, key: str, default: str = "") -> str:
-        """The one word that stands under this name; ``default`` where it may not be told."""
+        """The one word that stands under this name; ``default`` where it may not be shown."""
         return next(iter(self.names.get(key, ())), default)
 
 

@@ -29,14 +29,14 @@ class HistoryHead:
     kind: HistoryKind
     created: Time
     machine: str  # what times are comparable on: the kind and model of the device, the threads
-    host: str = ""  # what tells machines of one name apart: of their hardware; unknown in older lines
+    host: str = ""  # of the hardware: differs between machines of one name; unknown in older lines
     commit: str = ""
     dirty: bool = False
     run_url: str = ""
     outcome: str = ""  # of a check, as in a verdict
     torch: str = ""
     driver: str = ""
-    anchor: str = ""  # the commit that an anchor's run was held against
+    anchor: str = ""  # the commit that an anchor's run was compared with
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -74,7 +74,7 @@ class Policy:
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
-    has_anchor: bool = False  # whether there is a release anchor that head can be held against
+    has_anchor: bool = False  # whether there is a release anchor to compare head with
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by case id, where a pattern names one
 
     def fits(self, pattern: str, case_id: str) -> bool:

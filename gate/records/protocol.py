@@ -11,7 +11,7 @@ times the warm rounds alone, on caches in whatever state they are: a further pai
 comparison. Three more measure nothing: ``import`` imports the factories of a plan before it is primed,
 ``try`` builds a case and calls it eagerly, and ``trace`` compiles it while torch writes down what it does.
 
-In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
+In a pair two workers are alive at once and take turns, each by a socket of its own (``channel``), one
 word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
 until then both arms work at the same time, since nothing is timed. The worker says ``ready`` with the
 seconds of its super-block and the calls of its blocks, and hears ``rounds``: how many super-blocks both will
@@ -64,7 +64,7 @@ class Stage(StrEnum):
     BUILD = "build"  # the factory, moving to device and dtype
     EAGER = "eager"  # first eager calls
     COMPILE = "compile"  # first compiled call
-    EVIDENCE = "evidence"  # reading what the compiler left, for whoever asks why
+    EVIDENCE = "evidence"  # reading what the compiler left, to explain a change
     WARMUP = "warmup"
     ROUNDS = "rounds"  # pytest-benchmark's timed rounds
     TURN = "turn"  # waiting while the other arm of a pair is at work
@@ -116,7 +116,7 @@ class WorkingTree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerRequest:
-    """One worker process. Caches and environment variables are set by whoever spawns it."""
+    """One worker process. Caches and environment variables are set by the process that starts it."""
 
     role: WorkerRole
     case: Case | None  # None for ``prime`` and ``import``

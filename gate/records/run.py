@@ -153,7 +153,7 @@ class CodeIdentity:
     tuned: str = ""  # hash of the configurations that were chosen by timing them; "" where none were
     calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries and of ATen, in its graphs
     dtypes: Mapping[str, Natural] = field(default_factory=dict)  # floating-point types that it mentions
-    # Characters of all of it; 0 where nobody counted, or where another than the C++ compiler compiles it.
+    # Characters of all of it; 0 where unknown, or where another than the C++ compiler compiles it.
     size: Natural = 0
 
 
@@ -180,7 +180,7 @@ class Worst:
 
     output: str  # "output[0].logits", "the gradient of layer.weight"; "" where nothing has drifted
     steps: NotNegative = 0.0  # compiled's relative error, in rounding steps of its type; 0 where unknown
-    beyond: float | None = None  # log2 of its error over what rounding may cost; None where nobody looked
+    beyond: float | None = None  # log2 of its error over what rounding may cost; None where not computed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,7 +193,7 @@ class Measured(Compiled):
 
     samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     # A live pair's latencies once more, of the calls during which no thread of the process waited for a
-    # processor: 0.0 for a block without any. Empty where nobody watched.
+    # processor: 0.0 for a block without any. Empty where not watched.
     undisturbed_s: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     worst: Mapping[Metric, Worst] = field(default_factory=dict)  # of drifts
     unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``: evidence that is missing
@@ -201,7 +201,7 @@ class Measured(Compiled):
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went
     conditions: Conditions = field(default_factory=Conditions)
     warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual
-    # The project's files that it imported and that differ from the base's; None where nobody compared them.
+    # The project's files that it imported and that differ from the base's; None where not compared.
     changed_imports: tuple[str, ...] | None = None
 
 
@@ -250,7 +250,7 @@ class CaseFailure:
 
 
 def quote_failure(code: Code, failure: CaseFailure) -> Fact:
-    """A fact of another code that tells where and how a case failed."""
+    """A fact of another code that says where and how a case failed."""
     fact = failure.fact
     names = name_words(arm=failure.arm, stage=failure.stage, kind=failure.kind.value, why=fact.code.value)
     return Fact(
@@ -263,15 +263,15 @@ def quote_failure(code: Code, failure: CaseFailure) -> Fact:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseArm:
-    """The other side of a side-by-side run: what head is held against on the same machine."""
+    """The other side of a side-by-side run: what head is compared with on the same machine."""
 
     label: str  # "main (1a2b3c4)", "torch 2.11.0": for a reader
     environment: Environment
     provenance: Provenance
     cases: tuple[Case, ...]  # as the base defines them; it may lack some of the run's
-    changes: str = ""  # hash of what is in no commit of a directory; empty where nobody knows, as in ``Run``
-    head_commit: str = ""  # that was checked out to be held against it; empty for a directory as it lies
-    # Changed files that a case may read without importing them; None where nobody knows what changed.
+    changes: str = ""  # hash of what is in no commit of a directory; empty where unknown, as in ``Run``
+    head_commit: str = ""  # that was checked out to be compared with it; empty for a directory as it lies
+    # Changed files that a case may read without importing them; None where unknown.
     other_changes: tuple[str, ...] | None = None
 
 
@@ -291,7 +291,7 @@ class Shard:
 class Run:
     """What came back from measuring a plan. ``cases`` is the plan: it, not ``trials``, is the index.
 
-    Trials of arm ``head`` with pairing ``alone`` are held against stored baselines; the others belong
+    Trials of arm ``head`` with pairing ``alone`` are compared with stored baselines; the others belong
     to pairs: one trial of arm ``base`` and one of arm ``head`` with the same case and index.
     """
 
@@ -301,7 +301,7 @@ class Run:
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
     retried: tuple[CaseFailure, ...] = ()  # before the run was continued: these cases were tried again
-    changes: str = ""  # hash of what is not committed, so that it can be resumed; empty where nobody knows
+    changes: str = ""  # hash of what is not committed, so that it can be resumed; empty where unknown
     selection: str = ""  # of the whole plan, where the run is a shard of it
     shard: Shard | None = None  # of a plan that the gate itself divided
     trials_planned: Natural = 1  # at least this many a case

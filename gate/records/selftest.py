@@ -14,7 +14,7 @@ from gate.records.calibration import Rate
 
 
 class FaultKind(StrEnum):
-    """What is planted: into the head, and but for the last three into compiled code alone, unless told."""
+    """What is planted: into the head, and into compiled code alone, except the last three or where noted."""
 
     NOTHING = "nothing"  # the same program behind the same wrapping
     SLOWDOWN = "slowdown"  # every compiled call takes longer

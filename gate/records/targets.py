@@ -63,7 +63,7 @@ def is_target(device: str) -> bool:
 
 
 def read_architecture(device: str) -> int:
-    """Read a target's number: 90 of ``cuda:sm_90``; 0 for what is none."""
+    """Read a target's number: 90 of ``cuda:sm_90``; 0 for another device."""
     return int(device.rpartition("_")[2]) if is_target(device) else 0
 
 

@@ -1,4 +1,4 @@
-"""What two workers of a pair and the lab tell each other: :mod:`gate.records.protocol` has the order.
+"""Messages between the two workers of a pair and the lab: :mod:`gate.records.protocol` has the order.
 
 A line is a word and numbers. Times are seconds; ``repr`` of a float keeps all of it.
 """

@@ -76,7 +76,7 @@ class Status(StrEnum):
 
 
 BROKEN = frozenset({Status.FAILED, Status.MISSING})  # it could not be measured
-UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})  # nothing that is stored was held against it
+UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})  # compared with nothing that is stored
 JUDGED = frozenset(Status) - BROKEN - UNJUDGED
 NOT_WORSE = frozenset({Status.UNCHANGED, Status.IMPROVED})
 MAYBE_WORSE = JUDGED - NOT_WORSE - {Status.ACCEPTED}  # REGRESSED or INCONCLUSIVE
@@ -134,7 +134,7 @@ class Outcome(StrEnum):
 class Estimate:
     """A metric's value in one arm, in the metric's unit.
 
-    Interval and noise are None where nothing is known of them: one trial alone tells neither.
+    Interval and noise are None where nothing is known of them: a single trial shows neither.
     """
 
     centre: float
@@ -148,7 +148,7 @@ class Estimate:
 class Change:
     """Candidate against baseline; + is worse. Fractions, or units for counters and drift.
 
-    Drift that no baseline applies to is held against its limit.
+    Drift that no baseline applies to is compared with its limit.
     """
 
     centre: float
@@ -207,10 +207,10 @@ class MachineShift:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairBase:
-    """What the pairs of a verdict were held against, as far as it can be named again."""
+    """What the pairs of a verdict were compared with, as far as it can be named again."""
 
     label: str = ""  # as in ``BaseArm``: for a reader
-    commit: str = ""  # empty where no commit tells all of it: a directory, uncommitted changes
+    commit: str = ""  # empty where no commit holds all of it: a directory, uncommitted changes
     head_commit: str = ""  # empty where head was the working tree
     other_stack: bool = False  # measured with another interpreter than head
     torch: str = ""  # its version
