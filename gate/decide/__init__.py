@@ -1,6 +1,6 @@
 """The decision: pure functions from a run, baselines and a policy to a verdict.
 
-The procedure, its formulas and its constants are told in ``docs/decision.md``.
+``docs/decision.md`` describes the procedure, its formulas and its constants.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ LEARNED_DF = 20.0
 INTERVAL_CONFIDENCE = 0.95
 # One-sided confidence that a change is below its threshold, with which it is not suspect.
 CLEAR_CONFIDENCE = 0.90
-# An interval that reaches further above its middle than so many edges clears nobody: it lies low by luck.
+# An interval that reaches further above its middle than so many edges clears nothing: it lies low by luck.
 WIDEST = 2.0
 # Without a base what is unchanged is estimated below the edge, and surely below so many edges.
 ALONE_EDGES = 1.5
@@ -58,7 +58,7 @@ LIVE_PAIR_SD = 0.016
 COMPILE_PAIR_SD = 0.20
 # CPU time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
 PROCESSOR_PAIR_SD = 0.10
-# One pair says nothing of its own noise: it convicts nobody, and clears what changes by less than it
+# One pair says nothing of its own noise: it convicts nothing, and clears what changes by less than it
 # could stray. A counter that changed must be seen again.
 MIN_PAIRS = 2
 # One-sided p that a slower latency must reach by the noise of its own pairs too, whatever is assumed or

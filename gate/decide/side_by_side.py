@@ -35,9 +35,9 @@ from gate.records import (
 _NOT_IN_ALL = frozenset({Reason.UNSETTLED, Reason.COUNTER_UNSTABLE})
 # What nothing stored settles where a base was asked for and there was no time for a pair.
 _UNSETTLED_ALONE = UNJUDGED | MOVED | {Status.UNCHANGED}
-# What is told of a suspect for which no pair came back.
+# Statuses that are shown of a suspect for which no pair came back.
 _SHOWN_WITHOUT_PAIRS = UNJUDGED | MAYBE_WORSE | NOT_WORSE
-# Why there are none that what is not judged says already.
+# Reasons for missing pairs that an unjudged row states already.
 _NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
 
 
@@ -94,7 +94,7 @@ def confirm_screening(
 def _list_lost(
     paired: Iterable[Comparison], screened: Sequence[Comparison], run: Run
 ) -> tuple[Comparison, ...]:
-    """What the base measures and no trial of head does, and of which nothing stored told the screen."""
+    """What the base measures and no trial of head does, unless a stored value has shown it already."""
     known = {(row.case_id, row.metric) for row in screened}
     known |= {
         (trial.case_id, metric) for trial in run.trials if trial.arm != BASE_ARM for metric in trial.samples
@@ -182,7 +182,7 @@ def _flickers(row: Comparison, paired: Comparison) -> bool:
 
 
 def _is_shown(paired: Comparison) -> bool:
-    """Whether pairs show something exact worse though nobody asked: what is stored is older than the base."""
+    """Whether pairs show something exact worse without being asked: what is stored is older than the base."""
     if SPECS[paired.metric].family is Family.NOISY:
         return False
     return paired.status is Status.REGRESSED or is_shown_again(paired) or _is_often_worse(paired)
@@ -223,6 +223,6 @@ def _explain_absence(run: Run, case_id: str) -> Code:
 
 
 def _is_unjudged(row: Comparison) -> bool:
-    """Whether nothing stored was held against it: at most an absolute limit."""
+    """Whether it was compared with nothing stored: at most with an absolute limit."""
     alone = row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None
     return alone or row.status in UNJUDGED

@@ -62,8 +62,8 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
 
     Counters, memory and drift are suspect where stored values convict them: an earlier commit may have
     done it. What looks better than stored values is suspect as well: they are older than the base then, or
-    the change is good, and only the base tells which; a change may give back what an earlier one gained.
-    A case that failed or did not run is none: it is INCOMPLETE whatever pairs say.
+    the change is good, and only the base shows which; a change may give back what an earlier one gained.
+    A case that failed or did not run is no suspect: it is INCOMPLETE whatever pairs say.
     """
     grouped = group_cases(screening.comparisons)
     found = []
@@ -93,7 +93,7 @@ def list_unsettled(
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
     A case that failed in either arm, or that the base lacks or defines otherwise, needs none; nor does one
-    that is convicted, unless its suspect is ``thorough``: what convicts it tells its size as well, to about
+    that is convicted, unless its suspect is ``thorough``: what convicts it shows its size as well, to about
     half of it, and nothing else of it changes the outcome. Once a case is convicted the outcome is certain:
     another one that had SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
     """
@@ -254,7 +254,7 @@ def _has_to_settle(row: Comparison, asked: Suspect) -> bool:
 
 
 def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) -> bool:
-    """Whether pairs convict a case of something that is asked about and that nobody has accepted."""
+    """Whether pairs convict a case of something that is asked about and not accepted."""
     counted = apply_quarantine(apply_acceptances(rows, policy), policy)
     return any(
         row.decides

@@ -174,7 +174,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
 
 
 def _name_base(run: Run) -> PairBase | None:
-    """What head was held against in pairs; ``None`` where there was no base."""
+    """What head was compared with in pairs; ``None`` where there was no base."""
     if run.base is None:
         return None
     base, head = run.base.environment, run.environment

@@ -56,12 +56,12 @@ class _Excess:
 def apply_limits(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> tuple[Comparison, ...]:
-    """Hold each metric that has a limit against it, in every case that measured anything.
+    """Compare each metric with its absolute limit, in every case that measured anything.
 
     What surely exceeds its limit is REGRESSED and what may is INCONCLUSIVE, unless something worse is
     known of it. What is within is UNCHANGED where nothing else judged it. A limited metric that a case
     should have and has not is MISSING. An acceptance must allow both, what is beyond the limit and what is
-    worse than the baseline: of two regressions the larger one is told.
+    worse than the baseline: of two regressions the larger one is reported.
     """
     if not policy.limits:
         return tuple(comparisons)

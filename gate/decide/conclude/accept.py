@@ -68,7 +68,7 @@ def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tupl
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
     That is a REGRESSED comparison, or one that may be worse, whose change is at most the allowance (a
-    fraction; units for counters and drift). Drift without a baseline is held against its limit instead.
+    fraction; units for counters and drift). Drift without a baseline is compared with its limit instead.
     A standing acceptance is of the baseline: else each change could be so much worse again than the last.
     Where pairs judged what is exact, what is stored must be within it too. A case that the change removes is
     accepted for the change alone.

@@ -65,7 +65,7 @@ def list_uncompared(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
 
 
 def is_judged(comparison: Comparison) -> bool:
-    """Whether a deciding comparison was held against a baseline, or a limit that it is beyond.
+    """Whether a deciding comparison has a baseline, or is beyond a limit.
 
     A limit that somebody accepted compares nothing, and nor does what had no time for a pair.
     """
@@ -133,7 +133,7 @@ def note_pairs(tally: Tally) -> tuple[Fact, ...]:
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:
-    """A note on each warning, with the cases that it came from; what most of them tell comes first.
+    """A note on each warning, with the cases that it came from; what most of them say comes first.
 
     Before them all stands what failed before the run was continued, and did not fail again.
     """

@@ -89,7 +89,7 @@ def _list_modes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[Mo
 
 
 def _name_without_mode(case: Case) -> str:
-    """All that tells two cases apart but their mode."""
+    """All that two cases may differ in but their mode."""
     return repr(replace(case, id="", mode=Mode.DEFAULT, tags=(), expected_s=0.0, definition=""))
 
 
@@ -133,7 +133,7 @@ def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[S
 
 
 def _name_without_scope(case: Case) -> str:
-    """All that tells two cases apart but how much of the model is compiled."""
+    """All that two cases may differ in but how much of the model is compiled."""
     alike = replace(case, kind=Kind.CALL, settings={})
     return repr(replace(alike, id="", tags=(), expected_s=0.0, definition=""))
 

@@ -1,1 +1,1 @@
-"""What is held against what: values of trials, stored baselines, pairs, and how fit the host was."""
+"""What is compared with what: values of trials, stored baselines, pairs, and how fit the host was."""

@@ -30,7 +30,7 @@ _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     """Make a baseline of every case of a run that has trials of its own, however few, and no failure.
 
-    Those of pairs are none: half of them are of the other arm, all were measured beside one. Nor are those
+    Those of pairs do not count: half are of the other arm, all were measured beside one. Nor do those
     that measured a part of their case: the values of a baseline would be of different trials.
 
     A refresh asks for more: see :func:`gate.store.baselines.check_refresh`. Disturbed trials leave out what
@@ -68,7 +68,7 @@ def make_baseline(
 ) -> Baseline:
     """Make a baseline of at least one trial of a case as it is defined where they come from, exact.
 
-    What was compiled is told by the trials that compiled; what they do not agree on is unknown.
+    What was compiled comes from the trials that compiled; where they disagree it is unknown.
     """
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: len(trial.samples))

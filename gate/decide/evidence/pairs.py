@@ -40,7 +40,7 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
 def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) -> bool:
     """Whether both arms were disturbed alike over all pairs of a case, base's trial and head's.
 
-    One pair tells too little of an arm whose own threads run now and then.
+    One pair shows too little of an arm whose own threads run now and then.
     """
     lost: list[float] = []
     costs: list[float] = []
@@ -206,7 +206,7 @@ def _compare_values(pair: Pair) -> dict[Metric, float]:
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:
-    """Block ``i`` of base against block ``i`` of head, as eager is held against compiled in a trial."""
+    """Block ``i`` of base against block ``i`` of head, as eager is compared with compiled in a trial."""
     changes: dict[Metric, float] = {}
     for metric in LATENCIES:
         change = compare_latency(pair.base, pair.head, metric, leaves_out=metric in alike)

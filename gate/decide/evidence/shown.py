@@ -75,7 +75,7 @@ def name_stem(kernel: str) -> str:
 
 
 def name_operators(kernel: str) -> str:
-    """Name the operators that a kernel fuses, joined as in its name; ``""`` where it tells none."""
+    """Name the operators that a kernel fuses, joined as in its name; ``""`` where it has none."""
     stem = name_stem(kernel)
     return _FUSED.sub("", stem) if _FUSED.match(stem) else ""
 

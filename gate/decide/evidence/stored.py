@@ -70,7 +70,7 @@ def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]
 
 
 def compare_items(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """What both sides tell and tell differently."""
+    """What both sides record and record differently."""
     return {key: (old, after[key]) for key, old in before.items() if key in after and after[key] != old}
 
 
@@ -114,7 +114,7 @@ class Evidence:
 
     @property
     def fullest(self) -> Trial | None:
-        """The last trial that tells all of what was compiled: some measure less of their case."""
+        """The last trial that records all of what was compiled: some measure less of their case."""
         whole = [trial for trial in self.trials if trial.extent is Extent.WHOLE]
         compiled = [trial for trial in whole if trial.phases_s]
         return next((group[-1] for group in (compiled, whole, self.trials) if group), None)
@@ -126,7 +126,7 @@ class Evidence:
 
     @property
     def code_baseline(self) -> Baseline | None:
-        """The best baseline whose generated code and workload can be held against the candidate's."""
+        """The best baseline whose generated code and workload can be compared with the candidate's."""
         return next(
             (one.baseline for one in self.stored if one.same_definition and one.same_codegen),
             None,

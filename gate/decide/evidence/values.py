@@ -55,7 +55,7 @@ def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]
 
 
 def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Median of each name over the tables that tell any; one that a table lacks took no time."""
+    """Median of each name over the tables that have any; one that a table lacks took no time."""
     filled = [table for table in tables if table]
     names = {name: None for table in filled for name in table}
     return {name: median([table.get(name, 0.0) for table in filled]) for name in names}
@@ -131,7 +131,7 @@ class Question:
 
 
 def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
-    """Find it in the trial that drifted most, of those that measured it; ``None`` where nobody knows."""
+    """Find it in the trial that drifted most, of those that measured it; ``None`` where unknown."""
     known = (trial for trial in trials if trial.samples.get(metric))
     trial = max(known, key=lambda one: max(one.samples[metric]))
     worst = trial.worst.get(metric)

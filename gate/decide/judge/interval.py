@@ -137,7 +137,7 @@ def mirror_reading(reading: Reading) -> Reading:
 def find_level(reading: Reading, bar: Bar) -> Level:
     """Where the interval lies: its lower bound is sure at ``bar.alpha``, the upper at CLEAR_CONFIDENCE.
 
-    One that would leave no change at all open clears nobody: what lies below it does so by luck.
+    One that would leave no change at all open clears nothing: what lies below it does so by luck.
     """
     edge = compute_log_edge(reading, bar)
     if compute_bound(reading, bar.alpha) > edge:
@@ -182,7 +182,7 @@ def compute_detectable(reading: Reading, bar: Bar) -> float:
 
 
 def compute_floor(reading: Reading) -> float:
-    """Smallest true change, as a fraction, that is told from none in 95 % of cases, whatever matters."""
+    """Smallest true change, as a fraction, that is found in 95 % of cases, whatever matters."""
     quantiles = (compute_t_quantile(p, reading.df) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
     return to_fraction(sum(quantiles) * reading.error)
 

@@ -1,7 +1,7 @@
 """Tells which of two known levels a commit is at: the good end's or the bad end's.
 
-Between levels that are known the fewest pairs tell which one it is by Wald's sequential test of likelihoods
-(1945): after each pair the likelihood at one level over that at the other is held against fixed odds. The
+Between levels that are known the fewest pairs show which one it is by Wald's sequential test of likelihoods
+(1945): after each pair the likelihood at one level over that at the other is compared with fixed odds. The
 noise is not known, so a pair is weighed by a t density, whose tails bound what a single one can say.
 """
 
@@ -22,7 +22,7 @@ from gate.decide.stats.samples import Variance
 from gate.records import Metric
 from gate.records.bisection import Mark
 
-# A step is told once its pairs are so many times as likely at one end's level as at the other's. By Wald's
+# A step is decided once its pairs are so many times as likely at one end's level as at the other's. By Wald's
 # bound a step is then wrong at most once in 200, so one of 40 bisections of five steps.
 LEVEL_ODDS = 200.0
 # Degrees of freedom of the t density that a pair is weighed by: with so few a stray pair weighs no more than
@@ -54,12 +54,12 @@ class Levels:
 
     @property
     def is_known(self) -> bool:
-        """Whether the bad level is known well enough to hold others against it."""
+        """Whether the bad level is known well enough to compare others with it."""
         return self.error <= LEVEL_PRECISION * self.bad
 
 
 def find_series(side: CasePairs, metric: Metric) -> Paired | None:
-    """The changes that a noisy metric is told by: of a cold compile the CPU time, where it is known."""
+    """The changes that a noisy metric is judged by: of a cold compile the CPU time, where it is known."""
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
         return side.processor
     return side.paired.get(metric)
@@ -80,7 +80,7 @@ def measure_levels(side: CasePairs, metric: Metric) -> Levels | None:
 def find_level(paired: Paired, levels: Levels) -> Mark | None:
     """Which level these pairs are at; ``None`` asks for another pair, and SKIP gives up.
 
-    One pair says nothing of its own noise, so it tells nothing.
+    One pair says nothing of its own noise, so it decides nothing.
     """
     count = len(paired.changes)
     if count < MIN_PAIRS:
@@ -92,7 +92,7 @@ def find_level(paired: Paired, levels: Levels) -> Mark | None:
 
 
 def expect_pairs(levels: Levels) -> int:
-    """How many pairs tell a step, typically: those that lie at a level itself, but for their noise.
+    """How many pairs decide a step, typically: those that lie at a level itself, but for their noise.
 
     Half as many again where noise is what takes more than MIN_PAIRS.
     """

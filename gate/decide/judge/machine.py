@@ -32,7 +32,7 @@ _MEDIAN_LOSS = math.pi / 2
 class Machine:
     """The machine of a run against that of its baselines; changes are logarithms, + is slower."""
 
-    canary: float | None = None  # the middle one of the canaries; ``None`` where nobody knows
+    canary: float | None = None  # the middle one of the canaries; ``None`` where unknown
     is_sure: bool = False  # whether that is more than chance
     suite: float | None = None  # median of eager's changes over the cases
     is_suite_sure: bool = False
@@ -135,7 +135,7 @@ def _pool_noise(moves: Sequence[LogArms]) -> Variance:
 
 
 def _is_sure(shift: float, moves: Sequence[LogArms]) -> bool:
-    """Whether a median change matters and cannot be chance; of one trial a side nobody knows the noise."""
+    """Whether a median change matters and cannot be chance; the noise of one trial a side is unknown."""
     noise = _pool_noise(moves)
     if noise.df <= 0 or abs(math.expm1(shift)) <= CANARY_LIMIT:
         return False

@@ -49,7 +49,7 @@ from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import COMPILE_TIMES, Family
 from gate.records import MOVED, NOT_WORSE, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
 
-# More pairs than this are not promised: nobody will run them.
+# More pairs than this are not promised: they take too long.
 MAX_FURTHER_PAIRS = 99
 
 # How often a metric may be falsely confirmed: at each look with so many pairs.
@@ -183,7 +183,7 @@ def _judge_reading(
 
 
 def _judge_cold(clock: Reading, processor: Reading, bar: Bar, work: Work) -> Finding:
-    """Judge a cold compile by its CPU time; what the clock alone convicts waited, and nobody knows why.
+    """Judge a cold compile by its CPU time; what the clock alone convicts waited for an unknown reason.
 
     The clock's values are shown: they are what a user waits for, and vary twice as much.
     """

@@ -34,9 +34,9 @@ class Work:
         return self.calls is not None and self.calls > math.log1p(MORE_WORK)
 
     def is_other(self, metric: Metric) -> bool:
-        """Whether it did other work that can be counted, or nobody counted.
+        """Whether it did other work that can be counted, or was not counted.
 
-        How much code there is matters where nobody knows the CPU time of its compiler, and little to a
+        How much code there is matters where the CPU time of its compiler is unknown, and little to a
         compile on a warm cache, which loads it.
         """
         has_other_size = self.size and metric is Metric.COLD_COMPILE_TIME and self.processor is None
