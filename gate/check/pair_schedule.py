@@ -29,7 +29,7 @@ from gate.records.turns import BLOCKS_PER_ARM
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
 # A pair that finds its code took 15 to 20 s where a whole one took 50 s.
 LIGHT_PAIR_SHARE = 0.4
-# Before anything was measured, what a case is expected to take is a guess: a small model of which nobody said
+# Before anything was measured, what a case is expected to take is a guess: a small model without a given
 # anything took a quarter of it (15 s a pair, where 60 were expected).
 GUESSED_SHARE = 0.25
 
@@ -179,11 +179,11 @@ def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
 # Two processes of one program differ by as much, whatever their rounds: live pairs of a program with itself
 # varied by 0.6 to 3.1 %, typically 1.2 %.
 PROCESS_SD = 0.012
-# Fewer super-blocks do not tell how much one differs from the next.
+# Fewer super-blocks do not show how much one differs from the next.
 MIN_SUPER_BLOCKS = 5
 # Where blocks are disturbed there are more of them, up to this multiple of what is wanted. On two cores, one
 # of them taken half of the time and a sixth of both by the hypervisor, all noise of 20 pairs was their
-# blocks' (3.0 % between pairs, 2.9 % expected from within): twice as many tell what two pairs do, and are
+# blocks' (3.0 % between pairs, 2.9 % expected from within): twice as many show what two pairs do, and are
 # cheaper. Beyond 10 s of blocks too little time is left for other cases.
 MOST_ROUNDS = 4
 _LEAST_OF_ERROR = 3  # fewer know too little of their own noise
@@ -192,7 +192,7 @@ _LEAST_OF_ERROR = 3  # fewer know too little of their own noise
 def has_enough_rounds(
     base_s: Sequence[float], head_s: Sequence[float], *, wanted: int, opened_s: float, rounds_s: float
 ) -> bool:
-    """Whether a further pair tells more a second than further super-blocks of this one.
+    """Whether a further pair shows more a second than further super-blocks of this one.
 
     Super-blocks count in which both arms have a block of eager's, and one of compiled's, that was not
     disturbed all the time.

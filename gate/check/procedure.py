@@ -162,7 +162,7 @@ def _count_ended(run: Run) -> int:
     return len(run.trials) + len(run.failures)
 
 
-_LEAST_S = 0.1  # of a pair, where nothing tells how long one takes
+_LEAST_S = 0.1  # of a pair, where its time is unknown
 
 
 def settle_pairs(

@@ -68,7 +68,7 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
 
     Its cold process alone where all of these are noisy and of that process: a counter, memory or drift is
     to be seen again beside all else. A whole trial on a fit host has to be there, since one that was
-    disturbed is to be replaced, and trials that tell of different code are no reason to look at less of it.
+    disturbed is to be replaced, and trials that show different code are no reason to look at less of it.
 
     It compiles always. A process that finds its code in the caches times it otherwise than the one that
     compiled it, and what is stored was timed by such: benchmarks/results.md, section 5.
@@ -83,7 +83,7 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
 
 
 def has_other_code(trials: Iterable[Trial]) -> bool:
-    """Whether trials of one case tell of different code, or only some of them tell. Tuning may differ."""
+    """Whether trials of one case show different code, or only some of them show any. Tuning may differ."""
     return len({trial.identity.digest for trial in trials}) > 1
 
 
