@@ -1,4 +1,4 @@
-"""Blocks: the cases that have something to say, strongest first; what many share is told once; pure."""
+"""Blocks: the cases that have something to say, strongest first; what many share is written once; pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_SHOWN = 0.10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommonCauses:
-    """What is told once: sentences, each with the cases that it is told of."""
+    """What is written once: sentences, each with its cases."""
 
     cases: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sure: frozenset[str] = frozenset()  # cases in which something is known to have moved, or failed
@@ -41,7 +41,7 @@ class CommonCauses:
     is_machine_cause: bool = False  # and it may account for what a case has to say
 
     def list_sentences(self) -> tuple[str, ...]:
-        """Each cause and of how many cases it is told."""
+        """Each cause with its number of cases."""
         counts = {cause: self._count(len(cases)) for cause, cases in self.cases.items()}
         return tuple(
             f"{(cause if self.cases[cause] & self.sure else doubt_cause(cause)).rstrip('.')} ({count})."
@@ -49,7 +49,7 @@ class CommonCauses:
         )
 
     def holds(self, one: Cause, status: Status) -> bool:
-        """Whether a case of this status need not tell the cause itself."""
+        """Whether a case of this status need not name the cause itself."""
         if one.fact.code is Code.MACHINE_CHANGED and self.is_machine_noted:
             return True
         cases = self.cases.get(_describe(one), ())
@@ -98,7 +98,7 @@ SIMILAR = 0.05
 _REPRODUCED = SHOWN - {Status.IMPROVED}
 # Of these the next steps name all cases at once.
 _SETTLED = frozenset({Status.INCONCLUSIVE})
-# Statuses whose numbers are the news; of what could not be told they are noise.
+# Statuses whose numbers are the news; of what is not settled they are noise.
 _NUMBERED = MOVED | {Status.ACCEPTED}
 
 
@@ -124,7 +124,7 @@ def make_blocks(verdict: Verdict, *, everything: bool) -> tuple[Block, ...]:
 
 
 def list_common_causes(verdict: Verdict) -> CommonCauses:
-    """List what the cases of a report share, so that none of its blocks tells it."""
+    """List what the cases of a report share, so that none of its blocks repeats it."""
     return _find_common(_list_found(verdict, everything=False), verdict)
 
 
@@ -238,7 +238,7 @@ def _describe_part(part: Sequence[Comparison]) -> object:
     first = part[0]
     limit = render_threshold(first.metric, first.threshold) if first.threshold else ""
     metrics = tuple(one.metric for one in part)
-    # Why it could not be told may differ: each reason is told with the number of its cases.
+    # Why it is not settled may differ: each reason is written with the number of its cases.
     reason = None if first.status is Status.INCONCLUSIVE else first.reason
     return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), limit
 

@@ -183,7 +183,7 @@ def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepte
     return "\n".join(f"!! {line}" for line in lines)
 
 
-# What decides comes first; the rest says what it is to be held against.
+# What decides comes first; the rest says what it is compared with.
 COLUMNS: Mapping[Metric, str] = {
     metric: SPECS[metric].column
     for metric in sorted(SPECS, key=lambda metric: SPECS[metric].role is not Role.DECIDES)

@@ -96,9 +96,9 @@ def _render_verdict(verdict: Verdict) -> str:
 
 
 def _list_unreported(comparisons: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
-    """A failure that no comparison tells of becomes one: nothing that went wrong may look green.
+    """A failure that no comparison shows becomes one: nothing that went wrong may look green.
 
-    One in quarantine is told and decides nothing. A failure of the base's is told by whatever is known of
+    One in quarantine is shown and decides nothing. A failure of the base's is shown by whatever is known of
     the case, and is no failure of head's.
     """
     failed = {one.case_id for one in comparisons if one.status is Status.FAILED}

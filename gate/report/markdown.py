@@ -157,7 +157,7 @@ def _render_changes(blocks: Iterable[Block], layout: Layout, before: str, *, und
 
 
 def _render_undecided(blocks: Sequence[Block], layout: Layout, before: str) -> str:
-    """What could not be decided, folded away: nobody needs to do anything about most of it."""
+    """What could not be decided, folded away: most of it needs no action."""
     table = _render_changes(blocks, layout, before, undecided=True)
     undecided = [block for block in blocks if block.status is Status.INCONCLUSIVE]
     parts = [table, *_render_blocks(undecided, layout)]

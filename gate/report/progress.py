@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFRESH_HZ = 1.0
-_MAX_MESSAGE = 200  # characters of what is told of a failure; the log has the rest
+_MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
 _FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
 
 

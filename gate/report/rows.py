@@ -36,7 +36,7 @@ STATUS_ORDER = (
 RANK: Mapping[Status, int] = {status: rank for rank, status in enumerate(STATUS_ORDER)}
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
-# Of what is unchanged, reasons that its numbers show: any other is told beside them.
+# Of what is unchanged, reasons that its numbers show: any other is written beside them.
 # BEYOND_BAR: of a counter that only explains.
 _PLAIN = frozenset({Reason.BELOW_THRESHOLD, Reason.BEYOND_BAR})
 _COULD_NOT_TELL = "could not tell"
@@ -119,7 +119,7 @@ def is_whole_case(comparison: Comparison) -> bool:
 
 
 def _is_of_one_pair(comparison: Comparison) -> bool:
-    """Whether it has a change whose noise nobody knows."""
+    """Whether it has a change whose noise is unknown."""
     noisy = SPECS[comparison.metric].family is Family.NOISY
     return noisy and comparison.pairs == 1 and comparison.change is not None
 

@@ -94,7 +94,7 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
 
 
 def describe_untried(report: SelftestReport) -> str:
-    """Count the faults that were tried, of all that there are; harmless changes are none."""
+    """Count the faults that were tried, of all that there are, without harmless changes."""
     harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
     tried = sum(not _is_harmless(score) for score in report.scores)
     return f"{tried} of {tried + sum(not one.startswith(harmless) for one in report.untried)} faults tried"

@@ -28,7 +28,7 @@ _VISIBLE = 0.005  # a mean below half a percent is not worth a line
 _LEADING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.follows is None)
 _UNITS = frozenset({Unit.SECONDS, Unit.BYTES, Unit.COUNT, Unit.LOG2})
 _MEANS = tuple(metric for metric in _LEADING if SPECS[metric].unit in {Unit.SECONDS, Unit.BYTES})
-# A release number and nothing else: it may come from whoever measured.
+# A release number and nothing else: the measured code may have written it.
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 
 
@@ -48,7 +48,7 @@ def render_upgrade(
 
 
 def find_stacks(verdict: Verdict) -> tuple[str, str]:
-    """Find the releases of torch of base and head, as bare numbers; ``""`` where one is not told."""
+    """Find the releases of torch of base and head, as bare numbers; ``""`` where one is unknown."""
     versions = (verdict.base.torch if verdict.base else "", verdict.environment.torch)
     base, head = (found[0] if (found := _RELEASE.match(one)) else "" for one in versions)
     return base, head
@@ -123,7 +123,7 @@ def _is_listed(metric: Metric) -> bool:
 
 
 def _is_led(one: Comparison, listed: Collection[tuple[str, Metric | None]]) -> bool:
-    """Whether what a metric follows is told of the case, as a speedup's compiled latency."""
+    """Whether what a metric follows is listed for the case, as a speedup's compiled latency."""
     return (one.case_id, SPECS[one.metric].follows) in listed
 
 

@@ -10,7 +10,7 @@ from gate.records.calibration import Rate
 
 AGAINST_BASELINE = "baseline"
 AGAINST_BASE = "base"
-NO_INTERVAL = "no interval"  # of one pair, whose noise nobody knows
+NO_INTERVAL = "no interval"  # of one pair, whose noise is unknown
 ABSENT = "-"
 
 
@@ -32,7 +32,7 @@ class Row:
     is_plain: bool = False  # unchanged, and the sentence says no more
 
     def describe_bounds(self, shown: Collection[str] = ()) -> list[str]:
-        """The interval and the limit as sentences, where no column and no sentence tells them."""
+        """The interval and the limit as sentences, where no column and no sentence shows them."""
         is_none = self.interval == NO_INTERVAL
         interval_text = f"{NO_INTERVAL.capitalize()}." if is_none else f"Interval {self.interval}."
         interval = interval_text if self.interval and "interval" not in shown else ""
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One case of several that are told as one: its id and its first row's numbers."""
+    """One case of several that are shown as one: its id and its first row's numbers."""
 
     case_id: str
     before: str = ""
@@ -125,7 +125,7 @@ class Report:
     scope: tuple[tuple[str, str], ...]  # what was judged, the machine's share
     notes: tuple[str, ...]
     next_steps: tuple[NextStep, ...]
-    causes: tuple[str, ...]  # that are told once for many cases
+    causes: tuple[str, ...]  # that are shown once for many cases
     footer: tuple[tuple[str, str], ...]
     summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes, published figures
 

@@ -46,7 +46,7 @@ class PageCase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownCase:
-    """What there is of one case: what is told of it, its main figures, its comparisons and both sides."""
+    """One case: its headline, its main figures, its comparisons and both sides."""
 
     block: Block
     line: CaseLine

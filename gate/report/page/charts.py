@@ -1,6 +1,6 @@
 """The kinds of charts, as SVG: two sides as points, stacked bars, intervals; pure.
 
-Base is drawn hollow and head filled, so that both are told apart without colour.
+Base is drawn hollow and head filled, so that both differ without colour.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHART_WIDTH = 320  # of a chart, in CSS pixels: as wide as a phone, so that its 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawing:
-    """One SVG image. ``label`` is what it says to whoever cannot see it; "" of an ornament.
+    """One SVG image. ``label`` is its text for a screen reader; "" of an ornament.
 
     Marks are drawn in their order. Colours, fonts and strokes are the style sheet's, by class.
     """
@@ -77,7 +77,7 @@ def _hint(element: ET.Element, text: str) -> None:
 
 
 def _write(value: float) -> str:
-    """A place with a tenth of a pixel: what the eye tells apart, in few characters."""
+    """A place with a tenth of a pixel: what the eye can see, in few characters."""
     return f"{value:.1f}".removesuffix(".0")
 
 

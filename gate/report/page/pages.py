@@ -77,7 +77,7 @@ def _hold_together(text: str) -> str:
 @cache
 def _load(name: str) -> Markup:
     """A file of this package, which goes into a page as it is."""
-    return Markup((_DIRECTORY / name).read_text(encoding="utf-8"))  # noqa: S704 - nobody else's text
+    return Markup((_DIRECTORY / name).read_text(encoding="utf-8"))  # noqa: S704 - our own text
 
 
 def _hash(text: str) -> str:

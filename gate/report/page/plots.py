@@ -32,7 +32,7 @@ _MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
 
 
 def _select_drawn(worse: str) -> tuple[Metric, ...]:
-    """The metrics that vary, are judged, and are told of in this word when they got worse."""
+    """The metrics that vary, are judged, and are called this when they got worse."""
     drawn = select_metrics(lambda spec: spec.role is not Role.EXPLAINS and spec.family is not Family.EXACT)
     return tuple(metric for metric in drawn if SPECS[metric].worse == worse and metric not in COMPILE_TIMES)
 
@@ -146,7 +146,7 @@ def find_axis_unit(metric: Metric, values: Iterable[float]) -> float:
 
 
 def find_limit(one: Comparison) -> float | None:
-    """Find the value beyond which a change counts; ``None`` where nothing is held against it."""
+    """Find the value beyond which a change counts; ``None`` where it is compared with nothing."""
     bar, before = one.threshold, one.baseline
     if bar is None or before is None or not (bar.relative or bar.absolute):
         return None

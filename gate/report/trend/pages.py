@@ -32,7 +32,7 @@ _DATES = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """What to draw: a series, with what is told of it."""
+    """What to draw: a series with its texts."""
 
     title: str
     note: str
@@ -133,7 +133,7 @@ class StepRow:
 def render_pages(
     track: Track, prefix: str, repository: str, others: Sequence[Link]
 ) -> Iterator[tuple[str, str]]:
-    """Render the pages of one machine as names with texts; ``prefix`` tells machines apart.
+    """Render the pages of one machine as names with texts; ``prefix`` differs between machines.
 
     ``repository`` is ``owner/name`` on GitHub, or empty; ``others`` lead to the other machines.
     """

@@ -171,7 +171,7 @@ def average_cases(track: Track, metric: Metric) -> TrendSeries:
     """The suite: the geometric mean over the cases of each run, each as a share of where it began.
 
     Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks does
-    not count in it. An empty series where there is none.
+    not count in it. Empty without any.
     """
     own = (series for (_, name), series in track.values.items() if name is metric)
     return _average(map(_list_shares, (one for one in own if min(one.centres) > 0)), geometric_mean)
@@ -238,7 +238,7 @@ class TrendStep:
 def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[TrendStep, ...]:
     """Find the steps of a series, of which the first ``old`` values are medians of days.
 
-    A change smaller than half the metric's own threshold is none: it would be told of every night. What is
+    A change smaller than half the metric's own threshold does not count: it would come every night. What is
     exact has no noise: wherever it moves is a step, in the newest run as well.
 
     Raises:
@@ -334,7 +334,7 @@ def _search_windows(values: Sequence[float], least: float, old: int) -> list[int
 def _search(values: Sequence[float], least: float) -> list[int]:
     """Search for steps in units of the noise between neighbours, which no step inflates.
 
-    ``least`` is the smallest step that is told, on the scale of ``values``.
+    ``least`` is the smallest step that is reported, on the scale of ``values``.
     """
     try:
         import numpy as np  # noqa: PLC0415 - an extra
@@ -344,7 +344,7 @@ def _search(values: Sequence[float], least: float) -> list[int]:
     series = np.asarray(values, dtype=float)
     moves = np.diff(series)
     noise = float(np.median(np.abs(moves - np.median(moves)))) * _NORMAL / math.sqrt(2)
-    # Where most neighbours are equal any move that is told is large, whatever other moves there were.
+    # Where most neighbours are equal any move that is reported is large, whatever other moves there were.
     noise = noise or (least or float(np.max(np.abs(moves)))) / _CLIP
     scaled = _tame((series - np.median(series)) / noise)
     search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST, jump=1)

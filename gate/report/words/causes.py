@@ -13,7 +13,7 @@ from gate.units import count_rest, render_percent, render_seconds
 
 
 def describe_cause(fact: Fact) -> str:
-    """Describe one piece of evidence; without its names where they may not be told."""
+    """Describe one piece of evidence; without its names where they may not be shown."""
     if fact.code in OF_TRIALS:
         text = describe_measuring(fact)
         return f"{text[:1].upper()}{text[1:]}."
@@ -24,7 +24,7 @@ def describe_cause(fact: Fact) -> str:
 
 
 def doubt_cause(text: str) -> str:
-    """A cause of what could not be told."""
+    """A cause of what was not settled."""
     return f"If it is real: {lower_first(text)}"
 
 
@@ -107,7 +107,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.CLOCKS_LOWERED: "The device lowered its clocks: {reasons}.",
     Code.OTHER_PROCESSES: "Other processes on the device: {processes}.",
 }
-_PLACED: Mapping[Code, str] = {  # where the words of whoever measured may not be told, and a line may
+_PLACED: Mapping[Code, str] = {  # where the measurer's own words may not be shown, and a line may
     Code.GRAPH_BREAK: "New graph break{at}; why is in the run's summary.",
     Code.RECOMPILED: "It recompiled{at}; why is in the run's summary.",
 }

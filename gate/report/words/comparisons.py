@@ -85,7 +85,7 @@ _SENTENCES: Mapping[Code, str] = {
     Code.ACCEPTED_BY: "Accepted by {author} until {expires}: {reason}.",
     Code.QUARANTINED_BY: "Quarantined by {owner} until {expires}: {reason}.",
 }
-# Where the words of others may not be told.
+# Where the words of others may not be shown.
 _NAMELESS: Mapping[Code, str] = {
     Code.ACCEPTED_BY: "It was accepted.",
     Code.QUARANTINED_BY: "It is quarantined.",
@@ -107,7 +107,7 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
-    """Describe why it could not be told of several cases: each reason once, with its number of cases."""
+    """Describe why several cases were not settled: each reason once, with its number of cases."""
     opening = _OPENINGS[Status.INCONCLUSIVE]
     reasons = Counter(map(describe_reason, alike))
     counted = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
@@ -147,7 +147,7 @@ def _describe_finding(one: Comparison, *, with_values: bool) -> str:
 
 
 def _describe_averages(one: Comparison) -> str:
-    """That the change of pairs is none of the two values, where a reader would see that it is not."""
+    """That the change of pairs does not follow from the two values, where a reader would see that."""
     values = one.baseline, one.candidate
     if not one.pairs or one.change is None or SPECS[one.metric].family is not Family.NOISY or None in values:
         return ""

@@ -35,7 +35,7 @@ _KILLERS = (
     "most often the machine, or the container's limit, was out of memory",
     "the kernel's out-of-memory killer was at work meanwhile",
 )
-# Of those that quote others, where that may not be told.
+# Of those that quote others, where that may not be shown.
 _WORDLESS: Mapping[str, str] = {
     FailureKind.ERROR: "an exception; see the run's log",
     FailureKind.CRASH: "the process died; see the run's log",
@@ -68,7 +68,7 @@ def describe_whole(failure: CaseFailure, of: str = "") -> str:
 
 
 def describe_quoted(fact: Fact) -> str:
-    """Describe the failure that another fact tells of."""
+    """Describe the failure that another fact quotes."""
     if fact.name("why") in _LACKS:
         advice = "".join(f"; leave it out here: --select '...,!{case_id}'" for case_id in fact.cases)
         return f"UNAVAILABLE: {_describe_lack(fact, fact.name('why'))}{advice}"

@@ -1,4 +1,4 @@
-"""What is told of measuring: notes as a run goes, what its trials could not do, what disturbed them."""
+"""What is reported of measuring: notes as a run goes, what its trials could not do, what disturbed them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ _DISTURBANCES: Mapping[Disturbance, str] = {
 
 
 def describe_measuring(fact: Fact) -> str:
-    """Describe what a run tells as it goes, or what a trial could not do."""
+    """Describe what a run reports as it goes, or what a trial could not do."""
     location, thread, eager = fact.name("location"), fact.name("thread"), fact.numbers.get("eager")
     values = {
         "disturbances": describe_disturbances(fact),

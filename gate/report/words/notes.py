@@ -19,7 +19,7 @@ def write_notes(verdict: Verdict) -> tuple[str, ...]:
 
 
 def write_note(fact: Fact, base: PairBase | None = None) -> str:
-    """Write one note; ``base`` is what head was held against."""
+    """Write one note; ``base`` is what head was compared with."""
     if fact.code in WARNING_CODES:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _EVENTS:
@@ -33,7 +33,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     return fill(template, fact, base=name_base(base), **parts)
 
 
-_EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS})  # are told as the run goes, too
+_EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS})  # are reported as the run goes, too
 _UNJUDGED: Mapping[Code, str] = {
     Code.NO_BASELINE: "No baseline is stored",
     Code.OTHER_MACHINES: "The baselines were recorded on other machines",

@@ -62,7 +62,7 @@ def name_phase(phase: str) -> str:
 
 
 def describe_plot(comparison: Comparison, before: int, after: int) -> str:
-    """Describe a chart of both sides for whoever cannot see it; the numbers stand in the table."""
+    """Describe a chart of both sides for a screen reader; the numbers stand in the table."""
     sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
     limit = comparison.threshold
     counts = f", a change counts beyond {render_threshold(comparison.metric, limit)}" if limit else ""

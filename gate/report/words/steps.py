@@ -19,7 +19,7 @@ from gate.units import join_some
 
 
 def describe_hidden(setbacks: Sequence[Setback]) -> str:
-    """Describe what nobody has given a reason for."""
+    """Describe what has no reason."""
     return f"the refresh would hide a regression: {join_some([*map(describe_setback, setbacks)], comma='; ')}"
 
 
@@ -29,7 +29,7 @@ def describe_setback(setback: Setback) -> str:
     return f"{setback.case_id} {setback.metric} {values}"
 
 
-# So many cases, or else models, are spelled out: a command that nobody can read is not copied.
+# So many cases, or else models, are spelled out: a command that is too long to read is not copied.
 _MAX_CASES = 3
 _MAX_MODELS = 10
 REFERENCE_MODELS = "--reference-models"  # what a verdict has in place of a file, where they were asked for
@@ -202,7 +202,7 @@ def _check(options: str = "") -> Callable[[Fact, Verdict], str]:
 
 
 def _check_longer(fact: Fact, verdict: Verdict) -> str:
-    """Twice the trials that a case had at most: the same number again told nothing."""
+    """Twice the trials that a case had at most: the same number again showed nothing."""
     rows = (one for one in verdict.comparisons if one.case_id in fact.cases and one.candidate)
     had = max((one.candidate.n for one in rows if one.candidate), default=1)
     return _check(f" --trials {2 * had}")(fact, verdict)

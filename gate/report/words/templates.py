@@ -114,7 +114,7 @@ def fill(template: str, fact: Fact, **more: str) -> str:
 
 
 class _Nothing:
-    """What may not be told, or is not known: empty, however its place is written."""
+    """What may not be shown, or is not known: empty, however its place is written."""
 
     def __format__(self, spec: str) -> str:
         return ""
@@ -166,7 +166,7 @@ MACHINE_CHANGED = "The machine changed since the baselines were recorded: {shift
 
 
 def describe_shifts(fact: Fact) -> dict[str, str]:
-    """What of the machine changed by how much, for :data:`MACHINE_CHANGED`."""
+    """How the machine changed and by how much, for :data:`MACHINE_CHANGED`."""
     known = [(name, fact.numbers[key]) for key, name in _SHIFTS.items() if key in fact.numbers]
     return {"shifts": ", ".join(f"{name} {describe_slower(shift)}" for name, shift in known)}
 
