@@ -198,7 +198,7 @@ def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
 
 
 def _record_kind(context: WorkerContext, prepared: Prepared) -> None:
-    """Record what only this kind of case tells."""
+    """Record what only this kind of case measures."""
     seen = prepared.protocol.observe(prepared.subject, prepared.compiled, prepared.compiled_step)
     context.logbook.add_samples(seen.samples)
     context.logbook.record(parts_s=seen.parts_s)

@@ -99,7 +99,7 @@ class WorkerContext:
     device: Device
     sampling: Sampling
     logbook: Logbook
-    directory: str  # of the measured code; places in it are told relative to it
+    directory: str  # of the measured code; places in it are named relative to it
     turns: Turns | None = None  # in a pair
     skips_calls: bool = False  # a warm process does not count those of a compile
 
@@ -118,7 +118,7 @@ class Prepared:
 def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: bool = True) -> Prepared:
     """Build the workload, unless the caller brings one, and call it eagerly.
 
-    ``is_cold`` tells a process that compiles from one that finds what another has compiled.
+    ``is_cold`` is true in a process that compiles, false in one that finds what another compiled.
 
     Raises:
         NotFiniteError: The first output holds NaN, or infinities that no drift is going to compare.

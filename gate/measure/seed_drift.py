@@ -73,7 +73,7 @@ def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) 
         exact = _evaluate_reference(context, pair.subject, eager)
         if not index:
             _record_workload(context, exact, eager.found)
-            if not eager.found.has_tensors:  # a drift of 0 would tell that all is well
+            if not eager.found.has_tensors:  # a drift of 0 would say that all is well
                 context.logbook.note(Code.NO_TENSORS)
         own = _compare(context, pair, exact, eager)
         if own is None:
@@ -147,7 +147,7 @@ def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
 def _compare_in_float32(
     context: WorkerContext, pair: CompiledSubject, twin: CompiledSubject, exact: Evaluation, habit: Habit
 ) -> Drift | None:
-    """Compare the float32 twin; None where it tells no more than what was compared already."""
+    """Compare the float32 twin; None where it shows no more than what was compared already."""
     if twin is not pair:
         reference.write_state(twin.subject, pair.subject.list_state())
     elif not context.device.kind.has_tf32:
@@ -172,7 +172,7 @@ def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
 
 @contextmanager
 def _compile_anew() -> Iterator[None]:
-    """Find nothing that was compiled before, and leave nothing: no key tells that code has TF32 in it."""
+    """Find nothing that was compiled before, and leave nothing: no cache key says that code uses TF32."""
     # Importing these takes time that few need to spend.
     functorch_config = importlib.import_module("torch._functorch.config")
     inductor_config = importlib.import_module("torch._inductor.config")
@@ -216,7 +216,7 @@ def _evaluate_float32(context: WorkerContext, subject: Subject, eager: Called, w
 def _compare(
     context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Called
 ) -> Drift | None:
-    """Compute the drift of a pair; None where the reference tells nothing, which is noted."""
+    """Compute the drift of a pair; None where the reference shows nothing, which is noted."""
     compiled = reference.evaluate(pair.subject, pair.compiled, eager.state)
     if eager.drawn is not None and not has_drawn_alike(eager.found.generators, compiled.generators):
         context.logbook.note(Code.RANDOM_UNJUDGED)
@@ -250,7 +250,7 @@ def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled
 
 
 def _note_once(context: WorkerContext, facts: Sequence[Fact]) -> None:
-    """Note what was not told of another seed, with other numbers."""
+    """Note what was not noted of another seed, with other numbers."""
     noted = [(one.code, one.names) for one in context.logbook.result.warnings]
     context.logbook.add_warnings(*(one for one in facts if (one.code, one.names) not in noted))
 
@@ -316,7 +316,7 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
 def move_parameters(
     subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Moves:
-    """Take the steps with an optimizer of their own; tell how far each parameter has moved, in float64.
+    """Take the steps with an optimizer of their own; return how far each parameter has moved, in float64.
 
     ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
     scaler's, have the types that they ask for.

@@ -61,7 +61,7 @@ def read_cubins(cache: Path) -> tuple[Cubin, ...]:
     """Read every binary in Triton's cache directory.
 
     Raises:
-        MachineError: Triton brings no tool that tells a binary's resources.
+        MachineError: Triton brings no tool that reports a binary's resources.
     """
     return tuple(_read_cubin(path) for path in sorted(cache.rglob("*.cubin")))
 
@@ -86,10 +86,10 @@ def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
 
 
 def parse_usage(output: str) -> Mapping[str, int]:
-    """Parse what ``cuobjdump --dump-resource-usage`` tells of a binary with one kernel.
+    """Parse what ``cuobjdump --dump-resource-usage`` prints for a binary with one kernel.
 
     Raises:
-        ValueError: It tells nothing of the kind.
+        ValueError: It prints nothing of the kind.
     """
     match = _USAGE.search(output)
     if match is None:

@@ -1,6 +1,6 @@
 """What a call makes of its device, seen once and outside of the timed rounds.
 
-Operations and bytes tell how fast this machine could be at best, a profile which kernels take the time,
+Operations and bytes show how fast this machine could be at best, a profile which kernels take the time,
 NVML's energy counter the joules, and single calls how far they are from each other.
 """
 

@@ -72,7 +72,7 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
     """Measure how many bytes each further call keeps; a warm step.
 
     Raises:
-        OSError: The device does not tell what is in use.
+        OSError: The device does not report what is in use.
     """
     with _watch_new_garbage():
         begun = time.perf_counter()
@@ -136,7 +136,7 @@ def _count(snapshot: tracemalloc.Snapshot) -> Counter[tuple[tracemalloc.Tracebac
 
 
 def _is_measured(file: str) -> bool:
-    """Whether a file is none of torch's, of the gate's own, of Python's or of what the compiler generates."""
+    """Whether a file belongs neither to torch, the gate or Python, nor to what the compiler generates."""
     path = Path(file)
     if not path.is_file() or path.is_relative_to(find_cache()):
         return False

@@ -1,7 +1,7 @@
 """What the compiler says it did. The only place that reads the private records of torch's compiler.
 
 Every name is looked up when it is needed. What a torch does not have is None, never 0: a metric that
-is not told must not look like a good one. Names checked in torch 2.11, 2.13 and 2.15.
+is unknown must not look like a good one. Names checked in torch 2.11, 2.13 and 2.15.
 
 Of a recompile torch writes ``3/1: n == 1 # y = n * x # a.py:8 in f (HINT: ...)`` on the first line. A size's
 guard has two such places and ends in torch's own; what compares tensors has none, and is of the function
@@ -139,7 +139,7 @@ def start_observation() -> None:
 
 
 def observe_graphs(directory: str) -> GraphReport:
-    """Read what was compiled; locations below ``directory`` are told relative to it."""
+    """Read what was compiled; locations below ``directory`` are named relative to it."""
     records, counters = _list_compiles(), _find_counters()
     caches = _read_caches(counters, records)
     breaks = find_private("torch._dynamo.utils", "graph_break_reasons")

@@ -3,7 +3,7 @@
 Inductor leaves a Python file a graph in its cache directory; the C++ and Triton kernels stand in it as
 strings. Comments name source lines and includes name places on the machine: neither is code.
 
-A compile that is timed takes one core, since a pool is ready sooner or later. What nobody times need not wait
+A compile that is timed takes one core, since a pool is ready sooner or later. What is not timed need not wait
 for one, and what tuning tries would take minutes on one.
 """
 
@@ -37,7 +37,7 @@ _GRAPH_MARK = "async_compile.wait(globals())"  # in the file of each graph, and 
 # Who compiles a kernel, where it is not the C++ compiler.
 _OTHER_COMPILER = re.compile(r"\basync_compile\.(?!cpp|wait\b)\w+\(")
 _KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(.*?'''(.*?)'''", re.MULTILINE | re.DOTALL)
-# A statement of a graph's own code: a kernel's launch, or a call of a library's or of ATen's. Views are none.
+# A statement of a graph's own code: a kernel's launch, or a call of a library or of ATen; no view.
 _LAUNCH = re.compile(
     r"^[ \t]+(?:[\w, ]+ = )?(?:\w+\.run\(|extern_kernels\.\w+\(|torch\.ops\.(?!inductor\b)\w+\.)",
     re.MULTILINE,
@@ -109,7 +109,7 @@ def compute_identity(files: Iterable[str]) -> CodeIdentity:
 
 
 def _measure_size(graphs: Sequence[str]) -> int:
-    """Count the characters where they tell how much there is to compile: a few of Triton may take minutes."""
+    """Count the characters where they show how much there is to compile: a few of Triton may take minutes."""
     return 0 if any(map(_OTHER_COMPILER.search, graphs)) else sum(map(len, graphs))
 
 

@@ -19,7 +19,7 @@ from gate.measure.device.profile import PROFILED_CALLS, DeviceProfile, summarize
 Call = Callable[[], object]
 
 MEMORY_RUNS = 3  # steady state: at least three calls
-_SHARED_POOL = (0, 0)  # the id of the pool that all allocations come from unless they are told otherwise
+_SHARED_POOL = (0, 0)  # the id of the pool that all allocations come from unless told otherwise
 _DRIVING = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MPS_", "TRITON_PTXAS_", "CUBLAS_")
 
 
@@ -67,14 +67,14 @@ class Device(ABC):
 
     @abstractmethod
     def read_used(self) -> int:
-        """Return the bytes in use now, to the byte; raises ``OSError`` where nobody counts them."""
+        """Return the bytes in use now, to the byte; raises ``OSError`` where they are not counted."""
 
     @abstractmethod
     def hold_memory(self) -> None:
         """Keep freed memory from now on: what is timed takes none from the system, whatever was freed."""
 
     def free_memory(self) -> None:  # noqa: B027 - the system has it
-        """Give memory that is kept for later back to whoever needs it now."""
+        """Release memory that is kept for later."""
 
     def read_resident(self, tensor_bytes: int) -> int:
         """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to.
@@ -84,7 +84,7 @@ class Device(ABC):
         return tensor_bytes
 
     def profile(self, run: Call, call_s: float) -> DeviceProfile | None:
-        """Say what the device does in a call, which takes ``call_s`` seconds when nobody looks.
+        """Say what the device does in a call, which takes ``call_s`` seconds when it is not profiled.
 
         None where the wall clock says it all. Nothing may be timed meanwhile: who is watched is slower.
         """
@@ -222,7 +222,7 @@ class CudaDevice(Device):
     def read_resident(self, tensor_bytes: int) -> int:  # noqa: ARG002 - the allocator knows
         """Return what the allocator holds: workspaces of libraries, and the memory of CUDA graphs.
 
-        What a graph needs while it is replayed stays reserved in a pool of its own, for nobody else, and is
+        What a graph needs while it is replayed stays reserved in a pool of its own, and is
         allocated only while it is recorded.
         """
         self.synchronize()
@@ -269,7 +269,7 @@ class CudaDevice(Device):
         return self._nvml.read_energy_j()
 
     def read_state(self) -> DeviceState:
-        """Read the state from NVML; it says what NVML does not tell."""
+        """Read the state from NVML; it names what NVML does not report."""
         return self._nvml.read_state()
 
 

@@ -27,7 +27,7 @@ def measure_tensor_growth(run: Callable[[], object]) -> int:
     """Measure by how many bytes the tensors alive at once grew during ``run``.
 
     Raises:
-        OSError: This torch's profiler does not tell.
+        OSError: This torch's profiler does not say.
     """
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
@@ -49,7 +49,7 @@ _FIELDS = (
     *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
 )
 _PROBE_BYTES = 1024 * 1024
-# Python tells how many blocks it has in use, and not their sizes: most are of 48 to 96 bytes.
+# Python counts the blocks it has in use, and not their sizes: most are of 48 to 96 bytes.
 _BLOCK_BYTES = 64
 
 
@@ -61,7 +61,7 @@ def read_used() -> int:
     """Read the bytes in use.
 
     Raises:
-        OSError: Nobody counts them: another C library than glibc from 2.33 on, or another allocator.
+        OSError: They are not counted: another C library than glibc from 2.33 on, or another allocator.
     """
     if not _is_counted():
         raise OSError("what is in use is counted by glibc from 2.33 on alone, with its own allocator")

@@ -1,4 +1,4 @@
-"""What NVML tells about a GPU, through nvidia-ml-py, which an interpreter of workers may lack. Torch-free.
+"""What NVML reports about a GPU, through nvidia-ml-py, which an interpreter of workers may lack. Torch-free.
 
 What cannot be asked is unknown, and said: a guard that is off must not look like a quiet machine.
 """
@@ -34,7 +34,7 @@ _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "excl
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceState:
-    """A device at one moment. Empty and 0 where unknown; ``unseen`` names what nobody watches."""
+    """A device at one moment. Empty and 0 where unknown; ``unseen`` names what is not watched."""
 
     throttled: tuple[str, ...] = ()
     slowed_s: Mapping[str, float] = field(default_factory=dict)  # by reason, since the driver was loaded
@@ -46,7 +46,7 @@ class DeviceState:
 
 
 class NvmlDevice:
-    """One GPU, or an instance of one, by the UUID that torch tells (without a prefix).
+    """One GPU, or an instance of one, by the UUID that torch gives (without a prefix).
 
     Without nvidia-ml-py, or where NVML refuses, answers are empty; ``uuid`` is NVML's own name of it.
     """
@@ -71,7 +71,7 @@ class NvmlDevice:
         return str(self._ask("nvmlSystemGetDriverVersion", ""))
 
     def read_clock_policy(self) -> str:
-        """Read the power limit and, where the driver tells, the application clock."""
+        """Read the power limit and, where the driver reports it, the application clock."""
         limit_mw = self._ask_board("nvmlDeviceGetEnforcedPowerLimit", 0)
         clock = self._ask_board("nvmlDeviceGetApplicationsClock", 0, "NVML_CLOCK_SM")
         parts = [f"application {clock} MHz"] if clock else []
@@ -99,7 +99,7 @@ class NvmlDevice:
     def read_energy_j(self) -> float | None:
         """Read the joules that the board has used since the driver was loaded; None where it does not count.
 
-        Of an instance of MIG nothing is told: the board's energy is its neighbours' too.
+        Of an instance of MIG nothing is read: the board's energy is its neighbours' too.
         """
         if self._board is not self._handle:
             return None
@@ -114,7 +114,7 @@ class NvmlDevice:
         processes = self._count_processes()
         unseen = (
             *((THROTTLING,) if mask is None and not slowed_s else ()),
-            # This process computes on the device: a list without it shows nobody else either.
+            # This process computes on the device: a list without it shows no other process either.
             *((PROCESSES,) if not processes else ()),
         )
         return DeviceState(
@@ -178,7 +178,7 @@ def count_strangers(states: Iterable[DeviceState], own: int) -> int:
 
 
 def note_unwatched(state: DeviceState) -> tuple[Fact, ...]:
-    """A note on what of a device nobody watches; none where all is."""
+    """A note on what is not watched of a device; none where all is."""
     names = {"unseen": tuple(state.unseen), "why": (state.why,)}
     return (Fact(code=Code.UNWATCHED, names=names),) if state.unseen else ()
 

@@ -1,6 +1,6 @@
 """Opens the device that a case names, of whichever kind; a target is a GPU that is imitated.
 
-For a target torch, Inductor and Triton are told of a board of its capability; tensors on it are fake, so
+For a target torch, Inductor and Triton see a board of its capability; tensors on it are fake, so
 nothing can run. What is compiled is kept by Inductor and Triton as ever, and loaded onto no device.
 """
 

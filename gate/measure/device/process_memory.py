@@ -53,7 +53,7 @@ def reset_peak() -> str:
     """Reset the high-water mark; return the status of before it, for :func:`compute_resident_growth`.
 
     Raises:
-        OSError: This kernel, or this container, does not tell a process its peak or lets it be reset.
+        OSError: This kernel, or this container, does not show a process its peak or let it be reset.
     """
     _CLEAR_REFS.write_text(_RESET_PEAK)
     status = read_status()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-PROFILED_CALLS = 5  # untimed; as many tell whether each call launches the same
+PROFILED_CALLS = 5  # untimed; as many show whether each call launches the same
 MAX_KERNELS = 16  # named, those that take longest; the rest is summed
 OTHERS = "others"
 _MAX_NAME = 120  # characters: names of library kernels have all their template's arguments in them
@@ -22,7 +22,7 @@ _COPY = re.compile(r"cu(da)?Memcpy")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceProfile:
-    """What a device does in one call; None where the profiler does not tell."""
+    """What a device does in one call; None where the profiler does not say."""
 
     utilization: float | None = None  # share of a call's wall time in which it ran kernels
     launches: int | None = None  # by the host: kernels, copies, fills, and CUDA graphs as one each

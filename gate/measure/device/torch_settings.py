@@ -113,7 +113,7 @@ def describe_runtime() -> str:
         "cuDNN deterministic": bool(torch.backends.cudnn.deterministic),
         "denormals flushed": sys.float_info.min / 2 == 0.0,
         "anomaly detection": torch.is_anomaly_enabled(),
-        "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public tells
+        "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public says
         "a dispatch mode": torch._C._len_torch_dispatch_stack() > 0,  # noqa: SLF001
         "Python traced": sys.gettrace() is not None or sys.getprofile() is not None,
     }

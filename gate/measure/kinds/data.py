@@ -18,7 +18,7 @@ from gate.measure.workload.tensors import map_tensors
 from gate.records import Metric
 from gate.workload import Workload
 
-_EPOCHS = 5  # of each, in turn; the ratio of their medians is told
+_EPOCHS = 5  # of each, in turn; the ratio of their medians is recorded
 
 
 class Data(Shapes):

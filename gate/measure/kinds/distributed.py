@@ -1,6 +1,6 @@
 """A training step of two processes, each with its own batch: the model replicated, or sharded.
 
-This worker is the first; it starts the second, ``python -m gate.measure.kinds.distributed``, tells it by a
+This worker is the first; it starts the second, ``python -m gate.measure.kinds.distributed``, commands it by a
 byte each what to run, and both meet in torch's collectives. The plain model of a case stays as it is, for
 the reference in float64; each process trains a copy that is spread over both.
 """
@@ -201,7 +201,7 @@ def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
     variables = {**os.environ, **dict(_copy_caches()), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     peer = subprocess.Popen((sys.executable, *_ARGUMENTS), stdin=subprocess.PIPE, bufsize=0, env=variables)
     assert peer.stdin is not None  # noqa: S101 - a pipe
-    with suppress(BrokenPipeError):  # it has ended: whoever waits for it says so
+    with suppress(BrokenPipeError):  # it has ended: the code that waits for it says so
         peer.stdin.write(json.dumps(codec.encode(order)).encode() + b"\n")
     return peer
 

@@ -83,7 +83,7 @@ def _describe_type(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
 
 
 def _describe_tensor(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
-    """Describe a constant by its size; a few whole numbers are axes and sizes, and are told."""
+    """Describe a constant by its size; a few whole numbers are axes and sizes, and are listed."""
     onnx = importlib.import_module("onnx")
     text = f"{tensor.data_type}{list(tensor.dims)}"
     is_size = tensor.data_type in {onnx.TensorProto.INT64, onnx.TensorProto.INT32}

@@ -58,7 +58,7 @@ class Protocol:
         return function
 
     def enter(self, subject: Subject, *, is_cold: bool) -> None:
-        """Prepare the caches of this process; ``is_cold`` tells the first process from the second."""
+        """Prepare the caches of this process; ``is_cold`` is true in the first process only."""
 
     def compile(self, subject: Subject) -> Function:
         """Make the compiled ``subject.function``; nothing is compiled before its first call."""
@@ -89,7 +89,7 @@ class Protocol:
         return identity.count_kernels(cache)
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """See what only this kind tells; ``step`` is the compiled call, warm."""
+        """Measure what only this kind has; ``step`` is the compiled call, warm."""
         del subject, compiled, step
         return Seen()
 

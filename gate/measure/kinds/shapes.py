@@ -17,7 +17,7 @@ from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, Task
 from gate.workload import Workload
 
-_CALLS = 5  # of each shape, whose median is told
+_CALLS = 5  # of each shape, whose median is recorded
 _DYNAMIC = {Dims.AUTOMATIC: None, Dims.STATIC: False, Dims.DYNAMIC: True, Dims.MARKED: None}
 
 

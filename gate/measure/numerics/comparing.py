@@ -68,7 +68,7 @@ def find_step(state: State) -> float:
 
 
 def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact], list[Fact]]:
-    """Tell which numbers, words and keys differ among what was returned, and what nobody can compare."""
+    """List which numbers, words and keys differ among what was returned, and what cannot be compared."""
     differing, unseen = [], []
     for name in sorted(
         (eager.others.keys() | compiled.others.keys()) - eager.outputs.keys() - compiled.outputs.keys()
@@ -86,7 +86,7 @@ def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact]
 
 
 def _name_written(eager: Evaluation, compiled: Evaluation, state: State) -> tuple[list[str], list[Fact]]:
-    """Name what either side wrote, and tell what only one of them keeps in an attribute.
+    """Name what either side wrote, and what only one of them keeps in an attribute.
 
     Many a model leaves out such notes for itself when it is compiled.
     """
@@ -115,13 +115,13 @@ class Habit(StrEnum):
 
     SAME = "same"  # everything
     RANDOM = "random"  # what they draw with the same seed
-    STATEFUL = "stateful"  # neither: they count, keep or draw where nobody puts it back
+    STATEFUL = "stateful"  # neither: they count, keep or draw where it is not put back
 
 
 def find_habit(subject: Subject) -> Habit:
     """Call eager twice with one seed, and with another if it draws random numbers.
 
-    Calls with one seed may differ by rounding, as sums of a GPU do whose order is nobody's.
+    Calls with one seed may differ by rounding, as sums of a GPU do whose order is not fixed.
     """
     state = copy_state(subject)
     first, again = (reference.evaluate(subject, subject.function, state) for _ in range(2))
@@ -141,7 +141,7 @@ def _differ(first: Evaluation, again: Evaluation, state: State) -> bool:
     try:
         first, again = replace(first, numbers={}), replace(again, numbers={})  # a clock's are not used
         return compare(None, first, again, state).log2_ratio == MISMATCH
-    except NotFiniteError:  # that is told where compiled is compared
+    except NotFiniteError:  # that is raised where compiled is compared
         return False
 
 

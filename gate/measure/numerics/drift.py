@@ -56,10 +56,10 @@ Outputs = Mapping[str, torch.Tensor]
 class Drift:
     """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
 
-    log2_ratio: float | None  # None: nothing is finite in float64, so nobody knows what is right
+    log2_ratio: float | None  # None: nothing is finite in float64, so what is right is unknown
     worst: str = ""  # the output or gradient that it is mostly of
     steps: float = 0.0  # the relative error of compiled in the worst group, in rounding steps of its type
-    beyond: float | None = None  # log2 of that over what rounding may cost; None: nobody looked
+    beyond: float | None = None  # log2 of that over what rounding may cost; None: not computed
     warnings: tuple[Fact, ...] = ()
 
 
@@ -81,7 +81,7 @@ def compute_drift(
     ``step`` is the rounding step of the lowest type that computes, where the outputs are cast up.
 
     Infinities that all share, as those of a mask, are right and no error; no gradient is meant so. Where
-    the reference alone is not finite nobody knows what is right: that is left out, with a warning. An
+    the reference alone is not finite it is unknown what is right: that is left out, with a warning. An
     output that the reference lacks, or has in another shape, is compared with eager's.
 
     Raises:
@@ -156,7 +156,7 @@ def drop_shared_infinities(
 ) -> tuple[Outputs, Outputs, Outputs]:
     """Leave out the elements that are the same infinity in all that have them, beside finite ones.
 
-    What is infinite all over tells nothing of the code, and stays.
+    What is infinite all over says nothing of the code, and stays.
     """
     sides = ({**reference}, {**eager}, {**compiled})
     for name in eager.keys() & compiled.keys():
@@ -260,7 +260,7 @@ def _check_infinities(reference: Outputs, eager: Outputs, compiled: Outputs) -> 
 def check_any_finite(outputs: Outputs, side: Side) -> None:
     """Check that floating-point outputs hold no NaN, and are not infinite all over.
 
-    Whether the infinities that they hold are meant is told by the drift.
+    The drift shows whether the infinities that they hold are meant.
 
     Raises:
         NotFiniteError: One does, or is; names it and the side.

@@ -298,7 +298,7 @@ def evaluate_twin(
     """Evaluate a twin with the numbers that eager drew.
 
     Raises:
-        DrawsError: It draws otherwise, or where nobody sees it: other numbers than eager's would hide all.
+        DrawsError: It draws otherwise, or out of sight: other numbers than eager's would hide all.
     """
     with in_float64() if is_float64 else nullcontext(), replay(drawn):
         found = evaluate(twin, twin.function, state)

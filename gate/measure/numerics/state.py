@@ -74,7 +74,7 @@ def copy_state(subject: Subject) -> State:
 def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
     """List by name, as copies, what differs from ``state``: of its subject, or of a twin in a wider type.
 
-    What is not finite and was so before is no number of this call: a cache that nobody has filled yet.
+    What is not finite and was so before is no number of this call: a cache that is not filled yet.
     """
     written = {}
     for name, tensor in _find_tensors(subject)[0].items():

@@ -86,7 +86,7 @@ def check_imports(request: WorkerRequest) -> None:
     It may have come past the search path: through an import hook, or as an installed copy of the user's
     checkout. An extension module is built, and the interpreter has one for both arms: where what it may be
     built from differs, it is one arm's. A submodule need not be checked out in the arm's checkout: there its
-    commit tells. Of the user's own checkout a copy may be installed that is older than what lies there.
+    commit says. Of the user's own checkout a copy may be installed that is older than what lies there.
 
     Raises:
         UsageError: A module did; it names the first.
@@ -239,7 +239,7 @@ def _check_submodules(absent: Sequence[tuple[str, Path, Path]], origin: Path, ch
 
 
 def _list_submodules(top: Path) -> dict[str, str]:
-    """The commit of each submodule of a checkout, by its path; outside of git there are none."""
+    """The commit of each submodule of a checkout, by its path; empty outside of git."""
     if find_checkout(top) is None:
         return {}
     listing = os.fsdecode(read_git(top, "ls-files", "--stage", "-z", limit_s=_GIT_LIMIT_S))
@@ -292,7 +292,7 @@ def _list_built(
 
 
 def _list_loaded() -> list[Path]:
-    """The libraries that ``torch.ops.load_library`` has loaded: no module tells of them."""
+    """The libraries that ``torch.ops.load_library`` has loaded: no module names them."""
     ops = getattr(sys.modules.get("torch"), "ops", None)
     return [Path(place).resolve() for place in getattr(ops, "loaded_libraries", ())]
 

@@ -70,7 +70,7 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
     A changed file counts as well where a module elsewhere looks like an installed copy of it: then what runs
     is not what the checkout has, and of head or of the base.
-    ``None`` where nobody can tell: there is no checkout to compare with, a user's own test is run, whose
+    ``None`` where it is unknown: there is no checkout to compare with, a user's own test is run, whose
     conftest files pytest need not leave among the imported modules, or a file is no longer what was imported.
     """
     checkouts, case = request.checkouts, request.case
@@ -91,7 +91,7 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
 
 def _name_end(parts: Sequence[str]) -> tuple[str, ...]:
-    """What a file is called and its directory, where that is a package: ``site-packages`` is none."""
+    """What a file is called and its directory, where that is a package, unlike ``site-packages``."""
     return tuple(part for part in parts[-2:] if part not in _DISTRIBUTIONS)
 
 

@@ -152,7 +152,7 @@ class Logbook:
         self.result = replace(self.result, samples={**self.result.samples, **added})
 
     def note(self, code: Code, number: Mapping[str, float] | None = None, **words: str) -> None:
-        """Add what a reader should know, with its numbers and names; the same is told once."""
+        """Add what a reader should know, with its numbers and names; the same is noted once."""
         self.add_warnings(Fact(code=code, numbers=number or {}, names=name_words(**words)))
 
     def note_unmeasured(self, metric: Metric, why: str) -> None:
@@ -160,7 +160,7 @@ class Logbook:
         self.add_warnings(Fact(code=Code.UNMEASURED, metrics=(metric,), names=name_words(why=why)))
 
     def add_warnings(self, *facts: Fact) -> None:
-        """Add what a reader should know; the same is told once."""
+        """Add what a reader should know; the same is noted once."""
         self.result = replace(self.result, warnings=list_distinct((*self.result.warnings, *facts)))
 
     def fail(self, error: BaseException, missing: Prerequisite | None = None) -> None:

@@ -71,7 +71,7 @@ class PageRange:
 
 
 def list_present() -> tuple[PageRange, ...]:
-    """List what this process has mapped; nothing where the system does not tell."""
+    """List what this process has mapped; nothing where the system does not say."""
     try:
         with _PAGE_MAP.open("rb") as page_map:
             return tuple(
@@ -291,7 +291,7 @@ _KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this proces
 
 
 def _end_after(work: Callable[[], object]) -> NoReturn:
-    """Do a child's work and end, as an interpreter would: an error is told, and its status is 1."""
+    """Do a child's work and end, as an interpreter would: an error is printed, and its status is 1."""
     status = 1
     try:
         work()

@@ -53,7 +53,7 @@ class Turns:
     """Speaks with the lab as :mod:`gate.records.protocol` says.
 
     What it says hands the machine over, so the threads of this process sleep before it is said, unless the
-    lab has told it to ``keep`` the turn.
+    lab lets it ``keep`` the turn.
     """
 
     def __init__(self, channel: int) -> None:

@@ -1,7 +1,7 @@
 """``python -m gate.measure.process.worker REQUEST.json``: one process that measures one thing.
 
 What is measured runs in pytest, in this process, so that its rounds are pytest-benchmark's. The exit
-status is 0 whenever the result file tells what happened, failures included.
+status is 0 whenever the result file says what happened, failures included.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _check_end(request: WorkerRequest, ended: Fact) -> None:
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
-    """Import each factory; the result tells which ones cannot be, and how that showed."""
+    """Import each factory; the result says which ones cannot be, and how that showed."""
     logbook.enter(Stage.IMPORT)
     from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
 

@@ -78,7 +78,7 @@ def check_compiled(report: GraphReport) -> None:
     Raises:
         UsageError: There is no graph; Dynamo's reasons are in the message where it gives any.
     """
-    if report.counts.get(Metric.UNIQUE_GRAPHS) != 0:  # what torch does not tell is no finding
+    if report.counts.get(Metric.UNIQUE_GRAPHS) != 0:  # what torch does not report is no finding
         return
     left = (" at ".join(filter(None, map(one.name, ("reason", "location")))) for one in report.skipped)
     frames = "; ".join(islice(left, _NAMED_FRAMES))

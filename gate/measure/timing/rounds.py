@@ -140,7 +140,7 @@ class Rounds:
     recompiled: int  # blocks during which something was compiled
     device_s: Mapping[Side, float] = field(default_factory=dict)  # per call, by the device's own clock
     # Of the calls during which no thread waited for a processor, 0.0 where a block has none; None where
-    # nobody watched.
+    # not watched.
     undisturbed: PairedTimes | None = None
 
 
@@ -178,7 +178,7 @@ class BlockRunner:
     def __call__(self) -> float | None:
         """Run one block; return the seconds that it takes undisturbed, 0.0 where no call of it was.
 
-        ``None`` where nobody watches.
+        ``None`` where calls are not watched.
         """
         side, undisturbed_s = self._schedule[self._next], None
         if self._waits is None:

@@ -6,7 +6,7 @@ entry that does not fit its manifest is removed. Files are copied, never linked:
 where a run works, and must not thereby reach the next run.
 
 Inductor names every product by its own hash of compiler version, flags and preprocessed source, and looks
-for it by that name; the key only has to tell apart what Inductor's hashes do not see, above all another
+for it by that name; the key only has to distinguish what Inductor's hashes do not see, above all another
 build of the same compiler, whose precompiled headers gcc would silently ignore.
 """
 
@@ -36,7 +36,7 @@ MAX_BYTES = 2**30  # of all entries; one is 160 MB with gcc 12: enough for six c
 MIN_FREE_CACHE_BYTES = 2 * 2**30  # a disk with less free than this is needed for trials
 _CHUNK_BYTES = 2**20
 _MANIFEST = "manifest.json"
-_ABANDONED_S = 3600.0  # writing an entry takes a second: whoever began this one was killed
+_ABANDONED_S = 3600.0  # writing an entry takes a second: the process that began this one was killed
 _PENDING = ".pending-"  # starts the name of an entry that is being written
 _PASSING = (".lock",)  # who holds a lock now says nothing to a later run
 

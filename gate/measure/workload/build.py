@@ -336,7 +336,7 @@ def has_cudagraphs(case: Case) -> bool:
 
 
 def make_compiled_step(subject: Subject, compiled: Function) -> Callable[[], Any]:
-    """Make one call of the compiled workload, as :func:`make_step`; CUDA graphs are told of each call."""
+    """Make one call of the compiled workload, as :func:`make_step`; CUDA graphs get a mark of each call."""
     step = make_step(subject, compiled)
     if not (has_cudagraphs(subject.case) and subject.device.kind.has_cuda_graphs):
         return step

@@ -65,7 +65,7 @@ def iterate_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa: 
 
 
 def compare_leaves(left: Any, right: Any) -> bool | None:  # noqa: ANN401 - any model's
-    """Compare two leaves that are no tensors: ``None`` where nothing tells whether they are the same."""
+    """Compare two leaves that are no tensors: ``None`` where it is unknown whether they are the same."""
     if left is right:
         return True
     if is_opaque(left) or is_opaque(right):
@@ -80,7 +80,7 @@ def compare_leaves(left: Any, right: Any) -> bool | None:  # noqa: ANN401 - any 
 
 
 def is_opaque(leaf: object) -> bool:
-    """Whether a leaf may hold what cannot be seen: ``==`` tells only whether two of them are one object."""
+    """Whether a leaf may hold what cannot be seen: ``==`` shows only whether two of them are one object."""
     if isinstance(leaf, AbstractSet):
         return any(isinstance(one, torch.Tensor) or is_opaque(one) for one in leaf)
     if isinstance(leaf, (torch.Tensor, type(None), type, torch.dtype)):
@@ -96,7 +96,7 @@ def is_foreign(leaf: object) -> bool:
 def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - any model's
     """Copy a value with ``function`` applied to every tensor, once to one that is there twice.
 
-    What nobody can look into, as a lock, is the same object in the copy.
+    What cannot be looked into, as a lock, is the same object in the copy.
 
     Raises:
         UsageError: It holds tensors, and cannot be copied with others in their place.
