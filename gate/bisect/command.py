@@ -62,7 +62,7 @@ class Bisector:
     forecast: Forecast
 
     def ask(self, point: str) -> Mark | None:
-        """Find out what one point is, save that and tell it; ``None`` where the time is up."""
+        """Find out what one point is, save that and report it; ``None`` where the time is up."""
         begun, question = time.monotonic(), self.lab.question
         out, why = question.out / question.ends.name_directory(point), ""
         try:
@@ -86,7 +86,7 @@ class Bisector:
         return mark
 
     def confirm(self, first: str) -> tuple[Run, Comparison | None]:
-        """Hold what was found against what is before it, by the rule of every other comparison."""
+        """Compare what was found with the point before it, by the rule of every other comparison."""
         question = self.lab.question
         before, out = question.ends.find_before(first), question.out / _CONFIRMATION
         with self.lab.open_pairs(before, first, out) as pairs:
@@ -96,7 +96,7 @@ class Bisector:
 
 
 def run_bisect(options: Namespace) -> ExitCode:
-    """Measure the ends, search between them, hold what was found against what is before it, and tell."""
+    """Measure the ends, search between them, compare what was found with the point before it, and report."""
     if options.select is None:
         raise UsageError(
             "CASE: none is named", "Name it first: compile-gate bisect CASE --good REF, or CASE --pythons ..."
@@ -125,7 +125,7 @@ def _parse_metric(name: str | None) -> Metric | None:
     """Read the metric that is named.
 
     Raises:
-        UsageError: It is none that decides.
+        UsageError: It does not decide.
     """
     if name is None:
         return None
@@ -169,7 +169,7 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
 
 
 def _search(bisector: Bisector) -> ExitCode:
-    """Search between the ends, see again what was found, and tell."""
+    """Search between the ends, see again what was found, and report."""
     ends, known = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
     with _open_search(ends) as search:
         candidates = search_first(search, bisector.ask, known)
@@ -183,7 +183,7 @@ def _search(bisector: Bisector) -> ExitCode:
 
 
 def _conclude(bisector: Bisector, candidates: Candidates) -> ExitCode:
-    """Hold what was found against what is before it: it must be seen again."""
+    """Compare what was found with the point before it: it must be seen again."""
     (first,) = candidates
     question, state = bisector.lab.question, bisector.state
     run, row = bisector.confirm(first)

@@ -177,7 +177,7 @@ class BisectLab:
 
     @contextmanager
     def open_pairs(self, base: str, head: str, out: Path) -> Iterator[OpenPairs]:
-        """Make ``head`` ready to be held against ``base``; the files of it go to ``out``.
+        """Make ``head`` ready to be compared with ``base``; the files of it go to ``out``.
 
         Raises:
             UnusablePointError: The code or the configuration of ``head`` cannot be used.
@@ -253,7 +253,7 @@ def _open_point(
 
 
 def _report_once(observe: Observer) -> Observer:
-    """Leave out the notes of a kind that has been told: each commit would say the same again."""
+    """Report the notes of a kind once: each commit would repeat them."""
     seen: set[Code] = set()
 
     def observe_once(event: Event) -> None:

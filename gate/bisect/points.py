@@ -165,7 +165,7 @@ def _count_between(directory: Path, good: str, bad: str) -> int:
     """Count the commits that a bisection may have to ask about: those of bad that good lacks, less bad.
 
     Raises:
-        MachineError: git does not tell.
+        MachineError: git does not answer.
     """
     answer = ask_git(directory, "rev-list", "--count", f"{good}..{bad}", limit_s=_LIMIT_S)
     if not answer.is_good or not answer.said.isdecimal():

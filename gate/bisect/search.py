@@ -48,7 +48,7 @@ _GOOD = JUDGED - MAYBE_WORSE
 # a latency that stands out: it took 16 where pairs varied by 5 % and steps took 3 to 13.
 _CONFIRMING_SHARE, _FEWEST_CONFIRMING = 2, 3
 
-# How a search ended: the first bad point, or those that it may be where some could not be told.
+# How a search ended: the first bad point, or the candidates where some could not be judged.
 Candidates = tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ class ListSearch:
     marks: dict[str, Mark] = field(default_factory=dict)
 
     def find_next(self) -> str | Candidates:
-        """The middle of what is left; beside it, where that could not be told."""
+        """The middle of what is left; a neighbour, where the middle could not be judged."""
         low, high = self._find_ends()
         left = [point for point in self.points[low + 1 : high] if point not in self.marks]
         if left:
@@ -111,9 +111,9 @@ def count_steps(between: int) -> int:
 
 
 def read_mark(row: Comparison | None) -> Mark:
-    """What a point is, by the comparison with the good end: SKIP where that does not tell.
+    """What a point is, by the comparison with the good end: SKIP where that is open.
 
-    Drift can be beyond its limit where the good end has none: that tells nothing of the commits in between.
+    Drift can be beyond its limit where the good end has none: that says nothing of the commits in between.
     """
     if row is None or row.baseline is None:
         return Mark.SKIP
@@ -194,7 +194,7 @@ def find_row(run: Run, policy: Policy, case_id: str, metric: Metric | None) -> C
 def settle_ends(
     measurer: PairMeasurer, run: Run, policy: Policy, metric: Metric | None, limit_s: float
 ) -> Run:
-    """Hold the ends of a run's only case against each other until it is settled, and the levels known.
+    """Compare the ends of a run's only case until it is settled, and the levels known.
 
     ``limit_s`` counts the run's seconds.
     """
@@ -207,7 +207,7 @@ def settle_ends(
 
 
 def settle_finding(measurer: PairMeasurer, run: Run, judge: StepJudge, limit_s: float) -> Run:
-    """Hold what was found against what is before it until it is settled.
+    """Compare what was found with the point before it until it is settled.
 
     ``limit_s`` counts the run's seconds.
     """
@@ -227,7 +227,7 @@ def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
 def settle_step(
     measurer: PairMeasurer, run: Run, judge: StepJudge, limit_s: float
 ) -> tuple[Run, Mark | None]:
-    """Measure one pair after the other until they tell what a step is; ``None`` where the time is up.
+    """Measure one pair after the other until they show what a step is; ``None`` where the time is up.
 
     ``limit_s`` counts the run's seconds.
     """
@@ -292,7 +292,7 @@ def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> 
 
 
 def _is_open(run: Run, asked: _Asked) -> bool:
-    """Whether another pair may settle a noisy metric, or tell its level."""
+    """Whether another pair may settle a noisy metric, or find its level."""
     row = find_row(run, asked.policy, run.cases[0].id, asked.metric)
     if row is None or SPECS[row.metric].family is not Family.NOISY:
         return False

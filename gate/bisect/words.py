@@ -21,7 +21,7 @@ _METRICS_NAMED = 5  # of those that the pairs leave open
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FirstBad:
-    """The first bad point, as it was held against the one before it."""
+    """The first bad point, as compared with the one before it."""
 
     name: str  # the commit with its subject, or the interpreter
     page: str  # of the commit, where GitHub has it
@@ -29,7 +29,7 @@ class FirstBad:
     labels: tuple[str, str]
     causes: tuple[Fact, ...]  # likeliest first
     row: Comparison | None
-    mark: Mark  # what it is against the one before it: SKIP where the pairs do not tell
+    mark: Mark  # what it is against the one before it: SKIP where the pairs do not show it
     place: str  # of its report
 
 
@@ -57,7 +57,7 @@ class Forecast:
 def render_ends(
     labels: tuple[str, str], verdict: Verdict, row: Comparison | None, metric: Metric | None
 ) -> str:
-    """Say what the bad end is, held against the good one; and why there is nothing to search, if so.
+    """Say what the bad end is, compared with the good one; and why there is nothing to search, if so.
 
     ``metric`` is the one that was named, if any.
     """
@@ -159,7 +159,7 @@ def _render_left(state: Bisection, forecast: Forecast) -> str:
 
 
 def render_candidates(candidates: Sequence[str]) -> str:
-    """Say what is left where some points could not be told."""
+    """Say what is left where some points could not be judged."""
     return "\n".join(
         [
             f"Could not tell: it is one of these {len(candidates)}, since those between could not be judged:",
