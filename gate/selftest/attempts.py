@@ -33,7 +33,7 @@ TRIALS_ONCE = 2
 FREE_LOOKS = 2
 # What is exact does not get more so by sampling: as few timed blocks as the schedule allows.
 SUPER_BLOCKS_ONCE = 3
-# A hang is told from a slow case by this many times what the case usually takes, at least so long.
+# A case hangs once it takes this many times its usual time, and at least so many seconds.
 HANG_TRIALS = 3.0
 MIN_HANG_S = 20.0
 
@@ -93,7 +93,7 @@ def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject,
 
 
 def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Attempt:
-    """Plant a fault that leaves nothing to chance and hold a trial or two against the base's.
+    """Plant a fault that leaves nothing to chance and compare a trial or two with the base's.
 
     Raises as :func:`gate.lab.trials.trials.run_trial`.
     """
@@ -113,7 +113,7 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
 
 
 def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
-    """Measure the trials that what leaves nothing to chance is held against.
+    """Measure the base's trials, which faults that leave nothing to chance are compared with.
 
     Raises:
         UsageError: The case cannot be measured even without a fault.

@@ -24,7 +24,7 @@ _COLD_COMPILE_SIZE = 0.15  # one and a half thresholds, where pairs vary by 2 to
 _EAGER_SIZE = 0.20  # several thresholds of the speedup
 _MEMORY_SIZES = (0.02, 0.10)  # below the threshold, and beyond it
 _QUICK_SIZE = 0.30
-# The same program behind the same wrapping: what every other fault is held against.
+# The same program behind the same wrapping: every other fault is compared with it.
 NOTHING = Fault(kind=FaultKind.NOTHING, method=Method.PAIRS, demand=HARMLESS)
 _EXACT = Fault(kind=FaultKind.NOTHING, method=Method.ONCE, demand=EXACTLY)
 
@@ -129,7 +129,7 @@ def choose_size(fault: Fault, base: Sequence[float], threshold: Threshold) -> Fa
     """Choose how much to plant; ``base`` are the base's values of :func:`find_scale`'s metric.
 
     ``threshold`` is the one in force for that metric: what lies below it is planted all the same, but
-    nobody asks the gate to catch it.
+    the gate need not catch it.
     """
     if find_scale(fault) is None:
         return FaultSize()

@@ -15,7 +15,7 @@ from gate.records.selftest import Attempt, Complaint, Fault, FaultScore, Result
 class Opinion:
     """What the gate made of one planted fault.
 
-    ``change`` is the metric's, + is worse; ``row`` is what it said, and ``told`` where it judged nothing.
+    ``change`` is the metric's, + is worse; ``row`` is its comparison, ``fact`` says why there is none.
     """
 
     result: Result
@@ -35,7 +35,7 @@ def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Seque
 
 
 def score_faults(faults: Iterable[Fault], attempts: Sequence[Attempt]) -> tuple[FaultScore, ...]:
-    """Count the attempts of every fault that was tried, and hold them against what is asked."""
+    """Count the attempts of every fault that was tried, and compare them with what is asked."""
     scores = []
     for fault in faults:
         own = [one for one in attempts if (one.kind, one.size) == (fault.kind, fault.size)]
@@ -45,7 +45,7 @@ def score_faults(faults: Iterable[Fault], attempts: Sequence[Attempt]) -> tuple[
 
 
 def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
-    """A failure must be told of as what it is, and the case must be FAILED for it."""
+    """A failure must be reported under its own kind, and the case must be FAILED for it."""
     failure = next((one for one in failures if one.kind is fault.failure), None)
     if failure is None or not any(row.status is Status.FAILED for row in rows):
         names = name_words(kind=fault.failure or "")
