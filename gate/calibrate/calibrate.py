@@ -32,7 +32,7 @@ from gate.metrics import SPECS, Family, Role
 from gate.records import BASE_ARM, Code, Fact, Policy, Run, Threshold
 from gate.records.calibration import Calibration, Effort, Replay, ThresholdCost
 
-# From what only a quiet GPU resolves to what nobody would miss.
+# From what only a quiet GPU resolves to what every machine shows.
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15)
 
 

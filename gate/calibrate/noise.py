@@ -1,6 +1,6 @@
 """How the metrics of each case vary within and between trials and in pairs, and what follows for the gate.
 
-Whether values fall into two groups is told by the share of the variance that the best division explains, the
+Values fall into two groups by the share of the variance that the best division explains, the
 percentage points of which Engelman and Hartigan gave for normal samples (*Percentage points of a
 test for clusters*, JASA 64, 1969). It needs no permutations: for one normal group it tends to 2/pi,
 and what chance adds in a small sample falls with its root.
@@ -99,7 +99,7 @@ def _imagine_last_look(reading: Reading) -> Reading:
     return replace(extend_reading(reading, LOOKS[-1]), change=0.0)
 
 
-# In fewer values than this two groups cannot be told from chance.
+# In fewer values than this two groups cannot be distinguished from chance.
 MIN_VALUES = 8
 # A group is at least this share of the values: a few stragglers, and the long tail that times have,
 # are no second mode.

@@ -35,7 +35,7 @@ class Series:
 
     @property
     def question(self) -> Question:
-        """The series held against itself."""
+        """The series compared with itself."""
         return Question(
             case=self.case,
             metric=self.metric,
