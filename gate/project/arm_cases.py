@@ -143,7 +143,7 @@ def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]
 
 
 def lend_files(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[str, ...]:
-    """Lend a checkout that has no configuration head's, and what of the files that build ``cases`` it lacks.
+    """Lend a checkout that has no configuration head's, and the files that build ``cases`` and that it lacks.
 
     So the change that brings gate.yml is compared like any other: the base's model, built by head's factory.
     Returns the names of the files, none where the checkout has a configuration; ``directory`` stands for the

@@ -19,7 +19,7 @@ _CAPABILITY = re.compile(r"[0-9]+\.[0-9]")  # a minor number has one digit
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """What a GPU tells of itself. What it does not tell rules nothing out."""
+    """What a GPU reports of itself. What it does not report rules nothing out."""
 
     capability: str = ""  # compute capability: "9.0"
     memory_gib: float = 0.0  # all of it; 0 where that is not known, or where nothing is run
@@ -52,7 +52,7 @@ def _find_lacking(case: Case, absent: Collection[str]) -> Fact | None:
 
 
 def _examine_code(case: Case, card: Card) -> Fact | None:
-    """Find out why nothing is compiled for the card; None where it is, or where the card does not tell."""
+    """Find out why nothing is compiled for the card; None where it is, or where the card does not say."""
     if case.dtype is not DType.BFLOAT16 or case.backend != DEFAULT_BACKEND:
         return None
     if not _CAPABILITY.fullmatch(card.capability) or float(card.capability) >= _BFLOAT16_CAPABILITY:
@@ -75,7 +75,7 @@ LIMIT_KEYS = ("trial_timeout_s", "budget_s", "pair_budget_s")
 
 
 def fit_limits(config: Config, cases: Sequence[Case]) -> Config:
-    """Raise the limits that nobody has set to what the slowest of ``cases`` needs to be settled.
+    """Raise the limits that are not set to what the slowest of ``cases`` needs to be settled.
 
     The defaults are those of small cases: one of ten minutes would be ended as hung, and get neither a
     second trial nor the pairs without which nothing is confirmed.

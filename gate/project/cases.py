@@ -19,7 +19,7 @@ from gate.records import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
 # Options in a case's id are readable up to this length and while they are a file name; then a digest.
 _READABLE_OPTIONS = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-_DIGEST_CHARS = 8  # told apart within one model only
+_DIGEST_CHARS = 8  # distinct within one model only
 
 
 class _Axes(NamedTuple):
@@ -137,7 +137,7 @@ def _name_options(options: Mapping[str, object]) -> str:
 
 
 def _name_settings(settings: Mapping[str, object]) -> list[str]:
-    """Name what tells one case of a kind from another: its words; numbers and lists only define it."""
+    """Name what distinguishes cases of a kind: its words; numbers and lists only define it."""
     return [value for _, value in sorted(settings.items()) if isinstance(value, str)]
 
 

@@ -43,7 +43,7 @@ def find_config() -> Path | None:
     here = Path.cwd()
     for place in (here, *here.parents):
         if place != here and not os.access(place, os.X_OK):
-            return None  # what may not be looked into is nobody's project here
+            return None  # what may not be looked into is not the project
         path = Path(os.path.relpath(place, here))
         if is_present(path / DEFAULT_FILE):
             return path / DEFAULT_FILE
@@ -83,7 +83,7 @@ class Config:
     status: str  # of commits; empty: none
     baselines: Path
     out: Path
-    history: Path | None  # where runs are told in a line each
+    history: Path | None  # where runs are recorded, a line each
     reference_models: bool
     registry: tuple[Path, ...]
     models: tuple[ModelEntry, ...]
@@ -143,7 +143,7 @@ def load_config(path: Path | None) -> Config:
 
 
 def make_default_config() -> Config:
-    """Make the configuration of whoever has no ``gate.yml``: its models are the reference models."""
+    """Make the configuration without a ``gate.yml``: its models are the reference models."""
     return replace(make_config(GateFile(version=VERSION)), is_found=False)
 
 
@@ -201,7 +201,7 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
 
 
 def _set_limits(config: Config) -> Config:
-    """Give the limits that nobody has set the defaults of the device."""
+    """Give the limits that are not set the defaults of the device."""
     defaults = GateFile.__dataclass_fields__
     own = find_kind(config.device).limits
     chosen: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The shapes of models and tests, in gate.yml and in registry files.
 
-They become cases in :mod:`gate.project.registry`; :mod:`gate.files.entry` tells of the texts below the keys.
+They become cases in :mod:`gate.project.registry`; :mod:`gate.files.entry` has the texts below the keys.
 """
 
 from __future__ import annotations

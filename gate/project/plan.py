@@ -63,7 +63,7 @@ def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...],
 
 
 def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Case, ...], Shard]:
-    """Pick the ``number``-th of ``of`` parts, counted from 1, and tell which part of what it is.
+    """Pick the ``number``-th of ``of`` parts, counted from 1, and say which part of what it is.
 
     Raises:
         UsageError: There is no such part; there are fewer cases than parts.
@@ -106,7 +106,7 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
 
     Raises:
         UsageError: No runs; other environments, commits, bases, sampling, trials or definitions; a case
-            measured twice; shards of other plans, or one that is missing where nobody says what was planned.
+            measured twice; shards of other plans, or one that is missing where the plan is unknown.
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
@@ -310,7 +310,7 @@ def list_unchanged_code(run: Run) -> frozenset[str]:
     """List the cases whose generated code is that of the base, as ``ab --target`` found it.
 
     Raises:
-        UsageError: The run is of a device, or holds nothing against a base, or did not end.
+        UsageError: The run is of a device, or compares nothing with a base, or did not end.
     """
     if run.environment.device_kind != TARGET_KIND or run.base is None:
         message = "the run compares no target with a base"

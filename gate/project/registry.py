@@ -46,7 +46,7 @@ def load_cases(config: Config, models: Path = MODELS) -> tuple[Case, ...]:
 
     Raises:
         FileError: Unusable files, duplicate models or cases, a pattern of gate.yml that matches no case. All
-            mistakes of one kind are told at once.
+            mistakes of one kind are reported at once.
     """
     entries = [*_load_registries(config, models), *_list_entries(config.models, config.tests, config.locate)]
     _raise_any(_find_duplicates(entries))

@@ -63,7 +63,7 @@ def _suggest(problem: str, name: str, known: list[str]) -> UsageError:
     return UsageError(problem, f"There are {', '.join(known[:_NAMED])}{others}: see `compile-gate models`.")
 
 
-DEFAULT_TAG = "smoke"  # of the reference models, and of whoever follows the example
+DEFAULT_TAG = "smoke"  # of the reference models, and of projects that follow the example
 _DEFAULT_SELECTION = f"tag:{DEFAULT_TAG}"
 
 
