@@ -72,7 +72,7 @@ def refuse_namesake(directory: Path, sketch: Sketch) -> None:
 
 
 def make_project_files(sketch: Sketch, device: str, schema: str) -> tuple[StarterFile, ...]:
-    """Make ``gate.yml``, its schema, and a factory where what was named is none itself."""
+    """Make ``gate.yml``, its schema, and a factory unless the named object is a factory."""
     module = name_factory(sketch.target)
     factory = sketch.target if sketch.is_factory else f"{module}:build"
     config = StarterFile(path=CONFIG_FILE, text=render_starter_config(sketch, factory, device))
@@ -162,7 +162,7 @@ def build({f"*, {typed}" if typed else ""}) -> Workload:
 
 
 def _annotate(value: object) -> str:
-    """The annotation of an argument; of null there is none, since it does not tell what else may be given."""
+    """The annotation of an argument; none for null, which does not show what else may be given."""
     return "" if value is None else f": {type(value).__name__}"
 
 

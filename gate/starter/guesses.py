@@ -13,7 +13,7 @@ Guess = dict[str, Any]  # of a TensorSketch: shape, dtype, high, and what it is 
 BATCH, LENGTH, SIDE = 8, 64, 64  # what guessed inputs have of each: a call takes milliseconds
 SHORT = 16  # a length for a short table of positions
 CHANNELS = 3  # of an image, where a lazy convolution does not say
-IDS = 1000  # of a guessed vocabulary where no embedding tells it
+IDS = 1000  # of a guessed vocabulary where no embedding says it
 _WIDTHS = ("in_features", "input_size", "embed_dim", "num_features")
 # Several inputs are guessed one by one as well, from so many guesses each.
 _MOST_GUESSES, _MOST_INPUTS = 6, 3

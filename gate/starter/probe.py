@@ -18,7 +18,7 @@ from gate.programs import ask_program
 from gate.revisions import find_repository, name_repository
 
 PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
-_TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, what there is is told
+_TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, the names that exist are listed
 _FILE = re.compile(r"(\./)?(?P<path>[\w./]+)\.py(?P<name>:[\w.]+)?")
 _SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
 _FLOATS = ("float32", "bfloat16", "float16", "float64", "complex64")
@@ -86,7 +86,7 @@ def parse_input(text: str) -> TensorSketch:
     """Parse ``8x64``, ``8x64:int64`` or ``8x64:int64<30000``.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: It is something else.
     """
     found = _SHAPE.fullmatch(text.replace(" ", ""))
     if not found or (found["dtype"] or "float32") not in _DTYPES:
@@ -153,7 +153,7 @@ def parse_action(text: str) -> str:
 
 
 def find_action(package: Path | None = None) -> str:
-    """Find the repository and commit that this installation came from; empty where nothing tells both.
+    """Find the repository and commit that this installation came from; empty where either is unknown.
 
     pip writes down what it installed from. A clone counts where GitHub has its commit, too.
     """

@@ -106,7 +106,7 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
 def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[dict[str, Any]]:  # noqa: ANN401
     """Find inputs that a call takes: those given, else the first guess that works.
 
-    What is told where none works is the first guess's error: it is the likeliest.
+    Where none works the first guess's error is reported: that guess is the likeliest.
     """
     if _is_module(made):
         made.eval()
