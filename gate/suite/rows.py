@@ -24,7 +24,7 @@ class BlockTimer:
     ) -> None:
         """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn.
 
-        It is told the seconds of the block before, undisturbed as far as its target knows them, and says
+        It gets the seconds of the block before, undisturbed as far as its target knows them, and says
         whether there is another one to run.
         """
         self._benchmark = benchmark

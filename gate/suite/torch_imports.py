@@ -20,10 +20,10 @@ _OF_SOME = (
 
 
 def import_torch() -> None:
-    """Import torch, its compiler, and what of the suite needs them; hash torch's and Triton's own files."""
+    """Import torch, its compiler, and what in the suite needs them; hash torch's and Triton's own files."""
     for name in _MODULES:
         importlib.import_module(name)
-    with warnings.catch_warnings(action="ignore"):  # of what nobody asked for by name
+    with warnings.catch_warnings(action="ignore"):  # of modules that were not asked for by name
         for name in _OF_SOME:
             with suppress(ImportError):
                 importlib.import_module(name)

@@ -2,7 +2,7 @@
 
 A project's `addopts` serve its everyday runs: they choose, repeat, spread, trace, time and report tests.
 A trial runs the one test that gate.yml names, so it takes of them only what says where code and settings
-are found. Unlike a list of what disturbs, that holds for plugins that nobody here knows.
+are found. Unlike a list of what disturbs, that holds for unknown plugins.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gate.units import join_some
 
 _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 
-# What of `addopts` holds, by where pytest keeps it: pytest's own, then pytest-django's. `-p` and
+# The part of `addopts` that holds, by where pytest keeps it: pytest's own, then pytest-django's. `-p` and
 # `--disable-plugin-autoload` have taken effect before.
 _KEPT_OPTIONS = {"importmode": "--import-mode", "confcutdir": "--confcutdir", "ds": "--ds", "dc": "--dc"}
 _PLAIN_PLUGIN = "gate.suite.plugin"  # a person's session, which a project may load in all of its runs
@@ -59,7 +59,7 @@ class TrialPlugin:
         self._everyday = ""  # the project's options that do not hold here
         self._left_out = ""  # who left the test out
 
-    # What of the project's settings holds.
+    # The project's settings that hold.
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(
