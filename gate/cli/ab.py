@@ -45,7 +45,7 @@ _STRENGTH = tuple(ExitCode[outcome.name] for outcome in Outcome)  # strongest fi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Factor:
-    """One question: what to hold against what, and where its files go."""
+    """One question: what to compare with what, and where its files go."""
 
     name: str  # empty where there is only one
     arms: ArmOptions
@@ -169,7 +169,7 @@ def _list_stale(out: Path, begun: Mapping[Path, Run]) -> list[Path]:
 
 
 def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:
-    """The cases whose pairs ended as the base failed: nobody knows whether head runs."""
+    """The cases whose pairs ended as the base failed: whether head runs is unknown."""
     failed = {one.case_id for one in run.failures if one.arm == BASE_ARM}
     ran = {one.case_id for one in run.trials if one.arm != BASE_ARM}
     ran |= {one.case_id for one in run.failures if one.arm != BASE_ARM}

@@ -51,7 +51,7 @@ _RECORD = "compile-gate baseline anchor REF --reason TEXT"
 
 
 def run_anchor(options: Namespace) -> ExitCode:
-    """Write down a commit as the anchor, and tell of the one that it replaces."""
+    """Write down a commit as the anchor, and name the one that it replaces."""
     config = load_configured(options)
     old = load_anchor(config.baselines)
     ref = options.ref or "HEAD"
@@ -107,7 +107,7 @@ def find_anchor(options: Namespace, config: Config) -> AnchorFile | None:
 
 
 def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
-    """Say first what head was held against, and that a change may be that of many commits."""
+    """Say first what head was compared with, and that a change may be that of many commits."""
     if anchor is None:
         return verdict
     note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
@@ -121,7 +121,7 @@ def refuse_disturbed(run: Run, fewest: int, *, anyway: bool) -> None:
     """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
 
     Raises:
-        MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and nobody wants it
+        MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and it is not wanted
             ``anyway``.
     """
     hopeless = list_hopeless(run, fewest)

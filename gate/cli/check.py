@@ -125,7 +125,7 @@ def open_base_sources(
 ) -> ArmSources | Fact | None:
     """Check the base out, before minutes are spent on measuring; unnamed, where HEAD left the main branch.
 
-    ``None`` where nobody wants one. A fact says why there is none: it is not known, or it is the very commit
+    ``None`` where none is wanted. A fact says why there is none: it is not known, or it is the very commit
     that is measured, so that pairs would acquit whatever the stored baselines convict it of.
     """
     if options.no_base:
@@ -147,7 +147,7 @@ def open_base_sources(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Compared:
-    """What tells which cases run the same program as the base; nothing where nobody knows."""
+    """What shows which cases run the same program as the base; empty where that is unknown."""
 
     checkouts: Checkouts | None = None
     other_changes: tuple[str, ...] | None = None
@@ -167,7 +167,7 @@ def _compare_checkouts(sources: ArmSources, config: Config) -> _Compared:
 
 
 def run_measure(options: Namespace) -> ExitCode:
-    """Measure the selection and judge nothing; a case that failed is still told by the exit code."""
+    """Measure the selection and judge nothing; the exit code still shows a case that failed."""
     request = load_project(options)
     config = request.config
     run = measure_request(options, request, config.trials)

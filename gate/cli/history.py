@@ -51,7 +51,7 @@ def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, 
 
 
 def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
-    """Append the changes since the release anchor, as pairs told them; + is worse."""
+    """Append the changes since the release anchor, as measured in pairs; + is worse."""
     if not (path := find_history(options, config)):
         return
     cases: dict[str, dict[Metric, Figures]] = {}

@@ -175,7 +175,7 @@ _REFERENCE = argument(
     help="measure compile-gate's own reference models, and read no gate.yml",
 )
 _RULES = (
-    # For whoever takes the configuration from another commit, as the action does: not a person's options.
+    # For callers that take the configuration from another commit, as the action does: not a person's options.
     argument("--directory", help=argparse.SUPPRESS),
     argument("--rules-commit", default="", help=argparse.SUPPRESS),
     argument("--removed", action="append", metavar="CASE", help=argparse.SUPPRESS),

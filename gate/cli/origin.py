@@ -29,7 +29,7 @@ def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict
 def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
     """Say first which files that it was judged by are others than those of ``base``, a commit.
 
-    Whoever loosens a threshold, leaves a case out or records baselines in the same change is judged by that.
+    A change that loosens a threshold, leaves a case out or records baselines is judged by its own files.
     """
     if not base or config.commit:
         return verdict
@@ -46,7 +46,7 @@ def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
 def note_idle(
     verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
 ) -> Verdict:
-    """Name the acceptances and baselines that count for nothing: whoever wrote them thinks that they do."""
+    """Name the acceptances and baselines that count for nothing: their authors think that they do."""
     ids = [case.id for case in registry]
     limited = [limit.metric for limit in policy.limits]
     accepted = {one: one.metric for one in policy.acceptances if one.metric}

@@ -80,7 +80,7 @@ def remove_files(*paths: Path) -> None:
         try:
             path.unlink(missing_ok=True)
         except NotADirectoryError:
-            continue  # nothing lies there; whoever writes there says what is wrong
+            continue  # nothing lies there; the error comes when it is written
         except OSError as error:
             what = f"{path} cannot be replaced: {error.strerror}"
             raise UsageError(what, "Remove it, or name another directory with --out.") from None

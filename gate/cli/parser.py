@@ -57,7 +57,7 @@ _NEGATIVE = re.compile(r"-\.?[0-9]")  # begins a value such as -5%, and no optio
 class UsageParser(argparse.ArgumentParser):
     """An argparse parser whose errors are two lines like every other error of the tool.
 
-    Options are not abbreviated: a new one would break whoever relies on that.
+    Options are not abbreviated: a new one would break callers that rely on that.
     """
 
     def __init__(self, **settings: object) -> None:

@@ -35,7 +35,7 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
-    """Tell which gate.yml is in force, where that has not been told yet."""
+    """Report which gate.yml is in force, unless that was reported before."""
     if not is_surprising(config, options):
         observe(Noted(fact=make_text(describe_source(config))))
 

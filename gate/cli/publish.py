@@ -1,4 +1,4 @@
-"""``publish``: tell a finished run's verdict on GitHub, from a job's clone. No torch, no measured code."""
+"""``publish``: write a finished run's verdict on GitHub, from a job's clone. No torch, no measured code."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _RESPOND = "/.github/workflows/respond.yml"  # of this repository, which a workf
 def has_mode(directory: Path, mode: str) -> bool:
     """Whether a workflow below ``directory`` (``.github``) uses the action in a mode.
 
-    The action is not told by its name, which is another one in a fork or a mirror: a step that uses
+    The action is not recognized by its name, which is another one in a fork or a mirror: a step that uses
     anything with that ``mode`` counts. A file that our YAML refuses, as for an anchor, does not count, and
     stops nothing.
     """

@@ -77,10 +77,10 @@ def _is_own_checkout(directory: Path) -> bool:
 def load_configured(options: Namespace) -> Config:
     """Read gate.yml and apply the options that stand for its keys.
 
-    A configuration that was taken from a commit lies elsewhere: it is told which, and where its code is.
+    A configuration that was taken from a commit lies elsewhere: its path and its code's directory are given.
 
     Raises:
-        UsageError: It cannot be used; or there is none, for a command that wants models of somebody's own.
+        UsageError: It cannot be used; or there is none, for a command that needs the project's own models.
     """
     asked = getattr(options, "reference_models", None)  # None: of a command that can do without models
     config = make_default_config() if asked else load_config(Path(options.config) if options.config else None)

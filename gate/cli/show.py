@@ -125,7 +125,7 @@ def run_config(options: Namespace) -> ExitCode:
 
 
 def _fit_to_cases(config: Config) -> Config:
-    """Give limits that nobody has set what a check of the selected cases gives them, and say why.
+    """Set limits that are not given to those of a check of the selected cases, and say why.
 
     Where there are no cases, a configuration can be printed all the same: the error is a check's.
     """

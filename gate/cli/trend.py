@@ -18,7 +18,7 @@ from gate.units import count_noun
 
 _DIRECTORY = "trend"  # below ``out``
 _FIRST_PAGE = "index"
-_SHOWN = 5  # damaged lines that are told
+_SHOWN = 5  # damaged lines that are printed
 
 
 def run_trend(options: Namespace) -> ExitCode:

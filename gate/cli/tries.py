@@ -17,7 +17,7 @@ from gate.report.tables import render_attempt, render_tally
 def run_tries(options: Namespace) -> ExitCode:
     """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be tried to its end.
 
-    Nothing is timed, so nobody waits for a measurement on the device, and none waits for this.
+    Nothing is timed, so this takes no lock of the device.
     """
     request = load_project(options)
     as_json = options.format == "json"

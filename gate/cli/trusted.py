@@ -41,7 +41,7 @@ def run_authorize(options: Namespace) -> ExitCode:
     """Write the output ``authorized``, and what the following jobs need of what was asked.
 
     A comment that is no command is not an error: ``authorized`` is then false, as it is whenever
-    this fails. Whoever wrote the command is answered.
+    this fails. The author of the command gets an answer.
     """
     context, client = load_context(os.environ), make_client(os.environ)
     is_refresh = options.asked == "refresh-baselines"
