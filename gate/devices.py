@@ -29,7 +29,7 @@ class DeviceKind:
 
     name: str  # torch's, and what --device calls it
     is_numbered: bool  # there may be several: "cuda:1"
-    is_gpu: bool  # with a memory, a clock, a driver and a lock of its own; NVML and nvidia-smi tell of it
+    is_gpu: bool  # with a memory, a clock, a driver and a lock of its own; NVML and nvidia-smi report it
     has_cuda_graphs: bool
     has_tf32: bool  # float32 is multiplied in something coarser unless that is turned off
     draws_tuning: bool  # kernels are tuned by timing them, so each compile may choose others
@@ -57,7 +57,7 @@ CPU = DeviceKind(
     toolchain_fix="Install a C++ compiler (g++) or set CXX.",
     limits={},
     warmup_s=0.0,
-    # The speed of two virtual cores wanders within a tenth of a second: blocks of 10 ms tell in a third of
+    # The speed of two virtual cores wanders within a tenth of a second: blocks of 10 ms show it in a third of
     # the time as much as blocks of 30 ms do. Calls that lead a block in have warmed its caches.
     live_block_s=0.010,
     canaries=Canaries(matmul_size=384, copy_bytes=16 * 2**20, calls=1, waking_s=0.0),
@@ -93,7 +93,7 @@ CUDA = DeviceKind(
 TARGET = replace(
     CPU,
     name=TARGET_KIND,
-    forks=False,  # torch must be told of a target before it is imported
+    forks=False,  # torch must know of a target before it is imported
     why_not_kept="a target needs none of them",
     toolchain="compiler for the target",
     toolchain_fix=f"Try another triton or torch: {find_page('targets')} lists those that were tried.",
@@ -102,7 +102,7 @@ KINDS: Mapping[str, DeviceKind] = {kind.name: kind for kind in (CPU, CUDA)}
 DEFAULT_DEVICE = CPU.name
 
 # Clock-event reasons of NVML (nvml.h, nvmlClocksEventReasons) that lower clocks below what was asked for, as
-# nvidia-smi tells them before a run and NVML around each trial. The software power cap is normal under heavy
+# nvidia-smi lists them before a run and NVML around each trial. The software power cap is normal under heavy
 # matrix products, but it differs between runs all the same. Idle, application clocks, a sync boost and a
 # display clock are normal.
 _CLOCK_REASONS = {

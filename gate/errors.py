@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
 class GateError(Exception):
     """Base of all intended errors: ``what`` went wrong and the ``fix``, one line each.
 
-    ``others`` went wrong at the same time: all the mistakes of a file are told at once.
+    ``others`` went wrong at the same time: all the mistakes of a file are reported at once.
     """
 
     exit_code = ExitCode.BUG
@@ -81,7 +81,7 @@ E = TypeVar("E", bound=GateError)
 
 
 def join_errors(errors: Sequence[E]) -> E:
-    """Join errors, at least one, into the first of them, which then tells of the others as well."""
+    """Join errors, at least one, into the first of them, which then reports the others as well."""
     flat: list[GateError] = []
     for error in errors:
         flat += [error, *error.others]

@@ -28,12 +28,12 @@ from gate.records.targets import TARGET_KIND
 
 _HASH_CHARS = 8  # 32 bits: a repository stores tens of environments, not thousands
 _SLUG_CHARS = 40  # file names stay readable, and far below the 255 bytes of a path component
-# Words of a device's marketing name that tell nothing apart.
+# Words of a device's marketing name that distinguish nothing.
 _NOISE = re.compile(
     r"\((r|tm|c)\)|@.*|\b(nvidia|cpu|gpu|processor|with|radeon|graphics|\d+-core(s)?)\b", re.IGNORECASE
 )
 
-# What of a host's parts no upgrade of its software changes.
+# The parts of a host that no upgrade of its software changes.
 _HARDWARE = frozenset({"device_model", "clocks", "cpu", "cores", "threads", "isa", "device_traits"})
 
 
@@ -133,7 +133,7 @@ def _list_stack_parts(env: Environment) -> dict[str, object]:
 
 
 def _name_architecture(env: Environment) -> str:
-    """Name what a GPU's code is compiled for; one that does not tell is only like its own model."""
+    """Name what a GPU's code is compiled for; one without a capability is only like its own model."""
     return (env.device_traits.get(_CAPABILITY, "") or env.device_model) if is_gpu(env.device_kind) else ""
 
 

@@ -32,7 +32,7 @@ _FIXED = {
 _SETTINGS = (
     "core.fsmonitor=false",  # a program that `git status` starts
     f"core.hooksPath={os.devnull}",  # a hook of the user's must not run in a checkout they do not know of
-    "safe.bareRepository=explicit",  # a directory of the tree, laid out as a repository, is none
+    "safe.bareRepository=explicit",  # a directory of the tree that is laid out as a repository is ignored
 )
 _NO_TRUST = ("dubious ownership", "unsafe repository", "safe.directory")
 

@@ -140,7 +140,7 @@ def _read_inactive_files() -> int:
 
 
 def read_text(path: Path) -> str:
-    """Read what the kernel tells at a path; empty where it does not."""
+    """Read what the kernel writes at a path; empty where it does not."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:  # another system than Linux
@@ -148,7 +148,7 @@ def read_text(path: Path) -> str:
 
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
-_ORPHANED = 1  # exit status; nobody is left to read it
+_ORPHANED = 1  # exit status; its reader is gone
 
 
 def die_with_parent(parent: int) -> None:

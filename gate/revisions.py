@@ -167,7 +167,7 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
     On that branch itself it is ``head``, where what is measured is ``changed`` beyond that commit.
 
     Raises:
-        UsageError: As :func:`resolve_base`; or no such branch can be told, or head has not left it.
+        UsageError: As :func:`resolve_base`; or no such branch is found, or head has not left it.
         MachineError: git cannot be run.
     """
     find_top(directory)
@@ -209,7 +209,7 @@ def describe_resolved_commit(directory: Path, commit: str) -> str:
 
 
 def find_repository(directory: Path) -> str:
-    """Find the name ``owner/name`` of the repository on GitHub that ``origin`` is; empty where it is none."""
+    """Find the name ``owner/name`` of ``origin``'s repository on GitHub; empty where it is elsewhere."""
     remote = ask_git(directory, "config", "--get", "remote.origin.url")
     return name_repository(remote.said) if remote.is_good else ""
 

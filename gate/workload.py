@@ -23,10 +23,10 @@ class Workload:
     ``loss`` maps the forward output to a scalar tensor and makes a training step possible.
     ``optimizer`` gets the parameters and returns a ``torch.optim.Optimizer``; without it a training
     step ends after the backward pass. ``exact`` is the module that the float64 reference is made of, where
-    that is another one than ``forward``: a quantized model is held against what it was before.
+    that is another one than ``forward``: a quantized model is compared with what it was before.
 
     Raises:
-        UsageError: A part is not what it must be; told where the workload is made, not where it is run.
+        UsageError: A part is not what it must be; raised where the workload is made, not where it is run.
     """
 
     forward: Callable[..., Any]  # torch.nn.Module, a method of one, or a function

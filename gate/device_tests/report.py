@@ -50,7 +50,7 @@ class DeviceReport:
         self.add(ResultStatus.INFO, found, part)
 
     def add(self, status: ResultStatus, found: object, part: str = "") -> None:
-        """Write down a result; ``part`` is what of the test it is about."""
+        """Write down a result; ``part`` is the part of the test that it is about."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(f"{render_line(status, f'{self.name}, {part}' if part else self.name, found)}\n")
 

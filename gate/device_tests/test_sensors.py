@@ -1,4 +1,4 @@
-"""Sensors: that NVML and nvidia-smi tell of this card what the guards of a trial need."""
+"""Sensors: NVML and nvidia-smi report of this card what the guards of a trial need."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nvml_knows_the_device(device: Device, report: DeviceReport) -> None:
 
 
 def test_only_this_process_is_on_the_device(device: Device, report: DeviceReport) -> None:
-    """NVML counts this process, in a container too, and nobody else is there now."""
+    """NVML counts this process, in a container too, and no other process is there now."""
     device.synchronize()
     report.check_range(device.read_state().processes, 1, 1)
 
@@ -91,7 +91,7 @@ def test_memory_in_use_is_ours(device: Device, device_name: str, report: DeviceR
 
 
 def test_the_cores_near_the_card_are_known(device_name: str, report: DeviceReport) -> None:
-    """Which cores workers stay on; where the system does not say, nobody is pinned."""
+    """Which cores workers stay on; where the system does not say, nothing is pinned."""
     gpu = find_gpu(load_gpus(), device_name, os.environ)
     near = find_near_cores(gpu.bus if gpu else "")
     report.note(f"{len(near)} of {os.cpu_count()} are near {gpu.bus if gpu else 'an unknown place'}")

@@ -23,7 +23,7 @@ def select_metrics(fits: Callable[[MetricSpec], bool]) -> tuple[Metric, ...]:
     return tuple(metric for metric, spec in SPECS.items() if fits(spec))
 
 
-# What a live pair times block by block, and so what every pair carries; of it, what the clock itself tells.
+# What a live pair times block by block, and so what every pair carries; of it, what the clock measures.
 INTERLEAVED = select_metrics(lambda spec: spec.timing is Timing.BLOCKS)
 LATENCIES = select_metrics(lambda spec: spec.timing is Timing.BLOCKS and spec.source is not Source.DERIVED)
 COMPILE_TIMES = select_metrics(lambda spec: spec.timing is Timing.FIRST_CALL)
@@ -42,7 +42,7 @@ def explained_by(cause: CauseKind) -> frozenset[Metric]:
 
 
 def find_planted(kind: FaultKind) -> Metric | None:
-    """The metric that a fault is measured in; ``None`` for one that makes the case fail, or is none."""
+    """The metric that a fault is measured in; ``None`` where the case fails or nothing changes."""
     return next(iter(select_metrics(lambda spec: kind in spec.planted)), None)
 
 

@@ -155,7 +155,7 @@ AMOUNTS = (
         unit=Unit.RATIO,
         follows=Metric.PEAK_MEMORY,
     ),
-    # Where nothing is kept this is 0, so a change is told in bytes. Less than 1 KiB, of which a million calls
+    # Where nothing is kept this is 0, so a change is in bytes. Less than 1 KiB, of which a million calls
     # keep 1 GB, counts as nothing.
     replace(
         limit(MEMORY, 0.0, 1024),
@@ -191,7 +191,7 @@ AMOUNTS = (
         DRIFT,
         metric=Metric.DRIFT_STEPS,
         title="the same of how far parameters moved in 10 steps; plain training with an optimizer",
-        # An optimizer that divides by its moments makes steps of noise where a gradient is none.
+        # An optimizer that divides by its moments makes steps of noise where a gradient is zero.
         role=Role.ADVISORY,
     ),
     replace(

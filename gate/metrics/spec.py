@@ -22,7 +22,7 @@ class Role(StrEnum):
     """What a metric may do to the verdict."""
 
     DECIDES = "decides"
-    CONTROL = "control"  # tells the machine's share; never fails
+    CONTROL = "control"  # shows the machine's share; never fails
     ADVISORY = "advisory"  # judged and shown; never fails
     EXPLAINS = "explains"  # evidence only
 
@@ -74,7 +74,7 @@ class MetricSpec:
 
     unit: Unit  # what a value is counted in
     family: Family  # how it varies
-    worse: str  # what a reader is told of a change for the worse
+    worse: str  # what a report calls a change for the worse
     better: str
     higher_is_better: bool
 
@@ -83,7 +83,7 @@ class MetricSpec:
     role: Role  # what it may do to the verdict
     threshold: Threshold  # the smallest change that counts against a stored baseline
     side_by_side: Threshold  # the smallest that counts against the base in pairs on one machine
-    follows: Metric | None  # without which it convicts nobody: of a ratio, what it is a ratio of
+    follows: Metric | None  # without which it convicts nothing: of a ratio, what it is a ratio of
 
     source: Source
     timing: Timing
@@ -157,7 +157,7 @@ COMPILED = MetricSpec(
 
 
 def limit(spec: MetricSpec, relative: float, absolute: float = 0.0) -> MetricSpec:
-    """Hold a metric to the same change against a stored baseline and side by side."""
+    """Give a metric one threshold, against a stored baseline and side by side."""
     threshold = Threshold(relative=relative, absolute=absolute)
     return replace(spec, threshold=threshold, side_by_side=threshold)
 
@@ -185,5 +185,5 @@ ON_GPU = replace(COUNTER, is_gpu_only=True)
 ON_TARGET = replace(ON_GPU, same_codegen=True)  # of which only the code is known
 BYTES_ON_TARGET = replace(ON_TARGET, unit=Unit.BYTES, worse="larger", better="smaller")
 # Single calls and requests are few and stray far. Calls hold the waiting for the device that blocks share:
-# they tell spread, and decide nothing; a limit of gate.yml lets requests decide.
+# they show spread, and decide nothing; a limit of gate.yml lets requests decide.
 SINGLE = limit(replace(TIME, role=Role.ADVISORY), 0.10, 50e-6)
