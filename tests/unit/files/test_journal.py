@@ -22,7 +22,7 @@ from tests.told import make_raised
 
 CASES = (Case(id="mlp/inference", model="mlp", factory="a.b:c"), Case(id="b", model="b", factory="a.b:c"))
 FAILURE = CaseFailure(
-    case_id="b", trial=1, kind=FailureKind.HANG, stage="compile", told=make_raised("too long")
+    case_id="b", trial=1, kind=FailureKind.HANG, stage="compile", fact=make_raised("too long")
 )
 EMPTY = Run(cases=CASES, environment=CPU_HOST, provenance=Provenance(gate_version="9.9.9"))
 
