@@ -14,7 +14,7 @@ _CONTROLLERS = ("", "cpu", "cpu,cpuacct")  # version 2, and what version 1 calls
 
 
 def list_cores() -> list[int]:
-    """List the cores that this process may run on; empty where the system does not tell."""
+    """List the cores that this process may run on; empty where the system does not say."""
     try:
         return sorted(os.sched_getaffinity(0))
     except AttributeError:  # macOS has no affinity

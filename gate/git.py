@@ -133,7 +133,7 @@ def find_distrust(directory: Path) -> GateError | None:
 
 
 def trust_checkout(environ: Mapping[str, str], directory: Path, file: Path) -> dict[str, str]:
-    """Make git trust the checkout around ``directory``, whoever owns it: in a container that is the host's.
+    """Make git trust the checkout around ``directory``, of any owner: in a container that is the host's.
 
     ``file`` becomes git's global configuration: the user's own, and that trust. It is a file since git
     before 2.38 does not take ``safe.directory`` from its environment. Outside a checkout nothing changes.

@@ -38,7 +38,7 @@ from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.records import Baseline, Metric, Run, Verdict
 from gate.records.bisection import Bisection
-from gate.records.bounds import Notation
+from gate.records.bounds import Format
 from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
 from gate.store.acceptances import AcceptedFile, CommitFile
@@ -111,7 +111,7 @@ def _describe_type(annotation: Any, definitions: dict[str, dict[str, object]]) -
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         rule = arguments[1]
-        base = {} if isinstance(rule, Notation) else _describe_type(arguments[0], definitions)
+        base = {} if isinstance(rule, Format) else _describe_type(arguments[0], definitions)
         return {**base, **rule.to_schema()}
     if origin is tuple:
         return {"type": "array", "items": _describe_type(arguments[0], definitions)}

@@ -101,7 +101,7 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
     hopeless = list_hopeless(run, MIN_BASELINE_TRIALS)
     calm = [one for one in pairs if one.case_id not in hopeless]
     steady = [one for one in series if one.case.id not in hopeless or not _is_noisy(one)]
-    beside = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
+    pair_noise = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
     replays = tuple(_replay_all(run, policy, effort))
     return Calibration(
         environment=run.environment,
@@ -111,7 +111,7 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
         pairs=sum(trial.arm == BASE_ARM for trial in run.trials),
         effort=effort,
         noise=tuple(
-            replace(measure_noise(one, effort), side_by_side=beside.get((one.case.id, one.metric)))
+            replace(measure_noise(one, effort), side_by_side=pair_noise.get((one.case.id, one.metric)))
             for one in series
         ),
         unstable=(

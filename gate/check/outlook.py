@@ -52,7 +52,7 @@ class Pace:
         return EXTENT_SHARES[extent] * case.expected_s * self.scale if known_s is None else known_s
 
     def find_own_s(self, case: Case, extent: Extent) -> float | None:
-        """What the case's own trials tell of another one; ``None`` where it had none."""
+        """What the case's own trials show of another one; ``None`` where it had none."""
         for kind, share in ((extent, 1.0), (Extent.WHOLE, EXTENT_SHARES[extent])):
             # Further trials find the case's server there.
             if seconds := [
@@ -65,7 +65,7 @@ class Pace:
 
 
 class Outlook:
-    """How long the slots that are left will take, told anew after each trial without a look at all others."""
+    """How long the slots that are left will take, updated after each trial without a look at all others."""
 
     def __init__(
         self,

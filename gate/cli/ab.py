@@ -24,6 +24,7 @@ from gate.cli.output import (
 )
 from gate.cli.place import add_base, begin_sources, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.cli.verdict_notes import note_idle, note_origin
 from gate.decide import Suspect, decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms

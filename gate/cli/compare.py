@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check import CheckTerms, judge_recorded
-from gate.cli.origin import find_gate, note_origin, print_other_commits
 from gate.cli.output import (
     STDIN,
     VERDICT_FILE,
@@ -23,6 +22,7 @@ from gate.cli.output import (
     save_reports,
 )
 from gate.cli.setup import RUN_FILE, load_configured
+from gate.cli.verdict_notes import find_gate, note_origin, print_other_commits
 from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
@@ -50,19 +50,19 @@ def run_compare(options: Namespace) -> ExitCode:
         raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
     config = load_configured(options)
     baselines = _load_left(options.baseline)
-    # What was accepted lies beside the baselines that are judged by.
-    beside = Path(options.baseline) if Path(options.baseline).is_dir() else None
-    if beside and options.out:
+    # What was accepted lies in the directory of the baselines.
+    stored = Path(options.baseline) if Path(options.baseline).is_dir() else None
+    if stored and options.out:
         kept = Origin("BASELINE", is_option=True)
-        check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
-    policy = load_policy(config, options.accepted, beside, find_gate(options, config))
+        check_places(replace(config, baselines=stored, origins={**config.origins, "baselines": kept}))
+    policy = load_policy(config, options.accepted, stored, find_gate(options, config))
     candidate = read_run(options.candidate)
     print_other_commits(options.accepted, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
-    verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=beside is not None), config, options)
+    verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=stored is not None), config, options)
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
-    if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for
+    if stored is None:  # stored ones may be of unselected cases; a run's were selected
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
         verdict = replace(verdict, notes=(*gone, *verdict.notes))
     code = code_verdict(verdict, config, policy)
@@ -73,7 +73,7 @@ def run_compare(options: Namespace) -> ExitCode:
 
 
 def _judge(candidate: Run, baselines: tuple[Baseline, ...], policy: Policy, *, by_pairs: bool) -> Verdict:
-    """Judge as `check` would; beside another run, what that one measured is what is asked for."""
+    """Judge as `check` would; against another run, what that one measured is what is asked for."""
     if by_pairs:
         return judge_recorded(candidate, CheckTerms(baselines=baselines, policy=policy))
     return decide_verdict(candidate, baselines, policy)
@@ -86,15 +86,15 @@ def run_report(options: Namespace) -> ExitCode:
 
 
 def run_explain(options: Namespace) -> ExitCode:
-    """Tell all that a verdict knows of one case."""
-    from gate.report.story import find_case, render_story  # noqa: PLC0415 - rich is slow to import
+    """Print all that a verdict knows of one case."""
+    from gate.report.explain import find_case, render_explanation  # noqa: PLC0415 - rich is slow to import
     from gate.report.terminal import write_text  # noqa: PLC0415
 
     name = _find_verdict(options.verdict)
     verdict = read_verdict(name)
     case = find_case(verdict, options.case or "")
     folder = "" if name == STDIN else str(Path(name).parent)
-    write_text(sys.stdout, render_story(verdict, case, folder))
+    write_text(sys.stdout, render_explanation(verdict, case, folder))
     return ExitCode.PASS
 
 

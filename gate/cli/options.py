@@ -248,5 +248,5 @@ ACCEPTED = argument(
     metavar="FILE",
     help="file of what was accepted of this commit, as /accept-regression writes it; may be repeated",
 )
-# For whoever takes the configuration from another commit: whose acceptances count.
+# For callers that take the configuration from another commit: whose acceptances count.
 GATE = argument("--gate", default="", help=argparse.SUPPRESS)

@@ -20,6 +20,7 @@ from gate.decide.conclude.outcome import (
     remark_regressed_anyway,
 )
 from gate.decide.conclude.summary import summarize_suite
+from gate.decide.evidence.case_evidence import add_traces, bound_sources, show_case
 from gate.decide.evidence.disturbed import (
     blame_disturbance,
     doubt_disturbed,
@@ -28,7 +29,6 @@ from gate.decide.evidence.disturbed import (
     set_aside_disturbed,
 )
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.shown import add_traces, bound_sources, show_case
 from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
 from gate.decide.evidence.values import Question
 from gate.decide.explain.advice import (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli.setup import RUN_FILE
-from gate.decide.evidence.shown import part_phases
+from gate.decide.evidence.case_evidence import part_phases
 from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import find_memory_speed
 from gate.devices import CUDA

@@ -21,7 +21,7 @@ from gate.errors import FileError
 from gate.files.entry import Entry, advise_key
 from gate.files.misfits import Collector, MisfitError, expect, expect_key, expect_member, find_nearest, refuse
 from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER, format_value
-from gate.records.bounds import Limit, Notation
+from gate.records.bounds import Bound, Format
 
 
 def decode_float(value: object) -> float:
@@ -152,14 +152,14 @@ def _decode_object(value: object, depth: int = 0) -> object:
 
 
 def _make_annotated_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    rule: Limit | Notation = arguments[1]
-    if isinstance(rule, Notation):
-        return _make_notation_decoder(rule)
+    rule: Bound | Format = arguments[1]
+    if isinstance(rule, Format):
+        return _make_format_decoder(rule)
     is_union = typing.get_origin(arguments[0]) in {types.UnionType, typing.Union}
     return _make_limited_decoder(_make_decoder(arguments[0]), rule, is_union=is_union)
 
 
-def _make_notation_decoder(notation: Notation) -> _Decoder:
+def _make_format_decoder(notation: Format) -> _Decoder:
     def decode_notation(value: object) -> object:
         decoded = notation.read(value)
         if decoded is None:
@@ -169,7 +169,7 @@ def _make_notation_decoder(notation: Notation) -> _Decoder:
     return decode_notation
 
 
-def _make_limited_decoder(decode_value: _Decoder, limit: Limit, *, is_union: bool) -> _Decoder:
+def _make_limited_decoder(decode_value: _Decoder, limit: Bound, *, is_union: bool) -> _Decoder:
     def decode_limited(value: object) -> object:
         try:
             decoded = decode_value(value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gate.decide.evidence.shown import find_unchanged_code
+from gate.decide.evidence.case_evidence import find_unchanged_code
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial

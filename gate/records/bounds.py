@@ -70,7 +70,7 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
+class _Described:
     """A bound that is described to a person in words of its own."""
 
     what: str
@@ -81,7 +81,7 @@ class _Told:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fraction(_Told):
+class Fraction(_Described):
     """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter.
 
     A bare number of 1 or more is refused: who writes ``relative: 5`` means 5 %, and who writes ``1``
@@ -164,7 +164,7 @@ class Amount:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pattern(_Told):
+class Pattern(_Described):
     """A text that a regular expression matches as a whole."""
 
     regex: str
@@ -225,7 +225,7 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NotEmpty(_Told):
+class NotEmpty(_Described):
     """A list with at least one item; where one value stands for a list, that value."""
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
@@ -237,8 +237,8 @@ class NotEmpty(_Told):
         return {"minItems": 1}
 
 
-Limit = Range | Pattern | Expiry | Moment | NotEmpty  # of a value that was decoded by its type
-Notation = Fraction | Amount  # decodes the value itself: it can be written in several ways
+Bound = Range | Pattern | Expiry | Moment | NotEmpty  # of a value that was decoded by its type
+Format = Fraction | Amount  # decodes the value itself: it can be written in several ways
 
 Natural = Annotated[int, Range(noun="a whole number", minimum=0)]
 NotNegative = Annotated[float, Range(minimum=0)]

@@ -108,10 +108,10 @@ class Code(StrEnum):
     BASE_NOT_MEASURED = "base_not_measured", "cases"
     BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise", "cases"
     BASE_LACKS_METRICS = "base_lacks_metrics", "cases"
-    STORED_ONLY = "stored_only", "cases"  # side by side with the base
+    STORED_ONLY = "stored_only", "cases"  # not measured side by side with the base
     LACK_ACCEPTED = "lack_accepted"  # names: author, expires, reason
     LACK_EXPIRED = "lack_expired"  # names: author, expires
-    LACK_UNACCEPTED = "lack_unaccepted"  # cases: of which nobody accepts that, as of others
+    LACK_UNACCEPTED = "lack_unaccepted"  # cases: without an acceptance of that, which others have
     ACCEPTED_ELSEWHERE = "accepted_elsewhere", "acceptances"  # names: author, gate, environment
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires

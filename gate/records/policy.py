@@ -13,7 +13,7 @@ from gate.records.pattern import fits_pattern
 class Acceptance:
     """A change that somebody took responsibility for, until a date: a standing one, or of one commit.
 
-    A standing one is of the baseline, whoever made it worse. One of a commit is of what that changes.
+    A standing one is of the baseline, whatever made it worse. One of a commit is of what that changes.
     """
 
     case: str  # as in ``fits_pattern``; of one commit: an id
@@ -24,7 +24,7 @@ class Acceptance:
     expires: str  # ISO date; the day itself still counts
     environment: str = "*"  # id or glob: where it counts
     commit: str = ""  # that it is for, and no other; empty: a standing one
-    gate: str = ""  # of one commit: whose verdict it is; a standing one is of whoever reads the file
+    gate: str = ""  # of one commit: whose verdict it is; a standing one is of the gate that reads it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

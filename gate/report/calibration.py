@@ -55,8 +55,8 @@ def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...
         f" {count_noun(calibration.pairs, 'pair')} in {render_duration(calibration.wall_s)}"
     )
     pairs_s = effort.pair_budget_s if calibration.pairs else None
-    beside = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
-    check = f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{beside}"
+    of_pairs = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
+    check = f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{of_pairs}"
     return label_lines(calibration.environment, ("measured", measured), ("a check", check))
 
 

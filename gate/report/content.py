@@ -24,7 +24,7 @@ from gate.report.words.templates import name_metric, name_status
 from gate.units import count_noun, render_percent
 
 _MACHINE = "machine"  # a line that a cause or a note makes superfluous
-_BESIDE = "the same for base and head, which were measured side by side"
+_IN_PAIRS = "the same for base and head, which were measured side by side"
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
 
 
@@ -105,8 +105,8 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     if verdict.environment.device_kind == TARGET_KIND:  # nothing was timed
         return tuple(lines)
     stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
-    beside = not stored and any(one.pairs for one in judged)
-    return (*lines, (_MACHINE, _BESIDE if beside else describe_machine(verdict.machine)))
+    is_paired = not stored and any(one.pairs for one in judged)
+    return (*lines, (_MACHINE, _IN_PAIRS if is_paired else describe_machine(verdict.machine)))
 
 
 def describe_machine(shift: MachineShift) -> str:

@@ -93,8 +93,8 @@ def _describe_base(verdict: Verdict) -> str:
     if base is None:
         return ""
     pairs = verdict.tally.pairs
-    beside = f"side by side in {count_noun(pairs, 'pair')}" if pairs else "no pair was measured"
-    return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], beside])
+    pairing = f"side by side in {count_noun(pairs, 'pair')}" if pairs else "no pair was measured"
+    return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], pairing])
 
 
 def _describe_baselines(verdict: Verdict) -> str:

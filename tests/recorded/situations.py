@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gate.cli.origin import note_idle, note_origin
+from gate.cli.verdict_notes import note_idle, note_origin
 from gate.decide import conclude_verdict, confirm_screening, decide_side_by_side, decide_verdict, screen_run
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import RUN, decode_file

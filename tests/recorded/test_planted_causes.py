@@ -23,7 +23,7 @@ from gate.files.codec import RUN, VERDICT, decode_file, encode_file
 from gate.metrics import LATENCIES
 from gate.records import Cause, Code, Fact, Metric, Pairing, Run, Status, Trial, Verdict
 from gate.report import render
-from gate.report.story import find_case, render_story
+from gate.report.explain import find_case, render_explanation
 from gate.report.words.causes import describe_cause
 from gate.report.words.headline import write_opening
 from tests.recorded.situations import DIRECTORY, POLICY, keep, slow_down
@@ -149,7 +149,7 @@ def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
 
 def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
     """The break with its line, both sides' kernels, values, and how to see it again."""
-    story = render_story(verdict, find_case(verdict, "broken"))
+    story = render_explanation(verdict, find_case(verdict, "broken"))
 
     assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
     assert "  +++ after/cpp_fused_add_gelu_mul_0\n" in story
@@ -170,7 +170,7 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
         for one in verdict.evidence
     )
     traced = replace(verdict, evidence=shown)
-    story = render_story(traced, find_case(traced, "broken"), "out")
+    story = render_explanation(traced, find_case(traced, "broken"), "out")
     assert "  tlparse out/traces/a-1.log -o out/traces/a-1\n" in story
     assert "  tlparse 'out/traces/pairs/base/a b-1.log' -o 'out/traces/pairs/base/a b-1'\n" in story
     assert "Not known\n  this torch does not report guards\n" in story

@@ -167,7 +167,7 @@ def round_allowance(metric: Metric, amount: float) -> float:
 
 
 def list_unaccepted(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
-    """Ids of the cases without a baseline of which nobody, today, accepts that for each commit judged."""
+    """Ids of the cases without a baseline for which that is not accepted, today, of each commit judged."""
     taken = {
         (one.commit, one.case)
         for one in policy.acceptances

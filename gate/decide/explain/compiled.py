@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from gate.decide.evidence.case_evidence import count_words, match_kernels, name_operators
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
-from gate.decide.evidence.shown import count_words, match_kernels, name_operators
 from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import find_worst
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, shorten, take_some

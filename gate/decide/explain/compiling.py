@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.decide.evidence.shown import part_phases
+from gate.decide.evidence.case_evidence import part_phases
 from gate.decide.evidence.stored import match_metric
 from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import note_pairs, note_stop, note_warnings
+from gate.decide.evidence.case_evidence import note_unchanged_code
 from gate.decide.evidence.disturbed import note_disturbed
-from gate.decide.evidence.shown import note_unchanged_code
 from gate.decide.explain.accepting import list_acceptances
 from gate.decide.explain.advice import (
     has_not_begun,

@@ -85,7 +85,7 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         driver=identity.driver,
         clocks=identity.clocks,
         cpu=process_memory.read_cpu_model(),
-        cores=count_cores(is_pinned=device.kind.is_gpu),  # `host_cores` tells of that
+        cores=count_cores(is_pinned=device.kind.is_gpu),  # `host_cores` has that
         threads=request.threads,
         isa=isas[0] if isas else "",
         torch=str(torch.__version__),

@@ -25,7 +25,7 @@ RANKS = 2
 
 
 class Command(StrEnum):
-    """Commands for the second process, a byte each; it ends when nobody sends any more."""
+    """Commands for the second process, a byte each; it ends when none come any more."""
 
     EAGER = "e"  # a training step
     COMPILED = "c"  # the same of the compiled model

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gate.cli import main
-from gate.cli.origin import find_commit, print_other_commits
+from gate.cli.verdict_notes import find_commit, print_other_commits
 from gate.files.codec import load_verdict, save_run
 from gate.fingerprint import compute_environment_id
 from gate.records import (

@@ -15,8 +15,8 @@ import pytest
 
 from gate.cli import main
 from gate.cli.check import open_base_sources
-from gate.cli.origin import note_rules
 from gate.cli.setup import Project
+from gate.cli.verdict_notes import note_rules
 from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict

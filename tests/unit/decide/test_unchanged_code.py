@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.shown import find_unchanged_code, note_unchanged_code
+from gate.decide.evidence.case_evidence import find_unchanged_code, note_unchanged_code
 from gate.records import (
     Case,
     CaseFailure,

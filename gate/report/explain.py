@@ -1,4 +1,4 @@
-"""The whole story of one case as text: numbers, both sides' values, causes, code, breaks, commands; pure.
+"""All about one case as text: numbers, both sides' values, causes, code, breaks, commands; pure.
 
 Every word of a model, a log or code is made harmless: one line a line, no control characters.
 """
@@ -54,7 +54,7 @@ def find_case(verdict: Verdict, name: str) -> Case:
     raise UsageError(f"{name!r} {problem}", f"Name one of: {known}.")
 
 
-def render_story(verdict: Verdict, case: Case, folder: str = "") -> str:
+def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
     """Render all that a verdict knows of one case; ``folder`` is where it lies, and its traces below it."""
     own = _keep_case(verdict, case)
     shown = next(iter(own.evidence), None)

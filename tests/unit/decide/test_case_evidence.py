@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.shown import (
+from gate.decide.evidence.case_evidence import (
     MAX_ALL_CHARS,
     add_traces,
     bound_sources,

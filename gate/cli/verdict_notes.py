@@ -89,8 +89,8 @@ def print_other_commits(files: Sequence[str], judged: str, directory: Path) -> N
     for name in files:
         commit = load_commit_file(Path(name)).commit
         if commit not in {judged, added}:
-            told = f"{name} is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
-            print(f"note: --accepted: {told}; it counts, whatever else that contains", file=sys.stderr)
+            note = f"{name} is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
+            print(f"note: --accepted: {note}; it counts, whatever else that contains", file=sys.stderr)
 
 
 def find_gate(options: Namespace, config: Config) -> str:
