@@ -15,7 +15,7 @@ import random
 import time
 from dataclasses import replace
 
-from gate.check import Checked, CheckTerms, check_beside, want_whole
+from gate.check import Checked, CheckTerms, check_against_base, want_whole
 from gate.check.engine import Part, Unit
 from gate.check.fleet import Fleet
 from gate.decide.evidence.baselines import make_baselines
@@ -55,7 +55,7 @@ def simulate(drawer: Drawer, lanes: int, lost: int) -> tuple[Checked, FakeLanes,
     begun = time.process_time()
     run = fleet.add_trials(run, want_whole(case.id for case in run.cases), 1)
     trials_s = engine.now_s
-    checked = check_beside(fleet, run, terms)
+    checked = check_against_base(fleet, run, terms)
     return checked, engine, trials_s, time.process_time() - begun
 
 

@@ -23,7 +23,7 @@ def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[Part, fl
     """What a lane answers to a unit, and after how many seconds."""
     (case,) = unit.run.cases
     if unit.paired:
-        need = Need(case_id=case.id, metrics=unit.metrics, more=1, known_code=unit.known_code)
+        need = Need(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
         run = rehearsal.add_pairs(unit.run, [need], math.inf)
     else:
         run = rehearsal.add_trials(unit.run, {case.id: unit.metrics}, unit.index)

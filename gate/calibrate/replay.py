@@ -15,16 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.calibrate.series import list_alone
-from gate.check import (
-    Checked,
-    CheckTerms,
-    PairSlot,
-    Rehearsal,
-    check_against_base,
-    check_against_baselines,
-    want_whole,
-)
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, want_whole
 from gate.check.pair_schedule import name_device
+from gate.check.procedure import check_against_base, check_against_baselines
 from gate.check.schedule import Slot
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines

@@ -21,7 +21,7 @@ class Unit:
     metrics: tuple[Metric, ...]
     index: Natural  # of the trial or pair
     paired: bool = False
-    known_code: bool = False  # of a pair: as in :class:`gate.check.Need`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.check.Need`
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
 

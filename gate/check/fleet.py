@@ -316,5 +316,5 @@ def _fail(case_id: str, losses: int) -> CaseFailure:
         trial=1,
         kind=FailureKind.CRASH,
         stage=Stage.START,
-        told=Fact(code=Code.LANE_LOST, numbers={"losses": losses}),
+        fact=Fact(code=Code.LANE_LOST, numbers={"losses": losses}),
     )

@@ -131,7 +131,7 @@ class PairWork:
             metrics=_sort(slot.metrics),
             index=slot.index,
             paired=True,
-            known_code=slot.known_code,
+            unchanged_code=slot.unchanged_code,
         )
 
     def _find_need(self, part: Run) -> Need:

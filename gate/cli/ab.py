@@ -14,10 +14,10 @@ from gate.check.pair_schedule import is_paired
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.lanes import open_measurer
-from gate.cli.origin import note_idle, note_origin
 from gate.cli.output import (
     code_verdict,
     list_reports,
+    print_traces,
     print_verdict,
     read_previous,
     save_reports,

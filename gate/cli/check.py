@@ -12,7 +12,10 @@ from pathlib import Path
 from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
 from gate.cli.lanes import open_measurer
-from gate.cli.origin import (
+from gate.cli.output import code_verdict, print_traces, print_verdict, read_previous, save_reports
+from gate.cli.place import add_base, begin_sources, place_lab
+from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.cli.verdict_notes import (
     find_commit,
     find_gate,
     note_idle,
@@ -20,9 +23,6 @@ from gate.cli.origin import (
     note_rules,
     print_other_commits,
 )
-from gate.cli.output import code_verdict, print_verdict, read_previous, save_reports, tell_traces
-from gate.cli.place import add_base, begin_sources, place_lab
-from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.explain.side_advice import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
@@ -63,7 +63,7 @@ def run_check(options: Namespace) -> ExitCode:
     opening = partial(open_check, options, request)
     with open_measurer(options, config, opening) as opened:
         run = measure_plan(opened.measurer, opened.run, previous)
-        judge = check_alone if run.base is None else check_beside
+        judge = check_against_baselines if run.base is None else check_against_base
         checked = judge(replace(opened.measurer, budget_s=config.budget_s), run, terms)
         opened.measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)

@@ -179,7 +179,6 @@ def gather_judged(
 
 
 def _list_alike(run: Run) -> frozenset[str]:
-    """The cases that base and head define alike."""
     bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
     return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 

@@ -95,9 +95,7 @@ class Reason(StrEnum):
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: slower, and so is eager: the machine, or what both share
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
     SAME_WORK = "same_work"  # UNCHANGED: the same compile, or the same code that kept pace with eager
-    UNCHANGED_SOURCES = (
-        "unchanged_sources"  # UNCHANGED: a time; nothing the case imports differs from the base
-    )
+    UNCHANGED_SOURCES = "unchanged_sources"  # UNCHANGED: a time; no imported file differs from the base
     LEADER_STANDS = "leader_stands"  # UNCHANGED: it moved, and what it follows did not, or explains it
     DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
     OTHER_CARD = "other_card"  # INCONCLUSIVE: looks worse than on another card, and no pair says so

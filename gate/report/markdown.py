@@ -215,7 +215,6 @@ def _render_details(row: Row) -> str:
 
 
 def _summarize(block: Block) -> str:
-    """The first row in the words of a title."""
     row = block.rows[0] if block.rows else None
     move = f"{row.metric} {_describe_move(row)}" if row and row.change else ""
     title = escape_text(move) or name_status(block.status)
@@ -224,7 +223,6 @@ def _summarize(block: Block) -> str:
 
 
 def _describe_move(row: Row) -> str:
-    """The change, or of a ratio both values."""
     has_number = any(character.isdigit() for character in row.change)
     return row.change if has_number else f"{row.before} -> {row.after} ({row.change})"
 

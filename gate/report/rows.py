@@ -192,6 +192,5 @@ def _render_limit(comparison: Comparison) -> str:
 
 
 def _share(texts: Iterable[str]) -> str:
-    """The text, if all are the same."""
     found = set(texts)
     return found.pop() if len(found) == 1 else ""

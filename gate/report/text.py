@@ -225,7 +225,6 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
 
 
 def _choose_columns(titles: Sequence[str], lines: Sequence[CaseLine], width: int) -> list[int]:
-    """Choose the columns that fit."""
     used = max(len(line.case_id) for line in lines)
     filled = [
         index

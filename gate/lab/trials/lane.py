@@ -59,7 +59,7 @@ class Lane:
             side_by_side=replace(self.side_by_side, lab=lab),
         )
         if unit.paired:
-            need = Need(case_id=case.id, metrics=unit.metrics, more=1, known_code=unit.known_code)
+            need = Need(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
             run = measurer.add_pairs(unit.run, [need], limit_s)
         else:
             run = measurer.add_trials(unit.run, {case.id: unit.metrics}, unit.index)

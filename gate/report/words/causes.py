@@ -173,7 +173,6 @@ def _name_kernels(fact: Fact, verb: str) -> str:
 
 
 def _describe_changes(fact: Fact) -> dict[str, str]:
-    """What changed of a case, before and after."""
     changes = [f"{key} {words[0]} -> {words[-1]}" for key, words in fact.names.items() if words]
     rest = count_rest(fact.numbers.get("more", 0))
     return {"detail": f": {', '.join(changes)}{rest}" if changes else ""}

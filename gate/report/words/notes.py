@@ -178,7 +178,6 @@ def _describe_cleared(fact: Fact) -> dict[str, str]:
 
 
 def _describe_quarantine(fact: Fact) -> dict[str, str]:
-    """What it keeps from deciding."""
     statuses = fact.names.get("statuses", ())
     whole = fact.names.get("whole", ())
     rows = zip(fact.cases, fact.metrics, statuses, strict=False)

@@ -13,8 +13,8 @@ from gate.check import (
     Need,
     PairSlot,
     Rehearsal,
-    check_alone,
-    check_beside,
+    check_against_base,
+    check_against_baselines,
     check_pairs,
     count_pairs,
     want_whole,
@@ -104,9 +104,9 @@ def test_a_fleet_finds_what_a_lab_finds(lanes: int) -> None:
     terms = make_terms(make_run(WORSE))
     lab = rehearse(WORSE)
     alone = lab.add_trials(plan(WORSE), want_whole(one.case.id for one in WORSE), 1)
-    expected = check_beside(lab, replace(alone, finished=True), terms)
+    expected = check_against_base(lab, replace(alone, finished=True), terms)
     fleet = make_fleet(make_engine(lanes, WORSE))
-    found = check_beside(fleet, measure(fleet, plan(WORSE)), terms)
+    found = check_against_base(fleet, measure(fleet, plan(WORSE)), terms)
     assert expected.verdict.outcome is Outcome.REGRESSION
     assert found.verdict.comparisons == expected.verdict.comparisons
     assert len(found.run.trials) == len(expected.run.trials)
@@ -121,8 +121,10 @@ def test_further_trials_on_a_fleet() -> None:
     terms = make_terms(make_run(subjects))
     fleet = make_fleet(make_engine(2, subjects))
     run = measure(fleet, replace(plan(subjects), base=None))
-    found = check_alone(fleet, run, terms)
-    expected = check_alone(rehearse(subjects), replace(run, trials=tuple(drop_places(run.trials))), terms)
+    found = check_against_baselines(fleet, run, terms)
+    expected = check_against_baselines(
+        rehearse(subjects), replace(run, trials=tuple(drop_places(run.trials))), terms
+    )
     assert found.verdict.comparisons == expected.verdict.comparisons
     assert len(list_places(found.run, "odd/x")) == 1
 
@@ -242,7 +244,7 @@ def test_a_case_that_takes_three_lanes_with_it_has_failed() -> None:
     engine = Deadly(places=make_places(4), measure=lambda lane, unit: rehearse_unit(rehearsal, lane, unit))
     run = measure(make_fleet(engine), plan(subjects, trials=2))
     (failure,) = run.failures
-    assert (failure.case_id, failure.told.code, failure.told.numbers) == (
+    assert (failure.case_id, failure.fact.code, failure.fact.numbers) == (
         "m2/x",
         Code.LANE_LOST,
         {"losses": 3},

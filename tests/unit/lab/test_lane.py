@@ -99,8 +99,8 @@ def test_a_fleet_of_one_measures_what_the_lab_measures(lab: Lab, make_case: Make
     assert len(kinds[0]) == 2 * 2 + 2 * 2
     assert kinds[1] == kinds[0]
     assert [trial.samples for trial in fleet.trials] == [trial.samples for trial in alone.trials]
-    assert [(one.case_id, one.told) for one in fleet.failures] == [
-        (one.case_id, one.told) for one in alone.failures
+    assert [(one.case_id, one.fact) for one in fleet.failures] == [
+        (one.case_id, one.fact) for one in alone.failures
     ]
     assert {trial.place for trial in fleet.trials} == {PLACE.name}
 
