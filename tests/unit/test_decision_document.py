@@ -79,7 +79,7 @@ def test_constants_in_the_prose_exist() -> None:
 
 
 @pytest.mark.parametrize("reason", list(Reason))
-def test_every_reason_is_told(reason: Reason) -> None:
+def test_every_reason_is_explained(reason: Reason) -> None:
     """The procedure says when each reason code is given."""
     assert f"`{reason.value}`" in DECISION
 
@@ -97,7 +97,7 @@ def test_exit_codes_are_those_of_the_code() -> None:
 
 
 def test_example_is_what_the_code_computes() -> None:
-    """The worked example: stored values leave 6 % open, and three pairs convict it."""
+    """The worked example: stored values leave 6 % open, and three pairs prove it."""
     rows = {row[0].split(",")[0]: row[1:] for row in read_table(DECISION, "step")}
     clock = read_example(Metric.COMPILED_LATENCY, (10.00, 10.10, 9.90, 10.05, 9.95), 10.60)
     ratio = read_example(Metric.WARM_SPEEDUP, (2.00, 1.99, 2.01, 2.00, 2.00), 20.10 / 10.60)
