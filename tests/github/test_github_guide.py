@@ -18,8 +18,7 @@ def test_the_guide_lists_the_rights_of_every_job() -> None:
     told: dict[tuple[str, str], dict[str, str]] = {}
     jobs: list[tuple[str, str]] = []
     for who, right, because in re.findall(r"^\|([^|]*)\| (.+) \| (.+) \|$", block, re.MULTILINE)[2:]:
-        if names := re.findall(r"`([\w-]+)(?:\.yml)?`", who):
-            jobs = [(names[0], job) for job in names[1:]]
+        jobs = re.findall(r"`([\w-]+)/([\w-]+)`", who) or jobs
         for job in jobs:
             told.setdefault(job, {}).update([right.strip("`").split(": ")] if right != "none" else [])
         assert because

@@ -39,8 +39,9 @@ def parse_matrix(heading: str) -> dict[tuple[str, str], bool]:
     rows = [line.strip("| \n").split(" | ") for line in block.splitlines() if line.startswith("|")]
     situations = [cell.strip() for cell in rows[0][1:]]
     return {
-        (row[0].strip().strip("`"), situation): {"yes": True, "no": False}[cell.strip()]
+        (role, situation): {"yes": True, "no": False}[cell.strip()]
         for row in rows[2:]
+        for role in re.findall("`([^`]+)`", row[0])
         for situation, cell in zip(situations, row[1:], strict=True)
     }
 
