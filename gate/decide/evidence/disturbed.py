@@ -174,8 +174,8 @@ def _list_disturbances(run: Run) -> Mapping[str, Fact]:
 def _doubt(comparison: Comparison, disturbed: Mapping[str, Fact]) -> Comparison:
     if comparison.case_id not in disturbed or not _is_of_stored_times(comparison):
         return comparison
-    told = disturbed[comparison.case_id]
-    return _open(comparison, Reason.DISTURBED, told)
+    fact = disturbed[comparison.case_id]
+    return _open(comparison, Reason.DISTURBED, fact)
 
 
 def _doubt_card(comparison: Comparison, one: Evidence) -> Comparison:
@@ -193,13 +193,13 @@ def _is_of_stored_times(comparison: Comparison) -> bool:
     return comparison.status is Status.REGRESSED and is_host and not comparison.pairs
 
 
-def _open(comparison: Comparison, reason: Reason, told: Fact) -> Comparison:
+def _open(comparison: Comparison, reason: Reason, fact: Fact) -> Comparison:
     return replace(
         comparison,
         status=Status.INCONCLUSIVE,
         reason=reason,
         found=comparison.reason,
-        remarks=(*comparison.remarks, told),
+        remarks=(*comparison.remarks, fact),
     )
 
 
