@@ -152,8 +152,11 @@ def _describe_averages(one: Comparison) -> str:
     if not one.pairs or one.change is None or SPECS[one.metric].family is not Family.NOISY or None in values:
         return ""
     before, after = (value.centre for value in values if value)
+    if not before or not after:  # no time is 0: the file was edited
+        return ""
     shown = before / after if SPECS[one.metric].higher_is_better else after / before
-    if abs(shown / (1 + one.change.centre) - 1) <= _APART:
+    said = 1 + one.change.centre
+    if abs(shown - said) <= _APART * said:
         return ""
     return "the change is of calls side by side, the values are means of each side"
 

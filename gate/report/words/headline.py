@@ -55,14 +55,21 @@ def write_why(verdict: Verdict) -> str:
 
 def _explain_undecided(rows: Iterable[Comparison]) -> str:
     """The commonest reasons: each comparison has limits and pairs of its own, which are left out."""
-    reasons = (describe_reason(replace(one, threshold=None, pairs=0)) for one in rows)
-    alike = Counter(_UNSETTLED if one == _COULD_NOT_TELL else one for one in reasons)
+    alike = Counter(map(_find_obstacle, rows))
     parts = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
     listed = "; ".join(parts if len(parts) > 1 else alike)
     return f"{listed[:1].upper()}{listed[1:]}." if parts else ""
 
 
+def _find_obstacle(one: Comparison) -> str:
+    reason = describe_reason(replace(one, threshold=None, pairs=0))
+    if reason != _COULD_NOT_TELL:
+        return reason
+    return _ONE_PAIR if one.pairs == 1 else _UNSETTLED
+
+
 _COULD_NOT_TELL = "could not tell"  # as pairs say
+_ONE_PAIR = "measured in one pair with the base only"  # it takes two, even for a count
 _UNSETTLED = "pairs with the base differ too much from each other"
 
 

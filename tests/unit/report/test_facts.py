@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Code, Fact, Metric, Verdict, name_words
+from gate.records import Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict, name_words
 from gate.records.calibration import Flaw, Instability
 from gate.records.events import Check, CheckLevel
 from gate.records.facts import (
@@ -30,7 +30,7 @@ from gate.records.selftest import Attempt, FaultKind, Result
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.findings import advise_check, describe_finding
-from gate.report.words.headline import write_headline
+from gate.report.words.headline import write_headline, write_why
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.notes import write_note
 from gate.report.words.steps import write_step
@@ -310,3 +310,25 @@ def test_what_could_not_be_decided_is_settled_by_what_there_is(
     verdict = replace(verdicts["inconclusive"], notes=note, config="")
     step = write_step(Fact(code=Code.SETTLE, cases=("bert/x",)), verdict)
     assert (step.text, step.command) == (f"To settle what could not be decided, {told}", command)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "why"),
+    [
+        (1, "Measured in one pair with the base only."),
+        (2, "Pairs with the base differ too much from each other."),
+    ],
+)
+def test_one_pair_does_not_differ_from_another(pairs: int, why: str, verdicts: Mapping[str, Verdict]) -> None:
+    """A count that moved in the only pair is open for want of a second one, not because of noise."""
+    graphs = Comparison(
+        case_id="a/x",
+        metric=Metric.GRAPH_BREAKS,
+        status=Status.INCONCLUSIVE,
+        reason=Reason.UNSETTLED,
+        decides=True,
+        pairs=pairs,
+        more_pairs=1,
+    )
+    verdict = replace(verdicts["pass"], outcome=Outcome.INCONCLUSIVE, comparisons=(graphs,))
+    assert write_why(verdict) == why

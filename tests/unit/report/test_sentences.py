@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from gate.records import Change, Code, Comparison, Estimate, Fact, Metric, Reason, Status, Threshold
@@ -117,3 +120,19 @@ def test_what_is_better_and_not_surely_so_has_its_sentence_beside_it(centre: flo
     """A change beyond its limit that counts as none has to be explained."""
     row = compare(Reason.BELOW_THRESHOLD, (centre - 0.02, centre, centre + 0.02))
     assert make_row([row]).is_plain is plain
+
+
+@pytest.mark.parametrize(
+    ("edited", "clause"),
+    [
+        ({"baseline": Estimate(centre=0.0, low=0.0, high=0.0, noise=0.0, n=3)}, ""),
+        (
+            {"change": Change(centre=-1.0, low=-1.0, high=-1.0, detectable=0.05)},
+            " (the change is of calls side by side, the values are means of each side)",
+        ),
+    ],
+)
+def test_an_impossible_time_in_an_edited_verdict_is_no_error(edited: dict[str, Any], clause: str) -> None:
+    """No call takes 0 s, before or now; but a verdict comes from anywhere."""
+    one = replace(compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01), pairs=3), **edited)
+    assert tell(one).endswith(f" in 3 pairs side by side with the base{clause}.")
