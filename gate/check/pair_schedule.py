@@ -14,14 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.check.outlook import Pace
+from gate.check.outlook import EXTENT_SHARES, Pace
 from gate.check.schedule import Slot, compute_trial_s, plan_content
 from gate.decide.constants import LIVE_PAIR_SD, PAIRS_PER_STRAY
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats.samples import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS
-from gate.metrics import INTERLEAVED
-from gate.records import BASE_ARM, Case, Metric, Pairing, Run, Trial
+from gate.metrics import INTERLEAVED, OF_WARM
+from gate.records import BASE_ARM, Case, Extent, Metric, Pairing, Run, Trial
 from gate.records.protocol import Stage
 from gate.records.targets import name_target
 from gate.records.turns import BLOCKS_PER_ARM
@@ -107,16 +107,19 @@ def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
 
 
 def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:
-    """The pair, or as much of it as ends within ``left_s`` seconds: all, its latencies, or ``None``. Pure.
+    """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``. Pure.
 
+    All, its cold processes, its latencies: cold processes count again, and what is counted twice is certain.
     A run of which nothing was measured tries one pair where GUESSED_SHARE of what is expected would fit: a
     guess is no reason to end with nothing. That pair may end after the limit. Latencies alone are no first
     measurement of a case: nothing would say that its counters, memory and drift are missing.
     """
-    latencies = frozenset(slot.metrics).intersection(INTERLEAVED)
+    wanted = frozenset(slot.metrics)
+    cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
     pace = Pace(run.cases, run.trials)
     is_known = bool(pace.list_own(slot.case))
-    lighter = (replace(slot, metrics=latencies),) if latencies and is_known else ()
+    parts = (cold, latencies) if is_known else ()
+    lighter = tuple(replace(slot, metrics=part) for part in parts if part)
     share = 1.0 if run.trials else GUESSED_SHARE
     return next(
         (one for one in (slot, *lighter) if share * predict_pair_s(pace, one, device) <= left_s), None
@@ -127,7 +130,8 @@ def predict_pair_s(pace: Pace, slot: PairSlot, device: str) -> float:
     """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
     own = pace.list_own(slot.case)
     paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
-    is_light = not plan_content(slot.metrics, slot.index, device).compiles
+    content = plan_content(slot.metrics, slot.index, device)
+    is_light = not content.compiles
     if not paired:
         whole_s = 2 * pace.predict_s(slot.case)
         untimed_s = 0.0 if slot.unchanged_code or slot.index > 1 else compute_untimed_s(slot.case, own)
@@ -136,6 +140,8 @@ def predict_pair_s(pace: Pace, slot: PairSlot, device: str) -> float:
     if not alike:
         return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
     seconds = compute_pair_s(slot.case, alike)
+    if content.extent is Extent.COLD and not is_light and alike[-1].extent is Extent.WHOLE:
+        seconds *= EXTENT_SHARES[Extent.COLD]
     if is_light and not slot.unchanged_code and {trial.index for trial in alike} == {1}:
         seconds -= compute_untimed_s(slot.case, own)
     return max(seconds, 0.0)
