@@ -17,7 +17,6 @@ from gate.check.pair_schedule import (
     list_pair_slots,
 )
 from gate.check.schedule import (
-    WHOLE,
     Content,
     Slot,
     compute_trial_s,
@@ -28,7 +27,7 @@ from gate.check.schedule import (
 )
 from gate.decide.evidence.pairs import Pair
 from gate.devices import DEFAULT_DEVICE
-from gate.records import Metric, Run, Trial
+from gate.records import Extent, Metric, Run, Trial
 from gate.records.protocol import Stage
 
 
@@ -73,9 +72,9 @@ class Rehearsal:
     def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
         content = plan_content(slot.metrics, slot.index, self.device)
         pair = self.take_pair(slot)
-        base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
         if content.compiles:
-            return base, head
+            return cut_trial(pair.base, content), cut_trial(pair.head, content)
+        base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
         arms = (pair.base, pair.head)
         compiles_untimed = slot.index == 1 and not slot.unchanged_code
         untimed_s = compute_untimed_s(slot.case, arms) if compiles_untimed else 0.0
@@ -85,8 +84,8 @@ class Rehearsal:
 
 def cut_trial(trial: Trial, content: Content) -> Trial:
     """What a whole trial would have been with this content, and how long it would have taken. Pure."""
-    if content == WHOLE:
-        return trial
+    if content.extent is Extent.WHOLE:
+        return drop_unmeasured(trial, content)
     seconds = EXTENT_SHARES[content.extent] * compute_trial_s(trial)
     return replace(_set_time(drop_unmeasured(trial, content), seconds), extent=content.extent)
 

@@ -16,7 +16,7 @@ from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial
 
 LATENCY, COMPILE = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 WILD = (0.3, -0.3) * 8  # no number of these pairs settles anything
-WHOLE_S, LIGHT_S = 10.0, 4.0  # seconds of a pair, and of one that times latencies alone
+WHOLE_S, COLD_S, LIGHT_S = 10.0, 5.0, 4.0  # seconds of a pair, of cold processes alone, of latencies alone
 
 
 def make_suspect(name: str, *metrics: Metric, doubt: float = 1.0) -> Suspect:
@@ -120,17 +120,17 @@ def test_case_that_the_base_lacks_gets_no_pair() -> None:
 
 
 def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
-    """After 14 whole pairs 9 s are left, so the last two time latencies alone: the compile time stays open.
+    """After 15 pairs 4.5 s are left, so the last one times latencies alone: the compile time stays open.
 
-    It was seen in 14 pairs, its looks are over, and there the loop ends.
+    It was seen in 15 pairs, its looks are over, and there the loop ends. The first pair is a whole one.
     """
     subject = Subject(spread=WILD, compiles=(0.4, -0.3) * 8)
     suspects = [replace(make_suspect("a", LATENCY, COMPILE), thorough=True)]
-    limit_s = 14 * WHOLE_S + 9.0
+    limit_s = WHOLE_S + 14 * COLD_S + 4.5
     run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, limit_s, suspects)
     compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
-    assert (count_pairs(run, "a/x"), compiled) == (16, list(range(1, 15)))
-    assert run.wall_s == pytest.approx(14 * WHOLE_S + 2 * LIGHT_S)
+    assert (count_pairs(run, "a/x"), compiled) == (16, list(range(1, 16)))
+    assert run.wall_s == pytest.approx(WHOLE_S + 14 * COLD_S + LIGHT_S)
 
 
 def test_a_latency_that_looks_slower_goes_before_compile_times() -> None:

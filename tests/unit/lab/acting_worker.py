@@ -86,7 +86,7 @@ def play_long() -> None:
 def play_error() -> None:
     failure = {
         "kind": "error",
-        "told": tell("ValueError: no\x1b[31m such\nlayer"),
+        "fact": tell("ValueError: no\x1b[31m such\nlayer"),
         "traceback": "Traceback\n  line 3",
     }
     write_result(stage="build", failure=failure)
@@ -203,7 +203,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
             super_blocks = (block - 1) // 4
             break
         if answer.split()[:1] != ["go"]:
-            write_result(stage="rounds", failure={"kind": "error", "told": tell("the lab hung up")})
+            write_result(stage="rounds", failure={"kind": "error", "fact": tell("the lab hung up")})
             sys.exit(0)
         with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:
             order.write(f"{os.getpid()}\n")
@@ -227,7 +227,7 @@ def play_crowd(says: str = "", ends: str = "") -> None:
         return
     if ends:
         globals()[f"play_{ends}"]()
-    write_result(stage="eager", failure={"kind": "error", "told": tell(says)})
+    write_result(stage="eager", failure={"kind": "error", "fact": tell(says)})
     sys.exit(1)
 
 
@@ -245,7 +245,7 @@ def play_import() -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     told = {
         "kind": "error",
-        "told": tell("ValueError: no\x1b[31m such\nmodel"),
+        "fact": tell("ValueError: no\x1b[31m such\nmodel"),
         "traceback": "Traceback\n  line 3",
     }
     failed = {factory: told for factory in REQUEST["factories"] if factory.endswith(":error")}
@@ -259,7 +259,7 @@ if REQUEST["role"] == "import":
     play_import()
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
-    write_result(stage="import", failure={"kind": "error", "told": tell(message), "missing": "torch"})
+    write_result(stage="import", failure={"kind": "error", "fact": tell(message), "missing": "torch"})
 elif REQUEST["role"] in roles:
     globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:
