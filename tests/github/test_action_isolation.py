@@ -198,6 +198,7 @@ def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
 def test_a_wrong_selection_is_told_in_the_annotation(job: Job, bare_python: Path) -> None:
     """Through the real command: what is wrong and what was meant, where the reader looks first."""
     given = {"mode": "plan", "select": "tag:smok", "python": str(bare_python)}
+    Path(job.environ["GITHUB_EVENT_PATH"]).write_text("{}")  # a push: of a change the base's gate.yml says it
 
     run = run_composite(ACTION, job, given)
 

@@ -114,7 +114,8 @@ def test_pairs_that_end_too_late_are_not_begun() -> None:
 def test_guess_keeps_no_first_pair_from_being_tried(limit_s: float, pairs: int, wall_s: float) -> None:
     """A minute is expected of a pair by default, and it takes 20 s: tried from a quarter of a minute on.
 
-    What it took is known then: of three that are wanted, all fit into a minute, the later ones in 10 s each, and no second into 15 s.
+    What it took is known then. Of three that are wanted all fit into a minute, later ones in 10 s; no second
+    one into 15 s.
     """
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
     needs = [Need(case_id="a/x", metrics=[Metric.COLD_COMPILE_TIME], more=3)]
