@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch._inductor import config as inductor
 from torch.utils.benchmark import Timer
 
 from gate.measure.device.device import CpuDevice
@@ -114,7 +113,6 @@ def test_warm_latency_agrees_with_torch_benchmark(
     the clock what it likes.
     """
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(inductor, "cpp_cache_precompile_headers", False)  # takes longer than it saves here
     torch.compiler.reset()
     device, sampling = CpuDevice(), Sampling(super_blocks=8)
     layers = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 256))

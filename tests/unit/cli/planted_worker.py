@@ -63,7 +63,7 @@ def write_result(**fields: object) -> None:
 
 def fail(stage: str, kind: str, message: str) -> None:
     """Leave a failure and end."""
-    write_result(stage=stage, failure={"kind": kind, "told": tell(message)})
+    write_result(stage=stage, failure={"kind": kind, "fact": tell(message)})
     sys.exit(0)
 
 
@@ -152,7 +152,7 @@ def measure_case() -> None:
 if ROLE == "prime":
     write_result(environment=ENVIRONMENT)
 elif ROLE == "import":
-    told = {"kind": "error", "told": tell("UsageError: the factory does not exist"), "traceback": "its line"}
+    told = {"kind": "error", "fact": tell("UsageError: the factory does not exist"), "traceback": "its line"}
     write_result(unimportable={factory: told for factory in REQUEST["factories"] if is_gone(factory)})
 elif ROLE == "try":
     if is_gone(CASE["factory"]):

@@ -51,7 +51,7 @@ def test_failure_keeps_its_stage(tmp_path: Path) -> None:
     failure = content["failure"]
     assert content["stage"] == "build"
     assert isinstance(failure, dict)
-    assert (failure["kind"], failure["told"]["names"]["message"]) == ("error", ["ValueError: no weights"])
+    assert (failure["kind"], failure["fact"]["names"]["message"]) == ("error", ["ValueError: no weights"])
     assert failure["traceback"] == "ValueError: no weights\nmore about it\n"
 
 

@@ -68,7 +68,7 @@ def test_test_that_measures_nothing_is_a_failure(pytester: pytest.Pytester, sour
     """Whatever keeps a test from measuring is in the result: nothing is skipped silently."""
     failure = run_trial(pytester, source)["failure"]
     assert failure["kind"] == "error"
-    assert told in failure["told"]["names"]["message"][0]
+    assert told in failure["fact"]["names"]["message"][0]
 
 
 MEASURES = (
@@ -122,7 +122,7 @@ def try_plainly(pytester: pytest.Pytester, source: str = MEASURES, args: tuple[s
     if tried["failure"] is None:
         assert (tried["stage"], tried["workload"]["inputs"]) == ("ended", "float32[3]")
         return ""
-    message: str = tried["failure"]["told"]["names"]["message"][0]
+    message: str = tried["failure"]["fact"]["names"]["message"][0]
     return message
 
 
@@ -314,7 +314,7 @@ def test_a_node_of_several_tests_is_refused(
         f"gate.yml: tests: mine: node: {node!r} names 2 tests, and a case is one; "
         f"write an entry for each that is to be measured, with one of: {ids}"
     )
-    assert (failure["kind"], failure["told"]["names"]["message"]) == ("error", [told])
+    assert (failure["kind"], failure["fact"]["names"]["message"]) == ("error", [told])
     assert not pytester.path.joinpath("ran").exists()
 
 
@@ -322,7 +322,7 @@ def test_one_of_several_tests_is_a_case(pytester: pytest.Pytester) -> None:
     """A node that names one set of parameters is one test, and is run."""
     source = f"import pytest\n@pytest.mark.parametrize('size', [8, 16])\ndef test_mine(size):\n{_BODY}"
     failure = run_trial(pytester, source, node="test_mine.py::test_mine[16]")["failure"]
-    assert "measured nothing" in failure["told"]["names"]["message"][0]
+    assert "measured nothing" in failure["fact"]["names"]["message"][0]
     assert pytester.path.joinpath("ran").exists()
 
 
@@ -331,7 +331,7 @@ def test_worker_needs_no_configuration(pytester: pytest.Pytester) -> None:
     pytester.path.joinpath("gate.yml").write_text("nonsense: 1\n")
     assert (
         "OSError"
-        in run_trial(pytester, "def test_mine():\n    raise OSError('x')")["failure"]["told"]["names"][
+        in run_trial(pytester, "def test_mine():\n    raise OSError('x')")["failure"]["fact"]["names"][
             "message"
         ][0]
     )
@@ -363,14 +363,14 @@ def test_trying_what_compiles_to_nothing_fails(pytester: pytest.Pytester) -> Non
         "import torch\ndef test_mine(compile_benchmark):\n    compile_benchmark(lambda x: x, torch.ones(3))\n"
     )
     tried = run_trial(pytester, source, WorkerRole.TRY)
-    assert "nothing was compiled, 0 graphs" in tried["failure"]["told"]["names"]["message"][0]
+    assert "nothing was compiled, 0 graphs" in tried["failure"]["fact"]["names"]["message"][0]
     assert tried["stage"] == "compile"
 
 
 def test_trying_a_test_that_measures_nothing_fails(pytester: pytest.Pytester) -> None:
     """A test that never calls the fixture would measure nothing either."""
     tried = run_trial(pytester, "def test_mine():\n    pass\n", WorkerRole.TRY)
-    assert "the test measured nothing" in tried["failure"]["told"]["names"]["message"][0]
+    assert "the test measured nothing" in tried["failure"]["fact"]["names"]["message"][0]
 
 
 @pytest.mark.parametrize("role", [WorkerRole.TRY, WorkerRole.COLD])
@@ -387,5 +387,5 @@ def test_a_failure_that_a_test_catches_is_a_failure(pytester: pytest.Pytester, r
         "        pass\n"
     )
     tried = run_trial(pytester, source, role)
-    assert "OSError: no data" in tried["failure"]["told"]["names"]["message"][0]
+    assert "OSError: no data" in tried["failure"]["fact"]["names"]["message"][0]
     assert tried["stage"] == "eager"
