@@ -41,9 +41,9 @@ CASE = Case(id="layers/agreement", model="layers", factory="made_up:build")
 
 # What anybody would write: build, call eagerly, then time the first compiled call less a later one. What
 # belongs to no model comes first, as in a worker: imports, torch's hash of its sources, the probe of
-# instruction sets.
+# instruction sets, the collection of what they left.
 PLAIN_SCRIPT = """\
-import resource, statistics, time
+import gc, resource, statistics, time
 import torch
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 from gate.suite.torch_imports import import_torch
@@ -71,6 +71,7 @@ def read_processor():
 with torch.no_grad():
     model(*inputs), model(*inputs)
     compiled = torch.compile(model)
+    gc.collect()
     before = read_processor()
     first = time_call(compiled)
     processor = read_processor() - before
