@@ -115,8 +115,9 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
     """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
     policy = keep_own(policy, run.environment)
-    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_other_cards(doubt_disturbed(limited, run), screening.evidence)
+    own = doubt_other_cards(screening.comparisons, screening.evidence)  # a limit needs no baseline
+    limited = apply_limits(own, screening.evidence, policy, run.environment.device_kind)
+    believed = doubt_disturbed(limited, run)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 
 

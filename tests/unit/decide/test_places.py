@@ -1,4 +1,4 @@
-"""Where trials ran: each place has a shift of its own, and another card convicts nobody."""
+"""Where trials ran: each place has a shift of its own, and another card's times decide nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gate.decide import decide_verdict, screen_run
 from gate.decide.evidence.baselines import make_baselines as record
 from gate.decide.evidence.stored import gather_evidence
-from gate.records import Metric, Outcome, Place, Provenance, Reason, Run, Status
+from gate.records import Limit, Metric, Outcome, Place, Provenance, Reason, Run, Status
 from tests.hosts import CUDA_HOST
 from tests.told import tell_row
 
@@ -87,6 +87,14 @@ def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[S
         assert tell_row(found).endswith(
             "But the baseline is of another card of this model, and cards differ: compare in pairs."
         )
+
+
+def test_a_limit_decides_on_any_card() -> None:
+    """A compile of 30 s is beyond 20 s, whichever card recorded the baseline."""
+    run = make_run(REGRESSED, environment=replace(CUDA_HOST, device_uuid="GPU-2"))
+    policy = make_policy(limits=(Limit(case="*", metric=COLD, value=20.0, is_least=False),))
+    found = find_comparison(decide_verdict(run, make_baselines(REGRESSED), policy), COLD)
+    assert (found.status, found.reason) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
 
 def test_a_baseline_is_of_the_card_that_its_trials_ran_on() -> None:
