@@ -173,8 +173,11 @@ def _find_opening(one: Comparison) -> str:
     return _OPENINGS.get(one.status, "")
 
 
-def describe_reason(one: Comparison) -> str:
-    """Describe why it has its status, as a part of a sentence."""
+def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
+    """Describe why it has its status, as a part of a sentence.
+
+    One sentence for many comparisons leaves out the limit and the pairs that each has of its own.
+    """
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
     if reason is Reason.BEYOND_BAR and SPECS[one.metric].family is Family.EXACT and before and after:
         arm = "base" if one.pairs else "baseline"
@@ -185,11 +188,15 @@ def describe_reason(one: Comparison) -> str:
     facts = {fact.code: fact for fact in one.remarks}
     speed = facts.get(Code.MACHINE_SPEED)
     return _choose_sentence(one, reason, facts).format(
-        limit=_describe_limit(one),
-        beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base" if one.pairs else "",
+        limit=" the limit" if is_of_many else _describe_limit(one),
+        beside="" if is_of_many or not one.pairs else _describe_pairs(one.pairs),
         codegen=_OTHER_CODEGEN if SPECS[one.metric].same_codegen else "",
         speed=describe_speed(speed.numbers["shift"]) if speed else "of another speed",
     )
+
+
+def _describe_pairs(pairs: int) -> str:
+    return f" in {count_noun(pairs, 'pair')} side by side with the base"
 
 
 _OTHER_CODEGEN = ", another instruction set or another number of threads"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
@@ -62,7 +61,7 @@ def _explain_undecided(rows: Iterable[Comparison]) -> str:
 
 
 def _find_obstacle(one: Comparison) -> str:
-    reason = describe_reason(replace(one, threshold=None, pairs=0))
+    reason = describe_reason(one, is_of_many=True)
     if reason != _COULD_NOT_TELL:
         return reason
     return _ONE_PAIR if one.pairs == 1 else _UNSETTLED
