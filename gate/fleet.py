@@ -49,7 +49,7 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 OPENING_S = 300.0  # 23 s on two shared cores; a GPU's first kernels on a cold disk take minutes
-# A lane ends its slot before it closes. Whoever has been interrupted waits no longer than for this.
+# A lane ends its slot before it closes; after an interrupt it gets less time for that.
 CLOSING_S, INTERRUPTED_S = 300.0, 20.0
 _STORE_BYTES = 80 * 2**20  # the least that Ray takes: what travels is kilobytes
 _REACHING_S = 10.0
@@ -74,7 +74,7 @@ class Site:
 
     node: str
     gpu: bool
-    cpus: float  # that are Ray's to give: nobody else gets the node of a lane without a GPU
+    cpus: float  # that Ray has to give: a lane without a GPU takes all of its node
     cores: tuple[int, ...] = ()
 
 
@@ -154,7 +154,7 @@ class RayEngine:
 
 
 def _receive(ref: Any) -> Reply:  # noqa: ANN401 - a reference of Ray's
-    """Receive a reply; that an actor is gone, or says what is no reply, is an error that it cannot tell."""
+    """Receive a reply; that an actor is gone, or says what is no reply, is an error that it cannot report."""
     try:
         reply: Reply = _read(Reply, ray.get(ref))
     except RayTaskError:
@@ -181,7 +181,7 @@ def open_fleet(
 ) -> Iterator[OpenedLanes]:
     """Open so many lanes on this host, or all of the cluster at ``address``; and the run to be measured.
 
-    A lane that cannot be opened, or whose environment differs from most others', is left out and told.
+    A lane that cannot be opened, or whose environment differs from most others', is left out with a note.
 
     Raises:
         UsageError: This host has fewer devices or cores.
@@ -261,9 +261,9 @@ def _init(**settings: object) -> Iterator[None]:
     except ConnectionError as error:
         raise _refuse_unreachable(settings["address"]) from error
     except RuntimeError as error:  # another version of Ray or Python than the cluster's, among others
-        told = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         fix = "Have the same Ray and Python on every host."
-        raise MachineError(f"Ray does not start: {told}", fix) from error
+        raise MachineError(f"Ray does not start: {message}", fix) from error
     try:
         yield
     finally:
@@ -315,12 +315,12 @@ def _open_actors(
         fix = first.fix if first else "Look at `ray status`."
         raise MachineError(f"no lane could be opened: {what}", fix or "Look at `ray status`.")
     for number, reply in sorted(refused.items()):
-        _tell_left_out(observe, str(number), reply.what)
+        _note_left_out(observe, str(number), reply.what)
     return dict(sorted(opened.items()))
 
 
 def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: Observer) -> OpenedLanes:
-    """Keep the lanes that most others agree with, and tell of the rest; the run has the places of all."""
+    """Keep the lanes that most others agree with, and note the rest; the run has the places of all."""
     runs = {number: reply.run for number, reply in opened.items() if reply.run is not None}
     agreed = {
         number: sum(not _list_differences(run, other) for other in runs.values())
@@ -336,7 +336,7 @@ def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: O
         if place.name in places:
             differences.append(f"it is at {place.name}, where another lane is")
         if differences:
-            _tell_left_out(observe, place.name, join_some(differences, _NAMED, "; "))
+            _note_left_out(observe, place.name, join_some(differences, _NAMED, "; "))
         else:
             lanes[place.name], places[place.name] = actors[number - 1], place
     beside = Counter(place.host for place in places.values())
@@ -358,7 +358,7 @@ def _drop_card(run: Run) -> Run:
     return replace(run, environment=replace(run.environment, device_uuid=""), base=base)
 
 
-def _tell_left_out(observe: Observer, lane: str, reason: str) -> None:
+def _note_left_out(observe: Observer, lane: str, reason: str) -> None:
     observe(Noted(fact=Fact(code=Code.LANE_LEFT_OUT, names=name_words(lane=lane, reason=reason))))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.check.engine import Engine, Part
-from gate.check.pair_schedule import Need
+from gate.check.pair_schedule import Need, count_all_pairs
 from gate.check.queues import Queues, choose_lane
 from gate.check.work import PairWork, TrialWork, Work
 from gate.errors import MachineError
@@ -105,11 +105,7 @@ class Fleet:
         """Add the pairs that are needed now, and on idle lanes those for later; raises as ``add_trials``."""
         failed = {failure.case_id for failure in run.failures}
         open_needs = {need.case_id: need for need in needs if need.case_id not in failed}
-        pairs = Counter(
-            trial.case_id
-            for trial in run.trials
-            if trial.pairing is not Pairing.ALONE and trial.arm == BASE_ARM
-        )
+        pairs = count_all_pairs(run)
         work = PairWork(
             needs=open_needs,
             targets={case_id: pairs[case_id] + need.more for case_id, need in open_needs.items()},
@@ -247,7 +243,7 @@ class _Call:
             self._close(case_id)
         elif case_id in self._open:
             self._put(case_id)
-        self._tell(part)
+        self._report(part)
         self._fleet.save(self._run)
 
     def _join(self, case_id: str, part: Part) -> None:
@@ -293,7 +289,7 @@ class _Call:
         pace_s = (self._read_s() - self._begun_s) / self._done if self._done else 0.0
         return Progress(done=self._done, total=self._done + self._left, left_s=self._left * pace_s)
 
-    def _tell(self, part: Part) -> None:
+    def _report(self, part: Part) -> None:
         observe, progress = self._fleet.observe, self._measure_progress()
         for fact in part.notes:
             observe(Noted(fact=fact))

@@ -19,7 +19,7 @@ def choose_lane(case_id: str, lanes: Collection[str]) -> str:
 
 
 class Queues:
-    """Cases that wait for a lane: begun ones for theirs alone, all others for whoever is idle first."""
+    """Cases that wait for a lane: begun ones for theirs alone, all others for the lane that idles first."""
 
     def __init__(self, lanes: Iterable[str]) -> None:
         self._begun: dict[str, list[tuple[Rank, str]]] = {lane: [] for lane in lanes}
@@ -30,7 +30,7 @@ class Queues:
         heapq.heappush(self._begun[lane], (rank, case_id))
 
     def put_waiting(self, lane: str, rank: Rank, case_id: str) -> None:
-        """Let a case that nobody has begun wait for this lane first; ranks come in order."""
+        """Let a case that no lane has begun wait for this lane first; ranks come in order."""
         self._waiting[lane].append((rank, case_id))
 
     def take(self, lane: str) -> str | None:
