@@ -28,7 +28,6 @@ from gate.decide.evidence.disturbed import (
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
 from gate.decide.evidence.values import Question
 from gate.decide.explain.advice import (
@@ -208,12 +207,11 @@ def _rank_all(
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
     """Both sides of each case that was measured, with the kernels of those that moved."""
     moved = {one.case_id: one.severity for one in comparisons if one.decides and one.status in MOVED}
-    pairs, trials = list_pairs(run), group_cases(run.trials)
+    trials = group_cases(run.trials)
     shown = (
         add_traces(
             show_case(
                 screening.sides.get(one.case.id, one),
-                pairs.get(one.case.id, ()),
                 run.sources,
                 moved=one.case.id in moved,
             ),

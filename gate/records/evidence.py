@@ -83,8 +83,6 @@ class CaseEvidence:
     case_id: str
     after: SideEvidence
     before: SideEvidence | None = None
-    # A fraction for each pair, + is worse, in the order in which the pairs ran.
-    changes: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     kernels: tuple[KernelChange, ...] = ()  # of a case that moved
     more_kernels: Natural = 0  # that changed too, and are left out for want of room
 

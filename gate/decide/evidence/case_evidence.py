@@ -9,13 +9,11 @@ Nothing here decides. Exact metrics have no distribution to show: a comparison h
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.decide.evidence.stored import Evidence, match_metric
 from gate.decide.evidence.values import collect_medians
 from gate.metrics import SPECS, Family
@@ -37,7 +35,7 @@ from gate.records import (
     SideEvidence,
     Trial,
 )
-from gate.records.groups import collect_columns, group_cases
+from gate.records.groups import group_cases
 from gate.records.targets import TARGET_KIND
 
 _NUMBER = re.compile(r"_\d+$")
@@ -157,9 +155,7 @@ _MAX_PARTS = 50  # of a case; a list of shapes is shorter
 _DIGITS = 5  # a dot of a plot is not read more exactly
 
 
-def show_case(
-    evidence: Evidence, pairs: Sequence[Pair], sources: Mapping[str, str], *, moved: bool
-) -> CaseEvidence:
+def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) -> CaseEvidence:
     """Show both sides of a case; the kernels that differ only where it ``moved``."""
     baseline = evidence.code_baseline
     compiled = evidence.fullest
@@ -168,7 +164,6 @@ def show_case(
         case_id=evidence.case.id,
         before=_show_before(evidence, baseline),
         after=_show_after(evidence, compiled),
-        changes=_list_changes(pairs),
         kernels=tuple(kernels[:MAX_SHOWN_KERNELS]),
         more_kernels=max(0, len(kernels) - MAX_SHOWN_KERNELS),
     )
@@ -232,12 +227,6 @@ def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) ->
 
 
 _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
-
-
-def _list_changes(pairs: Sequence[Pair]) -> dict[Metric, tuple[float, ...]]:
-    """The change of each pair, in the order in which they ran."""
-    changes = collect_columns(compute_pair_changes(pairs))
-    return {metric: _round(map(math.expm1, found)) for metric, found in changes.items()}
 
 
 def _list_kernels(

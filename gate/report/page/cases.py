@@ -81,7 +81,7 @@ def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
     return replace(
         case,
         plots=list_plots(found.comparisons, evidence),
-        phases=plot_phases(evidence),
+        phases=plot_phases(found.comparisons, evidence),
         view=make_view(evidence),
     )
 

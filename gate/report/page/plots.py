@@ -157,11 +157,14 @@ def find_limit(one: Comparison) -> float | None:
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
 
 
-def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[Drawing, ...]] | None:
+def plot_phases(
+    comparisons: Sequence[Comparison], evidence: CaseEvidence
+) -> tuple[Plot, tuple[Drawing, ...]] | None:
     """Draw the phases of a cold compile on both sides, and the colour of each; ``None`` without any."""
     sides = [(HEAD, evidence.after.phases_s)]
     if evidence.before and evidence.before.phases_s:
-        sides.insert(0, (AGAINST_BASE if evidence.changes else AGAINST_BASELINE, evidence.before.phases_s))
+        has_pairs = any(one.pairs for one in comparisons)
+        sides.insert(0, (AGAINST_BASE if has_pairs else AGAINST_BASELINE, evidence.before.phases_s))
     names = list_phases(evidence)
     if not names:
         return None

@@ -78,7 +78,7 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
     light = replace(blank, index=3, extent=Extent.COLD)
     case = Case(id="a/b", model="a", factory="a:b")
     evidence = Evidence(case=case, trials=(whole, cold, light), failures=(), values={}, stored=())
-    shown = show_case(evidence, (), {}, moved=False)
+    shown = show_case(evidence, {}, moved=False)
     assert evidence.fullest is whole
     assert shown.after.graph_breaks == (broken,)
     assert shown.after.phases_s == part_phases({FIRST_CALL: 3.0})
@@ -88,7 +88,7 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
     """No side is made up."""
     case = Case(id="a/b", model="a", factory="a:b")
     evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=())
-    assert show_case(evidence, (), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
+    assert show_case(evidence, {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
 
 
 def test_what_other_code_generation_does_not_move_is_shown_without_its_code() -> None:
@@ -105,7 +105,7 @@ def test_what_other_code_generation_does_not_move_is_shown_without_its_code() ->
         baseline=baseline, same_host=False, same_stack=True, same_codegen=False, same_definition=True
     )
     evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=(stored,))
-    before = show_case(evidence, (), {}, moved=True).before
+    before = show_case(evidence, {}, moved=True).before
     assert before == SideEvidence(values={Metric.DRIFT: (0.25,)})
 
 
@@ -131,5 +131,5 @@ def test_parts_of_a_call_are_medians_and_at_most_fifty() -> None:
         for index, seconds in enumerate((0.1, 0.3, 0.2), start=1)
     )
     evidence = Evidence(case=case, trials=trials, failures=(), values={}, stored=())
-    parts_s = show_case(evidence, (), {}, moved=False).after.parts_s
+    parts_s = show_case(evidence, {}, moved=False).after.parts_s
     assert parts_s == {f"rows={row}": 0.2 for row in range(50)}

@@ -253,7 +253,6 @@ def multiply(verdict: Verdict, cases: int, trials: int) -> Verdict:
         shown,
         after=lengthen(shown.after),
         before=lengthen(shown.before) if shown.before else None,
-        changes={metric: (tuple(found) * trials)[:trials] for metric, found in shown.changes.items()},
     )
     rows = [one for one in verdict.comparisons if one.case_id == first]
     return replace(
