@@ -33,12 +33,16 @@ from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
-from gate.records import Baseline, Outcome, Policy, Run, Verdict
+from gate.records import Baseline, Code, Outcome, Policy, Run, Verdict
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.policy import load_policy
 from gate.units import count_noun
 
 _UNKNOWN_PLAN = "A missing shard would not be noticed: measure with --shard K/N, or merge with --select."
+
+
+# What to do about baselines, of which a comparison of two runs has none.
+_OF_BASELINES = frozenset({Code.RECORD, Code.RECORD_MORE, Code.RECORD_BETTER})
 
 
 def run_compare(options: Namespace) -> ExitCode:
@@ -64,7 +68,8 @@ def run_compare(options: Namespace) -> ExitCode:
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
     if stored is None:  # stored ones may be of unselected cases; a run's were selected
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
-        verdict = replace(verdict, notes=(*gone, *verdict.notes))
+        steps = tuple(one for one in verdict.next_steps if one.code not in _OF_BASELINES)
+        verdict = replace(verdict, notes=(*gone, *verdict.notes), next_steps=steps)
     code = code_verdict(verdict, config, policy)
     if options.out:
         save_reports(verdict, Path(options.out), code)

@@ -144,6 +144,15 @@ def test_a_shard_that_cannot_be_is_refused(
     assert "expected a whole number from 1 to 999" in capsys.readouterr().err
 
 
+def test_two_runs_have_no_baselines_to_record(compare: Compare, project: Path) -> None:
+    """Two trials are too few to know the noise. That is of the other run, not of a baseline."""
+    old = make_run()
+    save_run(replace(old, trials=old.trials[:2], trials_planned=2), project / "old.json")
+    _, said = compare(make_run())
+    assert "too few trials" in said
+    assert "baseline refresh" not in said
+
+
 def test_a_run_that_is_held_against_itself_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A slip of the hand in a script would pass for ever."""
     assert main(["compare", "old.json", "old.json"]) == 0
