@@ -29,6 +29,8 @@ pytestmark = [
     pytest.mark.alone,  # other tests beside would be strangers on the device, and move its clocks
     # Inductor warns of every float32 graph with matrix products while TF32 is off, as it is by default.
     pytest.mark.filterwarnings("ignore:TensorFloat32:UserWarning"),
+    # Torch captures an empty graph to make the pool of its graphs, and then warns of it.
+    pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning"),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 

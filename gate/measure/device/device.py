@@ -235,7 +235,8 @@ class CudaDevice(Device):
         """Profile a few calls, after one under the profiler that pays for setting it up."""
         activities = [torch.profiler.ProfilerActivity.CUDA]
         for calls in (1, PROFILED_CALLS):
-            with torch.profiler.profile(activities=activities) as profile:
+            # Kept from one profile to the next they are not: torch warns of that where it is not asked to.
+            with torch.profiler.profile(activities=activities, acc_events=True) as profile:
                 for _ in range(calls):
                     run()
                 self.synchronize()
