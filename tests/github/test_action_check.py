@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from action.composite import Job, run_composite
 from action.samples import ACTION, commit, make_job
 
 from gate.files.codec import load_verdict
+from gate.lab.host import lock
 from gate.lab.host.toolchain_place import CACHE_VARIABLE
 from gate.records import Metric, Reason, Status
 
@@ -52,6 +54,7 @@ def job(tmp_path: Path, toolchain_place: Path) -> Job:
     made = make_job(tmp_path, workspace_name="work")
     made.limit_s = 540.0
     made.environ[CACHE_VARIABLE] = str(toolchain_place)  # as a runner of one's own keeps it
+    made.environ[lock.VARIABLE] = os.environ[lock.VARIABLE]  # waits for no gate but this test's
     (made.workspace / "gate.yml").write_text(CONFIG)
     (made.workspace / "tiny.py").write_text(MODEL)
     return made

@@ -61,21 +61,29 @@ def test_threads_of_the_kernel_are_no_programs_to_stop(monkeypatch: pytest.Monke
     assert [one.partition(" ")[0] for one in find_crowd()] == ["chromium", "hidden"]
 
 
-def test_the_work_of_others_is_foreign() -> None:
-    """A process that none of ours has started takes time from us, and is told by name."""
+def test_the_work_of_others_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that none of ours has started takes time from us, and is told by name.
+
+    Only three are told, and on a busy machine others are busier than it: none of them is looked at.
+    """
     start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null 2>&1 & echo $!"
     told = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
+    looked_at, list_all = {int(told.stdout), os.getpid()}, psutil.process_iter
+    monkeypatch.setattr(
+        psutil, "process_iter", lambda names: (one for one in list_all(names) if one.pid in looked_at)
+    )
     try:
         time.sleep(0.1)
         before = read_host()
         time.sleep(1.0)
         conditions = describe_host(Conditions(), (before, read_host()), threads=2)
-        crowd = find_crowd()
+        # Among twenty others it may have less than a tenth of a core for a moment.
+        crowd = next(filter(None, (find_crowd() for _ in range(10))), ())
     finally:
         os.kill(int(told.stdout), signal.SIGKILL)
     assert conditions.foreign_cores > 0.2
-    assert any(f"(pid {told.stdout.strip()}, " in one for one in crowd)
-    assert not any(f"(pid {os.getpid()}, " in one for one in crowd)
+    (found,) = crowd
+    assert f"(pid {told.stdout.strip()}, " in found
 
 
 @pytest.mark.parametrize(
