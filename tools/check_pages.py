@@ -37,8 +37,8 @@ from gate.report.page.pages import (  # noqa: E402
     render_selftest_page,
     render_verdict_page,
 )
-from gate.report.trend.pages import render_pages  # noqa: E402
-from gate.report.trend.series import make_tracks  # noqa: E402
+from gate.report.page.trend import render_pages  # noqa: E402
+from gate.report.trend import make_tracks  # noqa: E402
 from gate.store.history import HistoryReading, read_history  # noqa: E402
 from tests.recorded import situations  # noqa: E402
 from tests.unit.report.page.hostile import HOSTILE  # noqa: E402

@@ -10,8 +10,8 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import write_atomic
 from gate.project.config import Config, load_config
 from gate.report.clean import clean_line
-from gate.report.trend.pages import Link, render_pages
-from gate.report.trend.series import Track, make_tracks
+from gate.report.page.trend import Link, render_pages
+from gate.report.trend import Track, make_tracks
 from gate.revisions import find_repository
 from gate.store.history import HistoryReading, compact_history, read_history
 from gate.units import count_noun

@@ -6,23 +6,24 @@ Every word of a model, a log or code is made harmless: no control characters, an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from gate.records import OTHER_PHASE, PHASES, CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE
-from gate.report.view import ABSENT
+from gate.report.view import ABSENT, Section
 from gate.report.words.causes import describe_recompile
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.pages import CODE_CUT, CODE_LOST, name_phase
 from gate.report.words.steps import write_tlparse
 from gate.units import render_seconds
 
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
 OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
 _MAX_LINES = 400  # of a kernel's difference
+_CODE_CUT = "Cut: this compares the beginnings; more may differ further on."
+_CODE_LOST = "Its source was not kept; pairs keep it (compile-gate ab)."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +33,7 @@ class Difference:
     name: str
     lines: tuple[tuple[str, str], ...]  # "added", "removed" or "same", and the line
     note: str = ""  # why lines are lacking
+    is_kept: bool = True  # its source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,16 +47,16 @@ class Break:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseView:
-    """Both sides of one case. A row is a name, then what there is of it before and of head."""
+    """Both sides of one case. A row of a table is a name, then what there is of it before and of head."""
 
-    phases: tuple[tuple[str, ...], ...]  # of a cold compile, in the order of ``OWN_PHASES``
-    parts: tuple[tuple[str, ...], ...]  # what only its kind has: the call of each shape, as an example
+    phases: Section  # of a cold compile, in the order of ``OWN_PHASES``
+    parts: Section  # what only its kind has: the call of each shape, as an example
     differences: tuple[Difference, ...]
     more_kernels: int
     breaks: tuple[Break, ...]  # of head
     breaks_before: int
     recompiles: tuple[str, ...]  # guards of head that failed, with the line that made them
-    caches: tuple[tuple[str, ...], ...]  # of the second process: hits / misses / bypasses
+    caches: Section  # of the second process
     traces: tuple[str, ...]  # commands that read them
     unknown: tuple[str, ...]  # what the measured torch does not report
 
@@ -63,17 +65,25 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
     """Make the view of a case; ``folder`` is where its verdict lies, and its traces below it."""
     before, after = evidence.sides
     return CaseView(
-        phases=tuple(
-            (name_phase(name), *(_render_phase(side, name) for side in evidence.sides))
-            for name in list_phases(evidence)
+        phases=_make_table(
+            ("Phases of a cold compile", "phase"),
+            [
+                (name_phase(name), *(_render_phase(side, name) for side in evidence.sides))
+                for name in list_phases(evidence)
+            ],
         ),
-        parts=_list_sides(evidence, lambda side: side.parts_s, render_seconds),
+        parts=_make_table(
+            ("Parts", "part"), _list_sides(evidence, lambda side: side.parts_s, render_seconds)
+        ),
         differences=tuple(map(_compare_code, evidence.kernels)),
         more_kernels=evidence.more_kernels,
         breaks=tuple(map(_make_break, after.graph_breaks)),
         breaks_before=len(before.graph_breaks),
         recompiles=tuple(_clean(describe_recompile(one)) for one in after.recompile_reasons),
-        caches=_list_sides(evidence, lambda side: side.caches, _describe_use),
+        caches=_make_table(
+            ("Caches in the second process: hits / misses / bypasses", "cache"),
+            _list_sides(evidence, lambda side: side.caches, _describe_use),
+        ),
         traces=tuple(_clean(write_tlparse(one, folder)) for side in evidence.sides for one in side.traces),
         unknown=tuple(_clean(describe_measuring(one)) for one in after.unknown),
     )
@@ -84,8 +94,19 @@ def list_phases(evidence: CaseEvidence) -> tuple[str, ...]:
     return tuple(name for name in OWN_PHASES if any(side.phases_s.get(name) for side in evidence.sides))
 
 
+def name_phase(phase: str) -> str:
+    """Name a phase of a compile: ``code generation``."""
+    return "in no phase" if phase == OTHER_PHASE else phase.replace("_", " ")
+
+
 def _render_phase(side: SideEvidence, name: str) -> str:
     return render_seconds(side.phases_s[name]) if name in side.phases_s else ABSENT
+
+
+def _make_table(names: tuple[str, str], rows: Iterable[tuple[str, ...]]) -> Section:
+    title, column = names
+    sides = ("before", "head")
+    return Section(title=title, header=(column, *sides), rows=tuple(rows), right=frozenset(sides))
 
 
 _T = TypeVar("_T")
@@ -93,13 +114,12 @@ _T = TypeVar("_T")
 
 def _list_sides(
     evidence: CaseEvidence, read: Callable[[SideEvidence], Mapping[str, _T]], write: Callable[[_T], str]
-) -> tuple[tuple[str, ...], ...]:
+) -> Iterator[tuple[str, ...]]:
     """Each name with what there is of it on both sides, in the order of head."""
     before, after = map(read, evidence.sides)
-    return tuple(
-        (clean_line(name), *(write(side[name]) if name in side else ABSENT for side in (before, after)))
-        for name in dict.fromkeys((*after, *before))
-    )
+    for name in dict.fromkeys((*after, *before)):
+        values = (write(side[name]) if name in side else ABSENT for side in (before, after))
+        yield (clean_line(name), *values)
 
 
 def _compare_code(kernel: KernelChange) -> Difference:
@@ -107,11 +127,13 @@ def _compare_code(kernel: KernelChange) -> Difference:
     before, after = (clean_lines(source) for source in (kernel.before, kernel.after))
     lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
     kinds = {"+": "added", "-": "removed"}
-    note = CODE_CUT if kernel.is_cut or len(lines) > _MAX_LINES else ""
+    is_kept = bool(kernel.before or kernel.after)
+    note = _CODE_CUT if kernel.is_cut or len(lines) > _MAX_LINES else ""
     return Difference(
         name=_clean(kernel.name),
         lines=tuple((kinds.get(line[:1], "same"), line) for line in lines[:_MAX_LINES]),
-        note=note if kernel.before or kernel.after else CODE_LOST,
+        note=note if is_kept else _CODE_LOST,
+        is_kept=is_kept,
     )
 
 

@@ -25,6 +25,7 @@ from gate.report.blocks import make_blocks, order_comparison, render_command
 from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
 from gate.report.rows import MAX_SENTENCE, make_row
+from gate.report.view import Section
 from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
@@ -136,18 +137,18 @@ def _list_values(metric: Metric, values: Sequence[float]) -> str:
 
 def _render_sides(view: CaseView) -> Iterator[list[str]]:
     """What there is of both sides but their values: a section each."""
-    for title, name, rows in (
-        ("Phases of a cold compile", "phase", view.phases),
-        ("Parts", "part", view.parts),
-    ):
-        yield [title, *_lay_out([(name, "before", "after"), *rows])] if rows else []
+    yield _render_section(view.phases)
+    yield _render_section(view.parts)
     yield _render_breaks(view)
     yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
-    title = "Caches in the second process: hits / misses / bypasses"
-    yield [title, *_lay_out([("cache", "before", "after"), *view.caches])] if view.caches else []
+    yield _render_section(view.caches)
     yield _render_code(view)
     yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
     yield _list_lines("Not known", view.unknown)
+
+
+def _render_section(one: Section) -> list[str]:
+    return [one.title, *_lay_out([one.header, *one.rows])] if one.rows else []
 
 
 def _list_lines(title: str, lines: Iterable[str]) -> list[str]:

@@ -225,4 +225,5 @@ def _make_cell(comparison: Comparison | None) -> Cell:
     if comparison is None or comparison.candidate is None:
         return Cell(text=ABSENT)
     text = render_value(comparison.metric, comparison.candidate.centre)
-    return Cell(text=text, status=comparison.status if comparison.decides else None)
+    status = comparison.status if comparison.decides else None
+    return Cell(text=text, status=status, value=comparison.candidate.centre)

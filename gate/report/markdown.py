@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from gate.records import RED, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.footer import MARKS, list_marks
-from gate.report.view import Block, CaseLine, NextStep, Report, Row, Section
-from gate.report.words.pages import OUTCOME_KINDS
+from gate.report.view import OUTCOME_KINDS, Block, CaseLine, NextStep, Report, Row, Section
 from gate.report.words.templates import name_status
 from gate.units import count_noun
 

@@ -18,8 +18,17 @@ from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.footer import MARKS, list_marks
 from gate.report.terminal import WIDTH, find_style, write_text
-from gate.report.view import ABSENT, Block, CaseLine, NextStep, Report, Row, name_before
-from gate.report.words.pages import OUTCOME_KINDS, STATUS_CLASSES
+from gate.report.view import (
+    ABSENT,
+    OUTCOME_KINDS,
+    STATUS_KINDS,
+    Block,
+    CaseLine,
+    NextStep,
+    Report,
+    Row,
+    name_before,
+)
 
 MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
 MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named
@@ -34,7 +43,7 @@ OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.PASS: "bold green",
 }
 STATUS_STYLES: Mapping[Status, str] = {
-    **{status: _STYLES[kind] for status, kind in STATUS_CLASSES.items()},
+    **{status: _STYLES[kind] for status, kind in STATUS_KINDS.items()},
     Status.ACCEPTED: "cyan",
 }
 _COLUMNS = ("label", "metric", "before", "after", "change", "interval")

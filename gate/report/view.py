@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
@@ -12,6 +12,25 @@ AGAINST_BASELINE = "baseline"
 AGAINST_BASE = "base"
 NO_INTERVAL = "no interval"  # of one pair, whose noise is unknown
 ABSENT = "-"
+# By what a reader does about it: the colour and sign of a badge.
+STATUS_KINDS: Mapping[Status, str] = {
+    Status.REGRESSED: "bad",
+    Status.FAILED: "bad",
+    Status.MISSING: "bad",
+    Status.INCONCLUSIVE: "unsure",
+    Status.ACCEPTED: "other",
+    Status.NEW: "other",
+    Status.NOT_COMPARABLE: "other",
+    Status.IMPROVED: "good",
+    Status.UNCHANGED: "same",
+}
+OUTCOME_KINDS: Mapping[Outcome, str] = {
+    Outcome.PASS: "good",
+    Outcome.REGRESSION: "bad",
+    Outcome.INCOMPLETE: "bad",
+    Outcome.INCONCLUSIVE: "unsure",
+    Outcome.NOTHING_COMPARED: "bad",  # it fails the check, whatever --fail-on says
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +95,7 @@ class Cell:
 
     text: str
     status: Status | None = None
+    value: float | None = None  # to sort by
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

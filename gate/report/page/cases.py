@@ -1,25 +1,62 @@
-"""What a page shows of one case: its rows, why, charts, and the view of both sides; pure."""
+"""What a page shows of one case: its rows, why, charts of both sides, and the view of both sides; pure."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.metrics import SPECS
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
 from gate.records import CaseEvidence, Comparison, Metric, Status
 from gate.report.blocks import SHOWN
-from gate.report.case import CaseView, make_view
+from gate.report.case import OWN_PHASES, CaseView, list_phases, make_view, name_phase
 from gate.report.clean import clean_line
-from gate.report.page.charts import Drawing
-from gate.report.page.plots import Plot, PlotGroup, draw_change, list_plots, plot_phases
+from gate.report.page.charts import (
+    ChartBar,
+    Drawing,
+    Interval,
+    Lane,
+    Write,
+    draw_interval,
+    draw_stack,
+    draw_strip,
+)
 from gate.report.rows import RANK, make_row
-from gate.report.view import Block, CaseLine, Cell, Row
-from gate.report.words.pages import STATUS_CLASSES
-from gate.report.words.templates import name_metric, name_status
+from gate.report.view import AGAINST_BASE, AGAINST_BASELINE, STATUS_KINDS, Block, CaseLine, Cell, Row
+from gate.report.words.comparisons import exceeds_limit
+from gate.report.words.moves import describe_move
+from gate.report.words.templates import name_metric
+from gate.units import KIBI, count_noun, render_seconds, render_threshold, render_value
 
 _MAX_HEADLINE = 160  # characters beside a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_HEAD = "head"
+_MAX_POINTS = 60  # of one side, the latest: more hide each other
+_MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plot:
+    """A chart with its title and a remark."""
+
+    title: str
+    drawing: Drawing
+    note: str = ""
+    kind: str = "same"  # of the remark
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlotGroup:
+    """Charts that answer one question; without news they are folded."""
+
+    title: str
+    plots: tuple[Plot, ...]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether any of them changed, or could not be decided."""
+        return any(one.kind != "same" for one in self.plots)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,14 +67,12 @@ class PageCase:
     address: str  # where its section is: in this page or in one of its own; "" where there is none
     block: Block  # its rows are those with news
     kind: str
-    status: str
     headline: str  # the metric that changed most, or what became of the case
     values: str  # of that metric, before and after
     change: str
     severity: float | None  # of it, to sort by
     drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
-    numbers: tuple[float | None, ...]  # the same, to sort by
     others: tuple[Row, ...]
     plots: tuple[PlotGroup, ...] = ()
     phases: tuple[Plot, tuple[Drawing, ...]] | None = None  # a chart, and the colour of each row of the view
@@ -52,7 +87,6 @@ class ShownCase:
     line: CaseLine
     comparisons: Sequence[Comparison] = ()
     evidence: CaseEvidence | None = None
-    columns: Sequence[Metric] = ()  # of ``line``
 
 
 def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
@@ -64,15 +98,13 @@ def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
         anchor=anchor,
         address=address or f"#{anchor}",
         block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
-        kind=STATUS_CLASSES[block.status],
-        status=name_status(block.status),
+        kind=STATUS_KINDS[block.status],
         headline=_choose_headline(block, leading),
         values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
         change=row.change if row else "",
         severity=leading.severity if leading else None,
         drawing=draw_change(leading) if leading else None,
         cells=found.line.cells,
-        numbers=tuple(_find_number(found.comparisons, metric) for metric in found.columns),
         others=tuple(map(_shorten, (row for row in block.rows if row.status not in SHOWN))),
     )
     evidence = found.evidence
@@ -127,5 +159,156 @@ def _choose_headline(block: Block, leading: Comparison | None) -> str:
     return name_metric(leading.metric)
 
 
-def _find_number(comparisons: Iterable[Comparison], metric: Metric) -> float | None:
-    return next((one.candidate.centre for one in comparisons if one.metric is metric and one.candidate), None)
+def _select_drawn(worse: str) -> tuple[Metric, ...]:
+    """The metrics that vary, are judged, and are called this when they got worse."""
+    drawn = select_metrics(lambda spec: spec.role is not Role.EXPLAINS and spec.family is not Family.EXACT)
+    return tuple(metric for metric in drawn if SPECS[metric].worse == worse and metric not in COMPILE_TIMES)
+
+
+# What is drawn of a case, by what a reader asks; counts that moved stand in its table.
+_GROUPS: Mapping[str, tuple[Metric, ...]] = {
+    "Speed": tuple(dict.fromkeys((*LATENCIES, *_select_drawn("slower")))),
+    "Compile time": COMPILE_TIMES,
+    "Memory": _select_drawn("larger"),
+    "Accuracy": _select_drawn("less exact"),
+}
+_COLOURS = {name: number for number, name in enumerate(OWN_PHASES)}
+
+
+def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> tuple[PlotGroup, ...]:
+    """Draw both sides of each metric that has values, in groups with a title."""
+    rows = {one.metric: one for one in comparisons}
+    groups = (
+        (
+            title,
+            [
+                _plot_metric(rows[metric], evidence)
+                for metric in metrics
+                if metric in rows and evidence.after.values.get(metric)
+            ],
+        )
+        for title, metrics in _GROUPS.items()
+    )
+    return tuple(PlotGroup(title=title, plots=tuple(plots)) for title, plots in groups if plots)
+
+
+def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
+    metric, write = one.metric, _make_writer(one.metric)
+    before, after = (side.values.get(metric, ()) for side in evidence.sides)
+    lanes = [_make_lane(_HEAD, _HEAD, after, one)]
+    if before or one.baseline:
+        lanes.insert(
+            0, _make_lane(AGAINST_BASE if one.pairs else AGAINST_BASELINE, AGAINST_BASE, before, one)
+        )
+    drawing = draw_strip(
+        _describe_plot(one, len(before), len(after)),
+        lanes,
+        write,
+        limit=find_limit(one),
+        unit=_find_unit(lanes, one),
+    )
+    return Plot(
+        title=name_metric(metric),
+        drawing=drawing,
+        note=_describe_note(one),
+        kind=STATUS_KINDS[one.status],
+    )
+
+
+def _describe_plot(one: Comparison, before: int, after: int) -> str:
+    """Describe it for a screen reader; the numbers stand in the table."""
+    sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
+    bar = one.threshold
+    counts = f", a change counts beyond {render_threshold(one.metric, bar)}" if bar else ""
+    return f"{name_metric(one.metric)}: {' and '.join(sides)}{counts}"
+
+
+def _describe_note(one: Comparison) -> str:
+    """The change, and of one that looks large and counts for nothing, why."""
+    move, bar = describe_move(one), one.threshold
+    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
+    return f"{move}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else move
+
+
+def _make_lane(name: str, kind: str, values: Sequence[float], one: Comparison) -> Lane:
+    estimate = one.candidate if kind == _HEAD else one.baseline
+    shown = tuple(value for value in values[-_MAX_POINTS:] if math.isfinite(value))
+    if estimate is None:
+        return Lane(name=name, kind=kind, values=shown)
+    return Lane(
+        name=name, kind=kind, values=shown, centre=estimate.centre, low=estimate.low, high=estimate.high
+    )
+
+
+def _make_writer(metric: Metric) -> Write:
+    if SPECS[metric].family is Family.LOG2:
+        return lambda value: f"{value:+.2f}"  # its factor would not fit below an axis
+    return lambda value: render_value(metric, value)
+
+
+def _find_unit(lanes: Iterable[Lane], one: Comparison) -> float:
+    return find_axis_unit(one.metric, (value for lane in lanes for value in lane.values))
+
+
+def find_axis_unit(metric: Metric, values: Iterable[float]) -> float:
+    """What an axis counts in: sizes are round in their own unit."""
+    if SPECS[metric].unit is not Unit.BYTES:
+        return 1.0
+    largest = max(map(abs, values), default=0.0)
+    return float(KIBI ** int(math.log(largest, KIBI))) if largest >= KIBI else 1.0
+
+
+def find_limit(one: Comparison) -> float | None:
+    """Find the value beyond which a change counts; ``None`` where it is compared with nothing."""
+    bar, before = one.threshold, one.baseline
+    if bar is None or before is None or not (bar.relative or bar.absolute):
+        return None
+    spec = SPECS[one.metric]
+    allowed = (
+        bar.absolute if spec.family is Family.LOG2 else max(bar.relative * abs(before.centre), bar.absolute)
+    )
+    return before.centre - allowed if spec.higher_is_better else before.centre + allowed
+
+
+def plot_phases(
+    comparisons: Sequence[Comparison], evidence: CaseEvidence
+) -> tuple[Plot, tuple[Drawing, ...]] | None:
+    """Draw the phases of a cold compile on both sides, and the colour of each; ``None`` without any."""
+    sides = [(_HEAD, evidence.after.phases_s)]
+    if evidence.before and evidence.before.phases_s:
+        has_pairs = any(one.pairs for one in comparisons)
+        sides.insert(0, (AGAINST_BASE if has_pairs else AGAINST_BASELINE, evidence.before.phases_s))
+    names = list_phases(evidence)
+    if not names:
+        return None
+    bars = [
+        ChartBar(
+            name=side,
+            parts=tuple((_COLOURS[name], phases_s.get(name, 0.0), name_phase(name)) for name in names),
+        )
+        for side, phases_s in sides
+    ]
+    totals = ", ".join(f"{side} {render_seconds(sum(phases_s.values()))}" for side, phases_s in sides)
+    drawing = draw_stack(f"phases of a cold compile: {totals}", bars, render_seconds)
+    return Plot(title="By each phase itself", drawing=drawing), tuple(map(_draw_colour, names))
+
+
+def _draw_colour(phase: str) -> Drawing:
+    colour = Drawing(label="", width=8, height=8, kind="swatch")
+    colour.add_box(f"part-{_COLOURS[phase]}", (0, 0), (8, 8))
+    return colour
+
+
+def draw_change(one: Comparison) -> Drawing | None:
+    """Draw a change with its interval, in limits; ``None`` where it has no limit or nothing changed."""
+    bar, change = one.threshold, one.change
+    limit = (bar.relative or bar.absolute) if bar else 0.0
+    if change is None or not limit:
+        return None
+    centre, low, high = (
+        min(max(value / limit, -_MOST_LIMITS), _MOST_LIMITS)
+        for value in (change.centre, change.low, change.high)
+    )
+    label = f"{name_metric(one.metric)} {describe_move(one)}"
+    interval = Interval(centre=centre, low=low, high=high, kind=STATUS_KINDS[one.status])
+    return draw_interval(label, interval, (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0))

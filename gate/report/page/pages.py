@@ -18,16 +18,14 @@ from gate.records import Environment, Status, Verdict
 from gate.records.calibration import Calibration, Rate
 from gate.records.groups import group_cases
 from gate.records.selftest import SelftestReport
-from gate.report.blocks import make_blocks
 from gate.report.calibration import describe_calibration, list_sections, list_unstable
 from gate.report.clean import clean_line
-from gate.report.content import make_report
-from gate.report.footer import COLUMNS, MARKS, make_case_lines
+from gate.report.content import Report, make_report
+from gate.report.footer import MARKS
 from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, Interval, draw_interval
 from gate.report.selftest import describe_result, describe_selftest, list_shortcomings, list_tables
-from gate.report.view import Section
-from gate.report.words import pages as words
+from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Section
 from gate.report.words.notes import write_note
 from gate.report.words.templates import name_status
 from gate.units import MICRO
@@ -62,7 +60,13 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["values"] = _hold_together
+    environment.filters |= {"values": _hold_together, "name_status": name_status}
+    environment.globals |= {
+        "KIND_NAMES": _KIND_NAMES,
+        "MARKS": MARKS,
+        "OUTCOME_KINDS": OUTCOME_KINDS,
+        "STATUS_KINDS": STATUS_KINDS,
+    }
     return environment
 
 
@@ -85,6 +89,13 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+_KIND_NAMES = {
+    "bad": "worse or failed",
+    "unsure": "could not tell",
+    "other": "accepted or not judged",
+    "good": "improved",
+    "same": "unchanged",
+}
 _MOST_OPEN = 5  # cases that are read without a click: they are the gravest
 # Cases whose sections, some 30 KB each, are all in the page; of more, so many are, and the others are pages.
 _ALL_WHOLE = 50
@@ -96,7 +107,8 @@ _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 def render_verdict_page(verdict: Verdict) -> str:
     """Return one HTML file with all that there is to see of a verdict; it needs no other."""
-    report, cases = make_report(verdict), make_case_views(verdict)
+    report = make_report(verdict, everything=True)
+    cases = make_case_views(verdict, report)
     return render_page(
         "verdict.html",
         title=f"{report.outcome.value}: {report.headline}",
@@ -104,14 +116,11 @@ def render_verdict_page(verdict: Verdict) -> str:
         cases=cases,
         environment=list_environment(verdict.environment),
         differing=list_differences(verdict.base_environment, verdict.environment),
-        same_environment=words.SAME_ENVIRONMENT if verdict.base_environment else words.NO_ENVIRONMENT,
+        has_base=verdict.base_environment is not None,
         run_url=find_link(verdict.provenance.run_url),
-        marks=MARKS,
         most_open=_MOST_OPEN,
         most_whole=count_whole(verdict),
         unlisted=max(0, len(verdict.cases) - len(cases)),
-        words=words,
-        name_status=name_status,
     )
 
 
@@ -120,21 +129,20 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
     The names are below the directory of that page.
     """
-    for found, anchor in _list_cases(verdict)[count_whole(verdict) : _MOST_ROWS]:
+    report = make_report(verdict, everything=True)
+    for found, anchor in _list_cases(verdict, report)[count_whole(verdict) : _MOST_ROWS]:
         if found.block.status is not Status.UNCHANGED:
             case = make_case(found, anchor)
-            text = render_page(
-                "case_page.html", title=found.block.title, case=case, home=VERDICT_PAGE, words=words
-            )
+            text = render_page("case_page.html", title=found.block.title, case=case, home=VERDICT_PAGE)
             yield f"{CASE_PAGES}/{anchor}.html", text
 
 
-def make_case_views(verdict: Verdict) -> tuple[PageCase, ...]:
+def make_case_views(verdict: Verdict, report: Report) -> tuple[PageCase, ...]:
     """Make what is shown of all cases, those first that need a reader most, and the first of them whole."""
     whole = count_whole(verdict)
     return tuple(
         make_case(found, anchor) if position < whole else _make_line(found, anchor)
-        for position, (found, anchor) in enumerate(_list_cases(verdict)[:_MOST_ROWS])
+        for position, (found, anchor) in enumerate(_list_cases(verdict, report)[:_MOST_ROWS])
     )
 
 
@@ -150,12 +158,11 @@ def _make_line(found: ShownCase, anchor: str) -> PageCase:
     return replace(make_case(replace(found, evidence=None), anchor), address="", drawing=None)
 
 
-def _list_cases(verdict: Verdict) -> list[tuple[ShownCase, str]]:
+def _list_cases(verdict: Verdict, report: Report) -> list[tuple[ShownCase, str]]:
     """What there is of each case, the gravest first, and the name that a link has for it."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
-    lines = {line.case_id: line for line in make_case_lines(verdict)}
-    blocks = make_blocks(verdict, everything=True)
-    anchors = make_anchors(block.title for block in blocks)
+    lines = {line.case_id: line for line in report.case_lines}
+    anchors = make_anchors(block.title for block in report.blocks)
     evidence = {clean_line(one.case_id): one for one in verdict.evidence}
     return [
         (
@@ -164,11 +171,10 @@ def _list_cases(verdict: Verdict) -> list[tuple[ShownCase, str]]:
                 line=lines[block.title],
                 comparisons=comparisons.get(block.title, ()),
                 evidence=evidence.get(block.title),
-                columns=tuple(COLUMNS),
             ),
             anchors[block.title],
         )
-        for block in blocks
+        for block in report.blocks
     ]
 
 

@@ -11,8 +11,8 @@ def test_parts_stand_side_by_side() -> None:
     before = SideEvidence(parts_s={"rows=4": 0.002})
     after = SideEvidence(parts_s={"rows=4": 0.003, "rows=8\nx": 1.5})
     view = make_view(CaseEvidence(case_id="a/b", before=before, after=after))
-    assert view.parts == (("rows=4", "2.00 ms", "3.00 ms"), ("rows=8 x", "-", "1.50 s"))
-    assert make_view(CaseEvidence(case_id="a/b", after=SideEvidence())).parts == ()
+    assert view.parts.rows == (("rows=4", "2.00 ms", "3.00 ms"), ("rows=8 x", "-", "1.50 s"))
+    assert make_view(CaseEvidence(case_id="a/b", after=SideEvidence())).parts.rows == ()
 
 
 def test_phases_stand_in_their_order() -> None:
@@ -20,7 +20,7 @@ def test_phases_stand_in_their_order() -> None:
     before = SideEvidence(phases_s={"other": 1.0, "dynamo": 2.0, "triton": 0.0})
     after = SideEvidence(phases_s={"code_generation": 0.5, "dynamo": 2.0})
     view = make_view(CaseEvidence(case_id="a/b", before=before, after=after))
-    assert view.phases == (
+    assert view.phases.rows == (
         ("dynamo", "2.00 s", "2.00 s"),
         ("code generation", "-", "500 ms"),
         ("in no phase", "1.00 s", "-"),
@@ -30,7 +30,7 @@ def test_phases_stand_in_their_order() -> None:
 def test_caches_count_what_could_not_be_cached() -> None:
     """Hits, misses and bypasses of head; the side before has none."""
     after = SideEvidence(caches={"fx": CacheUse(hits=3, misses=1, bypasses=2)})
-    assert make_view(CaseEvidence(case_id="a/b", after=after)).caches == (("fx", "-", "3 / 1 / 2"),)
+    assert make_view(CaseEvidence(case_id="a/b", after=after)).caches.rows == (("fx", "-", "3 / 1 / 2"),)
 
 
 def test_long_code_keeps_its_beginning() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
-from gate.report.trend.pages import Link, render_pages
-from gate.report.trend.series import (
+from gate.report.page.trend import Link, render_pages
+from gate.report.trend import (
     TrendSeries,
     average_cases,
     average_creep,

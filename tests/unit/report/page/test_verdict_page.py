@@ -25,7 +25,8 @@ from gate.records import (
 )
 from gate.records.run import Frame
 from gate.report import render
-from gate.report.page.cases import make_anchors
+from gate.report.content import make_report
+from gate.report.page.cases import PageCase, make_anchors
 from gate.report.page.pages import (
     VERDICT_PAGE,
     find_link,
@@ -53,6 +54,10 @@ def parse_pairs() -> ET.Element:
     return parse(render_verdict_page(judge_pairs()))[0]
 
 
+def list_views(verdict: Verdict) -> tuple[PageCase, ...]:
+    return make_case_views(verdict, make_report(verdict, everything=True))
+
+
 @pytest.mark.parametrize("name", ["regression", "side_by_side", "incomplete", "inconclusive"])
 def test_situation(verdicts: Mapping[str, Verdict], name: str) -> None:
     """Each situation says on a page what its stored text says."""
@@ -75,7 +80,7 @@ def test_links_lead_somewhere() -> None:
     links = [one.get("href", "") for one in root.iter("a")]
     assert len(names) == len(set(names))
     assert {link.removeprefix("#") for link in links} <= set(names)
-    assert {f"#{view.anchor}" for view in make_case_views(judge_pairs())} <= set(links)
+    assert {f"#{view.anchor}" for view in list_views(judge_pairs())} <= set(links)
 
 
 def test_anchors() -> None:
@@ -89,7 +94,7 @@ def test_anchors() -> None:
 
 def test_gravest_first() -> None:
     """Cases stand in the order in which a reader needs them, and those that got worse are unfolded."""
-    views = make_case_views(judge_pairs())
+    views = list_views(judge_pairs())
 
     assert [view.kind for view in views] == sorted(
         (view.kind for view in views), key=("bad", "unsure", "other", "good", "same").index
@@ -100,7 +105,7 @@ def test_gravest_first() -> None:
 
 def test_both_sides_are_drawn() -> None:
     """A case that ran in pairs has a chart of both sides for each metric, of its pairs and of its phases."""
-    views = {view.block.title: view for view in make_case_views(judge_pairs())}
+    views = {view.block.title: view for view in list_views(judge_pairs())}
     view = views[situations.STENCIL]
 
     titles = [plot.title for group in view.plots for plot in group.plots]
@@ -108,8 +113,8 @@ def test_both_sides_are_drawn() -> None:
     assert {"cold compile time", "warm compile time", "peak memory", "drift"} <= set(titles)
     assert view.phases is not None
     assert view.view is not None
-    assert view.view.phases[0][0] == "dynamo"
-    assert len(view.phases[1]) == len(view.view.phases)
+    assert view.view.phases.rows[0][0] == "dynamo"
+    assert len(view.phases[1]) == len(view.view.phases.rows)
 
 
 def test_code_that_differs() -> None:
@@ -118,7 +123,7 @@ def test_code_that_differs() -> None:
     changed = KernelChange(name="gelu", before="load x\nmul 2\nstore\n", after="load x\nmul 3\nstore\n")
     evidence = tuple(replace(one, kernels=(changed,)) for one in verdict.evidence)
 
-    views = make_case_views(replace(verdict, evidence=evidence))
+    views = list_views(replace(verdict, evidence=evidence))
 
     shown = next(one.view for one in views if one.view and one.view.differences).differences[0]
     assert shown.name == "gelu"
@@ -298,7 +303,7 @@ def test_what_does_not_fit_into_the_page_has_one_of_its_own() -> None:
 
 def test_command_is_printable() -> None:
     """A commit that holds a terminal's escapes does not bring them into the command to copy."""
-    views = make_case_views(spoil(keep_stencil(), "a\x1b[31m\x08b"))
+    views = list_views(spoil(keep_stencil(), "a\x1b[31m\x08b"))
 
     assert views[0].block.command.isprintable()
 

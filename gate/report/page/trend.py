@@ -10,10 +10,10 @@ from functools import partial
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
 from gate.records.history import HistoryHead
+from gate.report.page.cases import Plot, find_axis_unit
 from gate.report.page.charts import Drawing, Scale, list_ticks, make_scale
 from gate.report.page.pages import render_page
-from gate.report.page.plots import find_axis_unit
-from gate.report.trend.series import (
+from gate.report.trend import (
     Track,
     TrendSeries,
     TrendStep,
@@ -43,7 +43,11 @@ class Curve:
     is_whole: bool = False  # there is nothing between two whole numbers
 
 
-def draw_trend(curve: Curve, track: Track) -> Drawing:
+def _plot(curve: Curve, track: Track) -> Plot:
+    return Plot(title=curve.title, drawing=_draw(curve, track), note=curve.note, kind="note")
+
+
+def _draw(curve: Curve, track: Track) -> Drawing:
     """Draw a series over the runs of its machine, from the first to the last of them."""
     heads = track.heads
     drawing = Drawing(label=curve.title, width=_WIDTH, height=_HEIGHT, kind="chart wide")
@@ -151,7 +155,7 @@ def render_pages(
                 case_id=case_id,
                 machine=track.machine,
                 home=f"{prefix}.html",
-                plots=[(curve, draw_trend(curve, track)) for curve in curves],
+                plots=[_plot(curve, track) for curve in curves],
                 still=still,
                 steps=sorted(rows, key=lambda row: row.created, reverse=True),
             ),
@@ -167,7 +171,7 @@ def render_pages(
             first=track.heads[0].created[:10],
             last=_link_run(track.heads[-1]),
             cases=[Link(text=case_id, address=name) for case_id, name in names.items()],
-            plots=[(curve, draw_trend(curve, track)) for curve in _list_suite(track)],
+            plots=[_plot(curve, track) for curve in _list_suite(track)],
             steps=sorted(all_steps, key=lambda row: row.created, reverse=True),
             upgrades=[(track.heads[run].created[:10], text) for run, text in track.upgrades.items()],
             others=others,

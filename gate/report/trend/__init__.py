@@ -1,1 +1,0 @@
-"""The pages of a history: series, where they changed, and how they are drawn."""
