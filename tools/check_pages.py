@@ -32,12 +32,13 @@ sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
 from gate.records import Metric  # noqa: E402
 from gate.records.history import Figures  # noqa: E402
+from gate.report.calibration import study_calibration  # noqa: E402
 from gate.report.page.pages import (  # noqa: E402
-    render_calibration_page,
-    render_selftest_page,
+    render_study_page,
     render_verdict_page,
 )
 from gate.report.page.trend import render_pages  # noqa: E402
+from gate.report.selftest import study_selftest  # noqa: E402
 from gate.report.trend import make_tracks  # noqa: E402
 from gate.store.history import HistoryReading, read_history  # noqa: E402
 from tests.recorded import situations  # noqa: E402
@@ -111,8 +112,8 @@ def write_pages(out: Path) -> list[Path]:
         "hostile": spoil(judge_pairs(), " ".join(HOSTILE)),
     }
     pages = {f"{name}.html": render_verdict_page(verdict) for name, verdict in verdicts.items()}
-    pages["calibration.html"] = render_calibration_page(CALIBRATION)
-    pages["selftest.html"] = render_selftest_page(make_report(BAD))
+    pages["calibration.html"] = render_study_page(study_calibration(CALIBRATION))
+    pages["selftest.html"] = render_study_page(study_selftest(make_report(BAD)))
     pages |= write_trend()
     for name, text in pages.items():
         (out / name).write_text(text, encoding="utf-8", errors="replace")

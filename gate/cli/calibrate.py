@@ -26,8 +26,9 @@ from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
 from gate.records import BaseArm, Run
 from gate.records.calibration import Effort
-from gate.report.calibration import render_calibration
-from gate.report.page.pages import render_calibration_page
+from gate.report.calibration import study_calibration
+from gate.report.page.pages import render_study_page
+from gate.report.tables import render_study
 from gate.store.policy import load_policy
 
 CALIBRATION_FILE = "calibration.json"
@@ -52,8 +53,9 @@ def run_calibrate(options: Namespace) -> ExitCode:
     calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     save_calibration(calibration, path)
-    write_atomic(path.with_suffix(".html"), render_calibration_page(calibration))
-    print(render_calibration(calibration))
+    study = study_calibration(calibration)
+    write_atomic(path.with_suffix(".html"), render_study_page(study))
+    print(render_study(study))
     print(f"Wrote {path}.")
     return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
 

@@ -14,9 +14,9 @@ from statistics import median, stdev
 from gate.metrics import SPECS, Family, Role
 from gate.records import Baseline, Fact, Metric
 from gate.report.markdown import escape_code, escape_text
-from gate.report.words.moves import describe_values
 from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_setback
+from gate.report.words.templates import describe_values
 from gate.store.baselines import Proposal, ProposalKind, Setback
 from gate.units import count_noun, join_some, render_percent, render_value
 

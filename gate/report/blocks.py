@@ -21,8 +21,8 @@ from gate.report.rows import (
 from gate.report.view import Block, Member, Row
 from gate.report.words.causes import describe_cause, describe_common_cause, doubt_cause
 from gate.report.words.failures import describe_whole
-from gate.report.words.moves import describe_move, is_shown_as_values
 from gate.report.words.steps import write_again
+from gate.report.words.templates import describe_move, is_shown_as_values
 from gate.units import count_noun, render_change, render_threshold
 
 MIN_ALIKE = 4  # cases: fewer are read faster one by one

@@ -1,17 +1,18 @@
-"""What a calibration found, as text: noise, unstable cases, thresholds and the gate's own errors."""
+"""What a calibration found: noise, unstable cases, thresholds and the gate's own errors; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
+from gate.records import Code
 from gate.records.calibration import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
 from gate.report.clean import clean_line
 from gate.report.footer import label_lines
-from gate.report.tables import render_section
-from gate.report.view import ABSENT, Section, keep_filled
+from gate.report.view import ABSENT, Section, Study, keep_filled
+from gate.report.words.failures import describe_failed_trial
 from gate.report.words.notes import write_note
-from gate.report.words.studies import describe_instability
+from gate.report.words.templates import fill
 from gate.units import (
     count_noun,
     render_duration,
@@ -26,38 +27,54 @@ _NOISE_HEADER = (
     *("case", "metric", "typical", "within", "between", "notices", "threshold"),
     *("pairs", "pair", "pair bias"),
 )
+_TEMPLATES: Mapping[Code, str] = {
+    Code.VALUES_RANGE: "{trials} trials of one program range from {low} to {high}.",
+    Code.TWO_GROUPS: "Trials fall into two groups that are {apart:digit} apart.",
+    Code.BLOCKS_SPLIT: "In {split} of {trials} trials the blocks fall into two groups.",
+    Code.TRIALS_VARY: (
+        "Even {trials} trials, the most of a check, could miss a change below {unseen:share}."
+    ),
+    Code.PAIRS_BIASED: "In {pairs} pairs with itself, head differs by {change:signed_digit}.",
+    Code.PAIRS_VARY: "{pairs} pairs, the most of a check, settle nothing below {unseen:share}.",
+}
 
 
-def render_calibration(calibration: Calibration) -> str:
-    """Return the report of ``calibration``; a table that is wider than the terminal is left so."""
-    parts = (
-        "\n".join(f"{label:9} {text}" for label, text in describe_calibration(calibration)),
-        render_section(_make_noise(calibration)),
-        "\n".join(list_unstable(calibration)),
-        render_section(_make_costs(calibration.costs)),
-        render_section(_make_replays(calibration)),
-        "\n".join(f"note  {clean_line(write_note(note))}" for note in calibration.notes),
+def study_calibration(calibration: Calibration) -> Study:
+    """Say what a calibration found."""
+    headline, *lines = _list_unstable(calibration)
+    return Study(
+        outcome="CALIBRATION",
+        kind="unsure" if calibration.unstable else "good",
+        headline=headline,
+        facts=label_lines(
+            calibration.environment,
+            ("measured", _describe_measured(calibration)),
+            ("a check", _describe_check(calibration)),
+        ),
+        sections=keep_filled(
+            _make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration)
+        ),
+        lines=tuple(lines),
+        notes=tuple(clean_line(write_note(note)) for note in calibration.notes),
     )
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def list_sections(calibration: Calibration) -> tuple[Section, ...]:
-    """List the tables of a calibration."""
-    return keep_filled(_make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration))
+def _describe_measured(calibration: Calibration) -> str:
+    counts = (
+        (len(calibration.case_ids), "case"),
+        (calibration.trials, "trial"),
+        (calibration.pairs, "pair"),
+    )
+    counted = ", ".join(count_noun(number, noun) for number, noun in counts)
+    return f"{counted} in {render_duration(calibration.wall_s)}"
 
 
-def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...]:
-    """Describe where and how much was measured, in labelled lines."""
+def _describe_check(calibration: Calibration) -> str:
     effort = calibration.effort
     spent = f"{effort.trials} to {effort.max_trials}" if effort.max_trials > effort.trials else effort.trials
-    measured = (
-        f"{count_noun(len(calibration.case_ids), 'case')}, {count_noun(calibration.trials, 'trial')},"
-        f" {count_noun(calibration.pairs, 'pair')} in {render_duration(calibration.wall_s)}"
-    )
     pairs_s = effort.pair_budget_s if calibration.pairs else None
     of_pairs = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
-    check = f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{of_pairs}"
-    return label_lines(calibration.environment, ("measured", measured), ("a check", check))
+    return f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{of_pairs}"
 
 
 def _make_noise(calibration: Calibration) -> Section:
@@ -113,24 +130,29 @@ def _render_deviation(noise: float) -> str:
     return render_percent(noise, signed=False) if noise else ABSENT
 
 
-def list_unstable(calibration: Calibration) -> list[str]:
-    """List the lines about unstable cases, with what to write into gate.yml."""
+def _list_unstable(calibration: Calibration) -> list[str]:
+    """The lines about unstable cases, with what to write into gate.yml."""
     unstable, disturbed = calibration.unstable, calibration.disturbed
     sentence = f"Too few undisturbed trials to call the times of these unstable: {', '.join(disturbed)}"
     unknown = [clean_line(sentence)] if disturbed else []
     if not unstable:
         return unknown or ["Unstable cases: none"]
     lines = [*unknown, f"Unstable cases: {len({one.case_id for one in unstable})}"]
-    lines += map(_render_instability, unstable)
-    first = unstable[0]
-    where = f'case: "{clean_line(first.case_id)}", metric: {first.metric}'
+    for one in unstable:
+        flaw = one.flaw.replace("_", " ")
+        lines.append(f"  {clean_line(f'{one.case_id} {one.metric} ({flaw}): {describe_instability(one)}')}")
+    where = f'case: "{clean_line(unstable[0].case_id)}", metric: {unstable[0].metric}'
     entry = f"quarantine: [{{{where}, owner: ..., reason: ..., expires: ...}}]"
     return [*lines, "Fix them, or quarantine them in gate.yml:", f"  {entry}"]
 
 
-def _render_instability(found: Instability) -> str:
-    flaw, text = found.flaw.replace("_", " "), clean_line(describe_instability(found))
-    return f"  {clean_line(found.case_id)} {found.metric} ({flaw}): {text}"
+def describe_instability(found: Instability) -> str:
+    """Describe what was found; values are written in the metric's unit."""
+    if found.fact.code is Code.FAILURE:
+        return describe_failed_trial(found.fact, f" of {found.fact.name('arm')}")
+    numbers = found.fact.numbers
+    values = {name: render_value(found.metric, numbers[name]) for name in ("low", "high") if name in numbers}
+    return fill(_TEMPLATES[found.fact.code], found.fact, **values)
 
 
 def _make_costs(costs: Sequence[ThresholdCost]) -> Section:

@@ -11,8 +11,7 @@ from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Re
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, NO_INTERVAL, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided, exceeds_limit
-from gate.report.words.moves import is_shown_as_values
-from gate.report.words.templates import describe_range, name_direction, name_metric
+from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
 from gate.units import (
     count_noun,
     is_another_answer,

@@ -1,16 +1,18 @@
-"""What a test of the gate by itself found, as text: one line a fault, then what is not good enough."""
+"""What a test of the gate by itself found: one line a fault, then what is not good enough; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from gate.records import Code
 from gate.records.calibration import Rate
-from gate.records.selftest import Attempt, Demand, FaultKind, FaultScore, Result, SelftestReport
+from gate.records.selftest import Attempt, Complaint, Demand, FaultKind, FaultScore, Result, SelftestReport
 from gate.report.clean import clean_line
 from gate.report.footer import label_lines
-from gate.report.tables import render_section
-from gate.report.view import ABSENT, Section, keep_filled
-from gate.report.words.studies import describe_complaint, describe_open, describe_opinion
+from gate.report.view import ABSENT, Section, Study, keep_filled
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.failures import describe_failed_trial
+from gate.report.words.templates import fill
 from gate.units import count_noun, render_change, render_duration, render_percent
 
 _MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
@@ -25,6 +27,7 @@ _MARKS: Mapping[Result, str] = {
     Result.FALSE_ALARM: "false alarm",
     Result.BROKEN: "could not be tried",
 }
+_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
 _HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
 _HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
 _WORDS: Mapping[FaultKind, str] = {
@@ -43,19 +46,32 @@ _WORDS: Mapping[FaultKind, str] = {
     FaultKind.HANG: "hang",
     FaultKind.VANISHED: "vanished factory",
 }
+_TEMPLATES: Mapping[Code, str] = {
+    Code.FAILURE_UNTOLD: "no failure of kind {kind} was reported",
+    Code.NOT_JUDGED: "{metric_ids} was not judged",
+}
+_COMPLAINTS: Mapping[Complaint, str] = {
+    Complaint.UNTRIED: "it could not be tried: every attempt failed",
+    Complaint.ALARMS: "{score.false_alarms} of {score.tried} harmless changes turned red",
+    Complaint.MISSES: "{score.missed} of {score.tried} were missed",
+    Complaint.FEW_CAUGHT: "only {score.caught} of {score.tried} were caught",
+}
 
 
-def render_selftest(report: SelftestReport) -> str:
-    """Return the report of ``report``; a table that is wider than the terminal is left so."""
-    parts = (
-        "  ".join(describe_result(report)),
-        "\n".join(f"{label:9} {text}" for label, text in describe_selftest(report)),
-        render_section(_make_caught(report)),
-        render_section(_make_harmless(report)),
-        "\n".join(list_shortcomings(report)),
-        f"Not tried: {', '.join(report.untried)}." if report.untried else "",
+def study_selftest(report: SelftestReport) -> Study:
+    """Say what a selftest found."""
+    outcome, headline = _describe_result(report)
+    untried = f"Not tried: {', '.join(map(clean_line, report.untried))}."
+    cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
+    return Study(
+        outcome=outcome,
+        kind=_KINDS[outcome],
+        headline=headline,
+        facts=label_lines(report.environment, ("cases", cases), ("time", time)),
+        sections=keep_filled(_make_caught(report), _make_harmless(report)),
+        lines=tuple(_list_shortcomings(report)),
+        notes=(untried,) if report.untried else (),
     )
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def describe_fault(kind: FaultKind, size: float) -> str:
@@ -68,17 +84,34 @@ def describe_attempt(attempt: Attempt) -> str:
     change = ""
     if attempt.change is not None and attempt.metric is not None:
         change = f", {attempt.metric} {render_change(attempt.metric, attempt.change)}"
-    reason = f" ({clean_line(describe_opinion(attempt), _MAX_SENTENCE)})" if _needs_reason(attempt) else ""
+    opinion = "" if attempt.result in _HANDLED else clean_line(describe_opinion(attempt), _MAX_SENTENCE)
+    reason = f" ({opinion})" if opinion else ""
     fault = describe_fault(attempt.kind, attempt.size)
-    return f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{reason}"
+    return clean_line(f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{reason}")
 
 
-def _needs_reason(attempt: Attempt) -> bool:
-    return attempt.result not in _HANDLED and bool(describe_opinion(attempt))
+def describe_opinion(attempt: Attempt) -> str:
+    """Describe what the gate said of a fault; ``""`` where it had nothing to say."""
+    if attempt.comparison:
+        return describe_comparison(attempt.comparison)
+    fact = attempt.fact
+    if fact is None:
+        return ""
+    if fact.code is Code.FAILURE:
+        return describe_failed_trial(fact, f" of {fact.name('arm')}")
+    return fill(_TEMPLATES[fact.code], fact, metric_ids=", ".join(fact.metrics))
 
 
-def describe_result(report: SelftestReport) -> tuple[str, str]:
-    """Describe whether the gate passed its test, in a word and a sentence."""
+def describe_complaint(score: FaultScore) -> str:
+    """Describe what is not good enough; ``""`` where nothing is."""
+    return _COMPLAINTS[score.complaint].format(score=score) if score.complaint else ""
+
+
+def _describe_open(score: FaultScore) -> str:
+    return f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""
+
+
+def _describe_result(report: SelftestReport) -> tuple[str, str]:
     failed = [score for score in report.scores if score.complaint]
     if failed:
         all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
@@ -104,17 +137,6 @@ def describe_open_faults(report: SelftestReport) -> str:
     """Count the faults that must be caught and never were, without a complaint; empty where there is none."""
     opened = sum(score.is_open for score in report.scores)
     return f"{count_noun(opened, 'fault')} that must be caught stayed open" if opened else ""
-
-
-def describe_selftest(report: SelftestReport) -> tuple[tuple[str, str], ...]:
-    """Describe where and how long was tested, in labelled lines."""
-    cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
-    return label_lines(report.environment, ("cases", cases), ("time", time))
-
-
-def list_tables(report: SelftestReport) -> tuple[Section, ...]:
-    """List the tables of a selftest."""
-    return keep_filled(_make_caught(report), _make_harmless(report))
 
 
 def _make_caught(report: SelftestReport) -> Section:
@@ -172,16 +194,10 @@ _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
 }
 
 
-def list_shortcomings(report: SelftestReport) -> list[str]:
-    """List what the gate did not handle as it should, with the attempts that show it."""
-    lines = []
+def _list_shortcomings(report: SelftestReport) -> Iterator[str]:
+    """What the gate did not handle as it should, with the attempts that show it."""
     for score in report.scores:
-        if text := describe_complaint(score) or describe_open(score):
-            lines.append(f"{describe_fault(score.kind, score.size)}: {text}")
-            lines += [f"  {describe_attempt(one)}" for one in _list_failing(report, score)]
-    return lines
-
-
-def _list_failing(report: SelftestReport, score: FaultScore) -> list[Attempt]:
-    own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
-    return [one for one in own if one.result not in _HANDLED]
+        if text := describe_complaint(score) or _describe_open(score):
+            yield f"{describe_fault(score.kind, score.size)}: {text}"
+            own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
+            yield from (f"  {describe_attempt(one)}" for one in own if one.result not in _HANDLED)

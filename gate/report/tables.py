@@ -20,7 +20,7 @@ from gate.records import Baseline, Case, CaseFailure, Metric
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
-from gate.report.view import Section
+from gate.report.view import Section, Study
 from gate.report.words.failures import describe_whole
 from gate.report.words.findings import advise_check, describe_finding
 from gate.units import count_noun, render_age, render_duration, render_percent
@@ -197,11 +197,21 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Co
 
 
 def render_section(section: Section) -> str:
-    """Return a section with its title above and its meaning below; "" of one without rows."""
-    if not section.rows:
-        return ""
+    """Return a section with its title above and its meaning below."""
     table = render_table(section.header, section.rows, right=section.right)
     return "\n".join(part for part in (section.title, table, section.meaning) if part)
+
+
+def render_study(study: Study) -> str:
+    """Return the text of a calibration or a selftest; a table wider than the terminal is left so."""
+    parts = (
+        f"{study.outcome}  {study.headline}",
+        "\n".join(f"{label:9} {text}" for label, text in study.facts),
+        "\n".join(study.lines),
+        *map(render_section, study.sections),
+        "\n".join(f"note  {note}" for note in study.notes),
+    )
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _render_json(value: object) -> str:

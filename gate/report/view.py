@@ -132,6 +132,19 @@ def keep_filled(*made: Section) -> tuple[Section, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Study:
+    """What a calibration or a selftest found, for a text or a page."""
+
+    outcome: str
+    kind: str  # of its badge, as of an outcome
+    headline: str
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    lines: tuple[str, ...]  # what is not as it should be
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """All that every format shows of a verdict."""
 

@@ -19,15 +19,16 @@ from gate.lab.trials.side_by_side import open_side_by_side
 from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted
 from gate.records.selftest import Attempt, Fault, Method, SelftestReport
-from gate.report.page.pages import render_selftest_page
+from gate.report.page.pages import render_study_page
 from gate.report.progress import show_progress
 from gate.report.selftest import (
     describe_attempt,
     describe_fault,
     describe_open_faults,
     describe_untried,
-    render_selftest,
+    study_selftest,
 )
+from gate.report.tables import render_study
 from gate.selftest.attempts import (
     AttemptContext,
     AttemptSubject,
@@ -74,8 +75,9 @@ def run_selftest(options: Namespace) -> ExitCode:
             provenance=load_provenance(config.directory),
         )
         report = try_faults(context, agenda, path)
-    write_atomic(path.with_suffix(".html"), render_selftest_page(report))
-    print(render_selftest(report))
+    study = study_selftest(report)
+    write_atomic(path.with_suffix(".html"), render_study_page(study))
+    print(render_study(study))
     print(f"Wrote {path}.")
     if any(score.complaint for score in report.scores):
         return ExitCode.REGRESSION

@@ -25,8 +25,7 @@ from gate.report.page.charts import (
 from gate.report.rows import RANK, make_row
 from gate.report.view import AGAINST_BASE, AGAINST_BASELINE, STATUS_KINDS, Block, CaseLine, Cell, Row
 from gate.report.words.comparisons import exceeds_limit
-from gate.report.words.moves import describe_move
-from gate.report.words.templates import name_metric
+from gate.report.words.templates import describe_move, name_metric
 from gate.units import KIBI, count_noun, render_seconds, render_threshold, render_value
 
 _MAX_HEADLINE = 160  # characters beside a case's name

@@ -1,4 +1,4 @@
-"""Whole pages: a frame with style and script, filled with a verdict, a calibration or a selftest; pure."""
+"""Whole pages: a frame with style and script, filled with a verdict or a study; pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,14 @@ from markupsafe import Markup
 
 from gate.fingerprint import compute_environment_id, list_parts
 from gate.records import Environment, Status, Verdict
-from gate.records.calibration import Calibration, Rate
+from gate.records.calibration import Rate
 from gate.records.groups import group_cases
-from gate.records.selftest import SelftestReport
-from gate.report.calibration import describe_calibration, list_sections, list_unstable
 from gate.report.clean import clean_line
 from gate.report.content import Report, make_report
 from gate.report.footer import MARKS
 from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, Interval, draw_interval
-from gate.report.selftest import describe_result, describe_selftest, list_shortcomings, list_tables
-from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Section
-from gate.report.words.notes import write_note
+from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Section, Study
 from gate.report.words.templates import name_status
 from gate.units import MICRO
 from gate.version import __version__
@@ -198,40 +194,13 @@ def find_link(address: str) -> str:
     return address if _LINK.fullmatch(address) else ""
 
 
-# Of what a selftest comes to.
-_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
-
-
-def render_calibration_page(calibration: Calibration) -> str:
-    """Return the page of a calibration."""
-    unstable = list_unstable(calibration)
+def render_study_page(study: Study) -> str:
+    """Return the page of a calibration or a selftest."""
     return render_page(
         "study.html",
-        title="calibration",
-        kind="unsure" if calibration.unstable else "good",
-        outcome="CALIBRATION",
-        headline=clean_line(unstable[0]),
-        facts=describe_calibration(calibration),
-        lines=tuple(map(clean_line, unstable[1:])),
-        sections=tuple(map(_draw_rates, list_sections(calibration))),
-        notes=tuple(clean_line(write_note(note)) for note in calibration.notes),
-    )
-
-
-def render_selftest_page(report: SelftestReport) -> str:
-    """Return the page of a selftest."""
-    outcome, headline = describe_result(report)
-    untried = (f"Not tried: {', '.join(report.untried)}.",) if report.untried else ()
-    return render_page(
-        "study.html",
-        title=f"selftest: {outcome}",
-        kind=_KINDS[outcome],
-        outcome=outcome,
-        headline=headline,
-        facts=describe_selftest(report),
-        lines=tuple(map(clean_line, list_shortcomings(report))),
-        sections=tuple(map(_draw_rates, list_tables(report))),
-        notes=tuple(map(clean_line, untried)),
+        title=f"{study.outcome}: {study.headline}",
+        study=study,
+        sections=tuple(map(_draw_rates, study.sections)),
     )
 
 

@@ -8,10 +8,16 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
-from gate.report.words.failures import describe_quoted
+from gate.report.words.failures import describe_failed_trial
 from gate.report.words.measuring import describe_disturbances, describe_measuring
-from gate.report.words.moves import describe_move, is_shown_as_values
-from gate.report.words.templates import describe_change, describe_speed, fill, name_metric
+from gate.report.words.templates import (
+    describe_change,
+    describe_move,
+    describe_speed,
+    fill,
+    is_shown_as_values,
+    name_metric,
+)
 from gate.units import count_noun, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {
@@ -63,7 +69,6 @@ _OPENINGS: Mapping[Status, str] = {
 _BOTH = 2
 _APART = 0.03  # the change of pairs, and that of both values
 _INSTEAD: Mapping[Code, str] = {
-    Code.FAILURE: "Trial {trial} failed at {stage} ({kind}): {failure}",
     Code.TRIALS_CAME: "Missing: {came} of {planned} planned trials came back.",
     Code.NOTHING_MEASURED: "Missing: its trials came back and measured nothing.",
 }
@@ -97,11 +102,7 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
 
     Both values and the change may be left out, where they stand beside it.
     """
-    instead = [
-        fill(_INSTEAD[fact.code], fact, failure=describe_quoted(fact))
-        for fact in one.remarks
-        if _replaces_reason(fact)
-    ]
+    instead = [text for fact in one.remarks if (text := _replace_reason(fact))]
     first = instead or [_describe_finding(one, with_values=with_values)]
     return " ".join((*first, *_list_sentences(one.remarks)))
 
@@ -114,8 +115,10 @@ def describe_undecided(alike: Iterable[Comparison]) -> str:
     return f"{_capitalize(opening)}{'; '.join(counted if len(counted) > 1 else reasons)}."
 
 
-def _replaces_reason(fact: Fact) -> bool:
-    return fact.code in _INSTEAD and (fact.code is not Code.FAILURE or bool(fact.names))
+def _replace_reason(fact: Fact) -> str:
+    if fact.code is Code.FAILURE:
+        return describe_failed_trial(fact) if fact.names else ""
+    return fill(_INSTEAD[fact.code], fact) if fact.code in _INSTEAD else ""
 
 
 def _list_sentences(remarks: tuple[Fact, ...]) -> list[str]:

@@ -82,6 +82,13 @@ def describe_quoted(fact: Fact) -> str:
     return fill(phrase, fact, where=f"{where}{hint}", killer=killer)
 
 
+def describe_failed_trial(fact: Fact, of: str = "") -> str:
+    """Describe the failure that another fact quotes, with its trial and where."""
+    return fill(
+        "Trial {trial}{of} failed at {stage} ({kind}): {failure}", fact, of=of, failure=describe_quoted(fact)
+    )
+
+
 def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:
     """Say in a line which cases are unavailable and why, reason by reason; empty where all are available."""
     reasons: dict[str, list[str]] = {}

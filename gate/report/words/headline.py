@@ -13,8 +13,7 @@ from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, lower_first
 from gate.report.words.comparisons import describe_comparison, describe_reason
 from gate.report.words.failures import describe_whole
-from gate.report.words.moves import mention_move
-from gate.report.words.templates import describe_speed, fill, name_base, name_direction
+from gate.report.words.templates import describe_speed, fill, mention_move, name_base, name_direction
 from gate.units import count_noun
 
 LIKELY = "Likely cause: "

@@ -12,8 +12,7 @@ from gate.records import Code, Comparison, Fact, PairBase, Status, Verdict
 from gate.records.targets import name_target
 from gate.report.view import NextStep
 from gate.report.words.measuring import describe_disturbances
-from gate.report.words.moves import describe_values
-from gate.report.words.templates import COMMIT_CHARS, fill
+from gate.report.words.templates import COMMIT_CHARS, describe_values, fill
 from gate.store.baselines import Setback
 from gate.units import join_some
 

@@ -16,8 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.metrics import SPECS, Family
-from gate.records import Fact, Metric, PairBase, Status
+from gate.metrics import SPECS, Family, Unit
+from gate.records import Comparison, Fact, Metric, PairBase, Status
 from gate.units import (
     count_noun,
     is_another_answer,
@@ -29,6 +29,7 @@ from gate.units import (
     render_log2,
     render_percent,
     render_seconds,
+    render_value,
 )
 
 # As many characters of a commit as no repository has two of.
@@ -95,6 +96,40 @@ def mention_change(metric: Metric, change: float) -> str:
 def _qualify(text: str, word: str) -> str:
     """Add the word, unless the change reads as none."""
     return f"{text} ({word})" if word and any(digit in text for digit in "123456789") else text
+
+
+def describe_values(metric: Metric, old: float, new: float | None) -> str:
+    """Describe two values: ``12.1 ms -> 15.8 ms``."""
+    return f"{render_value(metric, old)} -> {'not measured' if new is None else render_value(metric, new)}"
+
+
+def is_shown_as_values(one: Comparison) -> bool:
+    """Whether its change is both values and no percentage: of a speedup, of a share of eager's memory."""
+    return bool(SPECS[one.metric].unit is Unit.RATIO and one.baseline and one.candidate)
+
+
+def describe_move(one: Comparison) -> str:
+    """Describe its change: ``+30.6 % (slower)``, or ``0.830x -> 0.501x (slower)``; "" without one."""
+    if one.change is None:
+        return ""
+    if not (is_shown_as_values(one) and one.baseline and one.candidate):
+        return describe_change(one.metric, one.change.centre)
+    word = name_direction(one.metric, one.change.centre)
+    values = describe_values(one.metric, one.baseline.centre, one.candidate.centre)
+    return f"{values} ({word})" if word else values
+
+
+def mention_move(one: Comparison) -> str:
+    """Mention a metric and both values: ``compiled latency 12.1 ms -> 15.8 ms (+30.6 %)``."""
+    spec = SPECS[one.metric]
+    if one.change is None:
+        return name_metric(one.metric)
+    if spec.family is Family.LOG2 or not (one.baseline and one.candidate):
+        return mention_change(one.metric, one.change.centre)
+    values = describe_values(one.metric, one.baseline.centre, one.candidate.centre)
+    is_percent = spec.is_ratio and not is_shown_as_values(one)
+    percent = f" ({render_change(one.metric, one.change.centre)})" if is_percent else ""
+    return f"{name_metric(one.metric)} {values}{percent}"
 
 
 def name_base(base: PairBase | None) -> str:

@@ -27,7 +27,7 @@ from gate.records import (
     Trial,
 )
 from gate.records.calibration import Effort, Flaw, MetricNoise
-from gate.report.words.studies import describe_instability
+from gate.report.calibration import describe_instability
 from tests.hosts import CPU_HOST
 from tests.told import make_raised
 

@@ -19,7 +19,7 @@ from gate.decide.judge.interval import extend_reading
 from gate.decide.judge.pairs import compute_pair_detectable
 from gate.records import Metric, Policy, Run
 from gate.records.calibration import Flaw
-from gate.report.words.studies import describe_instability
+from gate.report.calibration import describe_instability
 
 Make = Callable[..., Run]
 

@@ -24,7 +24,8 @@ from gate.records.calibration import (
     Replay,
     ThresholdCost,
 )
-from gate.report.calibration import render_calibration
+from gate.report.calibration import study_calibration
+from gate.report.tables import render_study
 from tests.hosts import CPU_HOST
 
 DIRECTORY = Path(__file__).parents[2] / "golden" / "calibration"
@@ -105,6 +106,10 @@ CALIBRATION = Calibration(
     notes=(Fact(code=Code.STOPPED),),
     wall_s=1234.0,
 )
+
+
+def render_calibration(calibration: Calibration) -> str:
+    return render_study(study_calibration(calibration))
 
 
 def check_golden(name: str, actual: str) -> None:

@@ -27,6 +27,8 @@ from gate.records.facts import (
     find_misshapen,
 )
 from gate.records.selftest import Attempt, FaultKind, Result
+from gate.report.calibration import describe_instability
+from gate.report.selftest import describe_opinion
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.findings import advise_check, describe_finding
@@ -34,7 +36,6 @@ from gate.report.words.headline import write_headline, write_why
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.notes import write_note
 from gate.report.words.steps import write_step
-from gate.report.words.studies import describe_instability, describe_opinion
 
 # Of these the words depend on what stands beside them.
 _BESIDE = frozenset({Code.AGAINST_BASE})

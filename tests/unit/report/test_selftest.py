@@ -16,7 +16,8 @@ import pytest
 from gate.files.codec import load_selftest, save_selftest
 from gate.records import Code, Fact, Metric, Provenance, name_words
 from gate.records.selftest import Attempt, Fault, FaultKind, Result, SelftestReport
-from gate.report.selftest import describe_attempt, render_selftest
+from gate.report.selftest import describe_attempt, study_selftest
+from gate.report.tables import render_study
 from gate.selftest.catalog import list_faults
 from gate.selftest.score import score_faults
 from tests.hosts import CPU_HOST
@@ -103,7 +104,7 @@ OPEN = [*GOOD, *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.10), [Result.INCO
 )
 def test_text(name: str, report: SelftestReport) -> None:
     """The report is what the golden file holds."""
-    path, text = GOLDEN / f"{name}.txt", render_selftest(report)
+    path, text = GOLDEN / f"{name}.txt", render_study(study_selftest(report))
     if os.environ.get("GATE_WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.records import Change, Comparison, Estimate, Metric, Reason, Status
-from gate.report.words.moves import describe_move, mention_move
 from gate.report.words.templates import (
     describe_change,
+    describe_move,
     describe_range,
     describe_speed,
+    mention_move,
     name_direction,
     name_metric,
     name_status,

@@ -19,7 +19,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.selftest import Attempt, Fault, FaultKind, Result
-from gate.report.words.studies import describe_complaint
+from gate.report.selftest import describe_complaint
 from gate.selftest.catalog import list_faults
 from gate.selftest.score import judge_fault, score_faults
 from tests.told import make_raised

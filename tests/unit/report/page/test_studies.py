@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-from gate.report.page.pages import render_calibration_page, render_selftest_page
+from gate.report.calibration import study_calibration
+from gate.report.page.pages import render_study_page
+from gate.report.selftest import study_selftest
 from tests.unit.report.page.reading import parse, read_text
 from tests.unit.report.test_calibration import CALIBRATION
 from tests.unit.report.test_selftest import BAD, OPEN, make_report
@@ -19,7 +21,7 @@ def count_drawings(root: ET.Element) -> int:
 
 def test_calibration() -> None:
     """All tables of a calibration are on its page, and each replayed rate is drawn."""
-    root, faults = parse(render_calibration_page(CALIBRATION))
+    root, faults = parse(render_study_page(study_calibration(CALIBRATION)))
 
     text = read_text(root)
     assert not faults
@@ -31,7 +33,7 @@ def test_selftest() -> None:
     """A selftest that failed says so on top, with what failed, and each rate is drawn."""
     report = make_report(BAD)
 
-    root, faults = parse(render_selftest_page(report))
+    root, faults = parse(render_study_page(study_selftest(report)))
 
     assert not faults
     assert read_text(root).startswith("Skip to the content\nFAILED\n")
@@ -40,7 +42,7 @@ def test_selftest() -> None:
 
 def test_a_selftest_that_stayed_open() -> None:
     """It is no pass on its page either."""
-    root, faults = parse(render_selftest_page(make_report(OPEN)))
+    root, faults = parse(render_study_page(study_selftest(make_report(OPEN))))
 
     assert not faults
     assert read_text(root).startswith("Skip to the content\nINCONCLUSIVE\n")
@@ -50,7 +52,7 @@ def test_hostile_names() -> None:
     """A case's name stays text."""
     report = replace(make_report(BAD), case_ids=(HOSTILE,), untried=(HOSTILE,))
 
-    root, faults = parse(render_selftest_page(report))
+    root, faults = parse(render_study_page(study_selftest(report)))
 
     assert not faults
     assert len(list(root.iter("script"))) == 1
