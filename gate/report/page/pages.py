@@ -18,11 +18,11 @@ from gate.records import Environment, Status, Verdict
 from gate.records.calibration import Rate
 from gate.records.groups import group_cases
 from gate.report.clean import clean_line
-from gate.report.content import Report, make_report
+from gate.report.content import make_report
 from gate.report.footer import MARKS
 from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, Interval, draw_interval
-from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Section, Study
+from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report, Section, Study
 from gate.report.words.templates import name_status
 from gate.units import MICRO
 from gate.version import __version__
