@@ -4,6 +4,7 @@
     ├── UsageError         2   the caller or a file they wrote: what is wrong, and the fix
     │   └── FileError      2   a file, the key inside it, what is wrong, and the fix
     ├── MachineError       4   no such device, no compiler, a held lock, a full disk
+    ├── IncompleteError   12   a planned case did not come back whole
     └── InterruptedRunError 130 Ctrl-C: what was measured is on disk
 
 Anything else that escapes is a bug in compile-gate (exit 1).
@@ -69,6 +70,12 @@ class MachineError(GateError):
     """The machine cannot do what was asked: nothing is known about the code."""
 
     exit_code = ExitCode.MACHINE
+
+
+class IncompleteError(GateError):
+    """A planned case crashed, hung or is missing."""
+
+    exit_code = ExitCode.INCOMPLETE
 
 
 class InterruptedRunError(GateError):

@@ -170,7 +170,7 @@ REFRESH = Command(
     summary="measure and record this environment's baselines",
     example="compile-gate baseline refresh --trials 5",
     success="every selected case was measured and its baseline written",
-    codes=(ExitCode.MACHINE,),
+    codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.baseline:run_refresh",
     arguments=(
         *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, RESUME, BASELINES, HISTORY),

@@ -20,7 +20,7 @@ from statistics import median
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.stored import list_short
 from gate.decide.judge.compare import find_threshold
-from gate.errors import FileError, UsageError
+from gate.errors import FileError, IncompleteError, UsageError
 from gate.files.codec import BASELINE, decode_file, encode, write_atomic
 from gate.files.untrusted import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
@@ -169,15 +169,15 @@ def check_refresh(run: Run) -> None:
     """Refuse to record from a run in which a planned case failed, has too few trials or compiled nothing.
 
     Raises:
-        UsageError: The run was stopped; or names the cases: leaving them out of the selection records the
-            others.
+        IncompleteError: The run was stopped; or names the cases: leaving them out of the selection records
+            the others.
     """
     if not run.finished:
-        raise UsageError("the run was stopped before its end", "Finish it with --resume.")
+        raise IncompleteError("the run was stopped before its end", "Finish it with --resume.")
     if unfit := list_unfit(run):
         select = ",".join(f"!{case_id}" for case_id in unfit)
         fix = f"Fix them or measure more trials; to leave them out, add {select} to --select."
-        raise UsageError(f"not fit to be recorded: {', '.join(unfit.values())}", fix)
+        raise IncompleteError(f"not fit to be recorded: {', '.join(unfit.values())}", fix)
 
 
 def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from gate.decide import decide_verdict
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_kept_disturbed
-from gate.errors import FileError, MachineError, UsageError
+from gate.errors import FileError, IncompleteError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Baseline,
@@ -117,7 +117,7 @@ def test_parts_of_a_trial_are_no_baseline() -> None:
     run = make_run(make_trial(1, compiled_latency=1.0, cold_compile_time=9.0), *light)
     (baseline,) = make_baselines(run, PROVENANCE)
     assert baseline.trials == {Metric.COMPILED_LATENCY: (1.0,), Metric.COLD_COMPILE_TIME: (9.0,)}
-    with pytest.raises(UsageError, match=r"smoke-default \(1 of 3 trials\)"):
+    with pytest.raises(IncompleteError, match=r"smoke-default \(1 of 3 trials\)"):
         check_refresh(run)
 
 
@@ -220,7 +220,7 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
     )
     trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
     run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(IncompleteError) as caught:
         check_refresh(run)
     assert caught.value.what == (
         "not fit to be recorded: mlp/inference-float32-smoke-default (2 of 3 trials), "
@@ -232,21 +232,21 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
 def test_a_refresh_needs_the_trials_that_were_planned() -> None:
     """Three would do, but five were asked for: where the other two are, nobody knows."""
     run = make_run(*map(make_trial, range(3)))
-    with pytest.raises(UsageError, match=r"smoke-default \(3 of 5 trials\)"):
+    with pytest.raises(IncompleteError, match=r"smoke-default \(3 of 5 trials\)"):
         check_refresh(replace(run, trials_planned=5))
 
 
 def test_a_run_that_was_stopped_is_not_recorded() -> None:
     """Though each case has trials enough."""
     run = make_run(*map(make_trial, range(3)))
-    with pytest.raises(UsageError, match="the run was stopped before its end"):
+    with pytest.raises(IncompleteError, match="the run was stopped before its end"):
         check_refresh(replace(run, finished=False))
 
 
 def test_a_refresh_records_nothing_that_was_not_compiled() -> None:
     """A run that an older compile-gate measured may hold such a case."""
     trials = [make_trial(index, unique_graphs=float(index > 0)) for index in range(3)]
-    with pytest.raises(UsageError, match="smoke-default \\(nothing was compiled\\)"):
+    with pytest.raises(IncompleteError, match="smoke-default \\(nothing was compiled\\)"):
         check_refresh(make_run(*trials))
 
 
@@ -255,7 +255,7 @@ def test_a_refresh_with_three_trials_a_case_is_fit() -> None:
     check_refresh(make_run(*map(make_trial, range(3))))
     two = make_run(*map(make_trial, range(2)))
     check_refresh(replace(two, environment=replace(two.environment, device_kind="target")))
-    with pytest.raises(UsageError, match=r"smoke-default \(2 of 3 trials\)"):
+    with pytest.raises(IncompleteError, match=r"smoke-default \(2 of 3 trials\)"):
         check_refresh(two)
 
 
