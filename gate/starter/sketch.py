@@ -15,6 +15,7 @@ import sys
 import time
 from typing import Any
 
+from gate.files.misfits import find_nearest
 from gate.starter.guesses import guess_inputs
 from gate.workload import Workload
 
@@ -61,12 +62,15 @@ def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
         found = getattr(found, part, _MISSING)
     if found is _MISSING or not name:
         problem = f"{module} has no {name}" if name else f"{module} is a module"
-        raise CannotTellError("name", f"{problem}{_list_made(sys.modules[module])}")
+        raise CannotTellError("name", f"{problem}{_list_made(sys.modules[module], name)}")
     return found
 
 
-def _list_made(module: Any) -> str:  # noqa: ANN401
-    """List the classes of modules, else the functions, that a Python module makes."""
+def _list_made(module: Any, wanted: str) -> str:  # noqa: ANN401
+    """List the classes of modules, then the functions, of a Python module; write the one that was meant.
+
+    Which one that is nobody knows where several are unlike the ``wanted`` name.
+    """
     own = [
         (name, one)
         for name, one in vars(module).items()
@@ -77,7 +81,9 @@ def _list_made(module: Any) -> str:  # noqa: ANN401
         name for name, one in own if torch and inspect.isclass(one) and issubclass(one, torch.nn.Module)
     ]
     names = [*classes, *(name for name, one in own if inspect.isfunction(one))][:_MOST_NAMES]
-    return f"; it has {', '.join(names)}: write {module.__name__}:{names[0]}" if names else ""
+    meant = find_nearest(wanted, names) or (names[0] if len(names) == 1 else "")
+    write = f": write {module.__name__}:{meant}" if meant else ""
+    return f"; it has {', '.join(names)}{write}" if names else ""
 
 
 def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: ANN401

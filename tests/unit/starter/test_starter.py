@@ -90,6 +90,11 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
         ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
         ("", "mine:build", "mine has no build"),
         ("def make(): pass\nclass _A: pass", "mine:build", "mine has no build; it has make: write mine:make"),
+        (
+            "def make(): pass\ndef take(): pass",
+            "mine:mke",
+            "mine has no mke; it has make, take: write mine:make",
+        ),
         ("def make(): pass", "mine", "mine is a module; it has make: write mine:make"),
         ("build = 3", "mine:build", "it is int, not a module"),
         ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which has no default"),
