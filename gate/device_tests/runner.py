@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
 import zipfile
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,17 +79,25 @@ def run_device_tests(session: DeviceSession) -> Iterator[str]:
         UsageError: No test for this device has a given name.
     """
     refuse_service(session.device, os.environ)
-    session.out.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + session.limit_s
     with open_scratch() as scratch:
         (scratch / "tmp").mkdir()
-        log = session.out / "collection.log"
-        collected = _run_pytest(session, scratch, log, session.limit_s, "--collect-only", str(session.tests))
+        said = scratch / "collection.log"
+        collected = _run_pytest(session, scratch, said, session.limit_s, "--collect-only", str(session.tests))
+        lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        nodes = [] if collected.status else [line for line in lines if "::" in line]
+        if nodes:
+            _check_names(session, nodes)  # a slip of the finger leaves nothing behind
+        session.out.mkdir(parents=True, exist_ok=True)
+        log = Path(shutil.copy(said, session.out))
         if collected.timed_out:
             found = f"no test ran within {render_duration(session.limit_s)}; see {log}, or raise --minutes"
             yield render_line(ResultStatus.SKIPPED, "all", found)
             return
-        for node in _list_tests(session, collected, log):
+        if not nodes:
+            what = f"pytest ended with status {collected.status}: {' '.join(lines[-1:])}"
+            raise MachineError(what, f"See `compile-gate doctor`, and {log}.")
+        for node in (node for node in nodes if any(name in node for name in session.names or ("",))):
             left_s = deadline - time.monotonic()
             if left_s > 0:
                 yield from _run_test(session, scratch, node, left_s)
@@ -96,23 +105,11 @@ def run_device_tests(session: DeviceSession) -> Iterator[str]:
                 yield render_line(ResultStatus.SKIPPED, _name_test(node), "no time was left")
 
 
-def _list_tests(session: DeviceSession, collected: ProcessExit, log: Path) -> list[str]:
-    """List the ids of the tests to run.
-
-    Raises:
-        MachineError: pytest has not collected any, such as because the device is not there.
-        UsageError: A name is no test's.
-    """
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    nodes = [line for line in lines if "::" in line]
-    if collected.status or not nodes:
-        what = f"pytest ended with status {collected.status}: {' '.join(lines[-1:])}"
-        raise MachineError(what, f"See `compile-gate doctor`, and {log}.")
+def _check_names(session: DeviceSession, nodes: Sequence[str]) -> None:
     for name in session.names:
         if not any(name in node for node in nodes):
             what = f"there is no test {name!r} for {session.device}"
             raise UsageError(what, "A run without --only prints the names.")
-    return [node for node in nodes if any(name in node for name in session.names or ("",))]
 
 
 def _name_test(node: str) -> str:

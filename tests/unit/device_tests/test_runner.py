@@ -134,9 +134,11 @@ def test_no_time_to_collect_is_skipped(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
-    """No result must not look like no failure; a test for GPUs is unknown on a CPU."""
+    """No result must not look like no failure, and leaves nothing; a test for GPUs is unknown on a CPU."""
+    session = replace(make(tmp_path, "holds", "needs_a_gpu"), out=tmp_path / "seen")
     with pytest.raises(UsageError, match="no test 'needs_a_gpu' for cpu"):
-        list(run_device_tests(make(tmp_path, "holds", "needs_a_gpu")))
+        list(run_device_tests(session))
+    assert not session.out.exists()
 
 
 def test_a_device_that_is_not_there_is_the_machines_fault(tmp_path: Path) -> None:
