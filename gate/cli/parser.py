@@ -190,10 +190,9 @@ def _render_epilog(command: Command) -> str:
     example = f"example:\n  {command.example}\n"
     if command.actions:
         return example
-    lines = [f"  0   {command.success}"]
-    lines += [f"  {code:<3} {_describe_code(code)}" for code in command.codes]
-    common = ", ".join(f"{int(code)} {EXIT_CODES[code][1].partition(';')[0]}" for code in COMMON_CODES)
-    return f"{example}\nexit codes:\n" + "\n".join(lines) + f"\n  as always: {common}\n"
+    codes = sorted({*command.codes, *COMMON_CODES})
+    lines = [f"  0   {command.success}", *(f"  {code:<3} {_describe_code(code)}" for code in codes)]
+    return f"{example}\nexit codes:\n" + "".join(f"{line}\n" for line in lines)
 
 
 def _describe_code(code: ExitCode) -> str:
