@@ -9,7 +9,7 @@ from gate.devices import find_kind
 from gate.errors import GateError
 from gate.installation import OLDEST_PYTHON, OLDEST_TORCH, is_older
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT
-from gate.lab.host.gpu import GpuState, tell_service
+from gate.lab.host.gpu import GpuState, tell_service, tell_unlisted
 from gate.lab.host.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials.trials import MIN_FREE_BYTES
 from gate.records import Code, Fact, name_words
@@ -20,8 +20,7 @@ def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[C
     """Judge what nvidia-smi says of ``device``, and whether torch sees it; pure."""
     checks = [_look_at_torch_device(device, torch_devices)]
     if gpu is None:
-        told = Fact(code=Code.GPU_UNLISTED, names=name_words(device=device))
-        return [*checks, fail_check("gpu", told)]
+        return [*checks, fail_check("gpu", tell_unlisted(device))]
     clocks = {"clock_mhz": gpu.clock_mhz, "max_clock_mhz": gpu.max_clock_mhz}
     told = Fact(
         code=Code.GPU_FOUND,

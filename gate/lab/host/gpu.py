@@ -257,6 +257,26 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
         raise MachineError(describe_finding(told), advise_finding(told))
 
 
+# Of Linux, of Windows below WSL, of Jetson, of ROCm. Without any of them no torch sees a GPU.
+_DRIVERS = tuple(map(Path, ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/kfd")))
+
+
+def refuse_absent(device: str, gpu: GpuState | None) -> None:
+    """Refuse a GPU of a machine without a driver, before torch is imported to find that out.
+
+    Raises:
+        MachineError: nvidia-smi lists no such GPU, and there is no driver.
+    """
+    if find_kind(device).is_gpu and gpu is None and not any(driver.exists() for driver in _DRIVERS):
+        told = tell_unlisted(device)
+        raise MachineError(describe_finding(told), advise_finding(told))
+
+
+def tell_unlisted(device: str) -> Fact:
+    """Tell that nvidia-smi does not list the device."""
+    return Fact(code=Code.GPU_UNLISTED, names=name_words(device=device))
+
+
 def tell_service(place: str) -> Fact:
     """Tell that the service is in use."""
     return Fact(code=Code.SERVICE_IN_USE, names=name_words(place=place, variable=VARIABLE))

@@ -24,6 +24,7 @@ from gate.lab.host.gpu import (
     find_gpu,
     load_gpus,
     name_lock,
+    refuse_absent,
     refuse_service,
 )
 from gate.lab.host.lock import hold_device
@@ -321,6 +322,7 @@ def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
         (scratch / "tmp").mkdir()
         gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
         gpu = find_gpu(gpus, settings.device, os.environ)
+        refuse_absent(settings.device, gpu)
         bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
         check_disk(bench)
         cores = settings.cores or (find_own_cores(gpu, gpus, settings.threads) if gpu else ())

@@ -19,6 +19,7 @@ from gate.check.schedule import compute_trial_s
 from gate.decide import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.files.codec import load_run, save_run
+from gate.lab.host import gpu as gpu_module
 from gate.lab.host import lock as lock_module
 from gate.lab.host import scratch as scratch_module
 from gate.lab.host.fitness import HostSample
@@ -398,12 +399,25 @@ def test_a_card_that_nobody_sees_is_told(
 ) -> None:
     """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
     monkeypatch.setattr(opening_module, "find_gpu", lambda *_: None)
+    monkeypatch.setattr(gpu_module, "_DRIVERS", (Path("/dev/null"),))
     blind = Workshop(workshop.arm, replace(workshop.settings, device=device))
     with blind.open():
         pass
     notes = [describe_measuring(event.fact) for event in blind.events if isinstance(event, Noted)]
     said = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not list it"
     assert (said in notes) is told
+
+
+def test_a_machine_without_a_driver_has_no_card(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is told before anything is imported or waited for."""
+    monkeypatch.setattr(opening_module, "load_gpus", tuple)
+    monkeypatch.setattr(gpu_module, "_DRIVERS", (tmp_path / "driver",))
+    none = Workshop(workshop.arm, replace(workshop.settings, device="cuda"))
+    with pytest.raises(MachineError, match="nvidia-smi is missing"), none.open():
+        pass
+    assert none.events == []
 
 
 def test_nothing_is_measured_behind_the_multi_process_service(
