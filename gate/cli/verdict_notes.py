@@ -19,11 +19,12 @@ from gate.units import count_noun
 
 
 def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict:
-    """Say by which commit's rules it was reached, and name gate.yml in the commands to run next."""
+    """Say by which commit's rules it was reached; commands to run next name gate.yml and the baselines."""
     if not config.commit:
-        return replace(verdict, config=_name_config(options))
+        baselines = getattr(options, "baselines", None) or ""  # only some commands have the option
+        return replace(verdict, config=_name_config(options), baselines=baselines)
     rules = Fact(code=Code.RULES_OF, names=name_words(commit=config.commit))
-    return replace(verdict, notes=(*verdict.notes, rules), config="")
+    return replace(verdict, notes=(*verdict.notes, rules), config="", baselines="")
 
 
 def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:

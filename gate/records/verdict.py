@@ -255,6 +255,7 @@ class Verdict:
     tally: Tally = field(default_factory=Tally)
     summary: SuiteSummary = field(default_factory=SuiteSummary)  # decides nothing
     config: str = ""  # as --config named it, or --reference-models, for the commands to run next
+    baselines: str = ""  # as --baselines named them, for the same
     trials: Natural = 0
     wall_s: NotNegative = 0.0
     toolchain_s: NotNegative = 0.0

@@ -56,6 +56,12 @@ def write_config(verdict: Verdict) -> str:
     return f"--config {shlex.quote(verdict.config)}" if verdict.config else ""
 
 
+def _write_stored(verdict: Verdict, setting: str) -> str:
+    """Write a setting for a command about baselines: it names those that the verdict was reached with."""
+    named = f"--baselines {shlex.quote(verdict.baselines)}" if verdict.baselines else ""
+    return " ".join(filter(None, [setting, named]))
+
+
 def write_command(name: str, setting: str) -> str:
     """Write a command that reads gate.yml; an empty ``setting`` is the default and needs no option."""
     return f"compile-gate {name}" + (f" {setting}" if setting else "")
@@ -81,7 +87,7 @@ def write_again(case_ids: Iterable[str], comparisons: Iterable[Comparison], verd
     setting = write_setting(verdict)
     if is_paired and verdict.base:
         return write_ab(case_ids, verdict.base, setting)
-    return write_selected("check", case_ids, setting)
+    return write_selected("check", case_ids, _write_stored(verdict, setting))
 
 
 def write_tlparse(trace: str, folder: str = "") -> str:
@@ -197,7 +203,9 @@ _TEXTS: Mapping[Code, str] = {
 
 
 def _check(options: str = "") -> Callable[[Fact, Verdict], str]:
-    return lambda fact, verdict: write_selected("check", fact.cases, write_setting(verdict)) + options
+    return lambda fact, verdict: (
+        write_selected("check", fact.cases, _write_stored(verdict, write_setting(verdict))) + options
+    )
 
 
 def _check_longer(fact: Fact, verdict: Verdict) -> str:
@@ -220,12 +228,14 @@ def _ab_base(fact: Fact, verdict: Verdict) -> str:
 
 
 def _refresh(options: str = "") -> Callable[[Fact, Verdict], str]:
-    return lambda _fact, verdict: write_command("baseline refresh", write_setting(verdict)) + options
+    return lambda _fact, verdict: (
+        write_command("baseline refresh", _write_stored(verdict, write_setting(verdict))) + options
+    )
 
 
 def _accept(fact: Fact, verdict: Verdict) -> str:
     allowed = _write_allowance(fact)
-    command = write_command("baseline accept", write_config(verdict))
+    command = write_command("baseline accept", _write_stored(verdict, write_config(verdict)))
     expires = fact.name("expires", _UNKNOWN_DAY)
     case_id, metric = fact.cases[0], fact.metrics[0]
     return f"{command} '{case_id}' {metric} --allow {allowed} --reason '...' --expires {expires}"

@@ -18,7 +18,7 @@ from gate.records import Acceptance, Baseline, Metric, Policy, Provenance
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
 from tests.told import tell_notes, tell_steps
-from tests.unit.cli.conftest import CASE_ID, RunGate, make_run
+from tests.unit.cli.conftest import CASE_ID, Place, RunGate, make_run
 
 
 def test_a_subdirectory_is_the_projects(
@@ -88,6 +88,17 @@ def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest
     assert len(commands) > 2
     assert "" not in commands
     assert all("--config 'nightly gate.yml'" in step for step in tell_steps(verdict))
+
+
+def test_suggested_commands_name_the_baselines(place: Place) -> None:
+    """Those that read or write them: pasted without, they would judge by others, or record elsewhere."""
+    (place.top / "baselines").rename(place.top / "stored")
+    place.plant("graph_break")
+    assert place.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
+    verdict = load_verdict(place.top / "out" / "verdict.json")
+    commands = [step for step in tell_steps(verdict) if "compile-gate check" in step or "baseline" in step]
+    assert commands
+    assert all("--baselines stored" in command for command in commands)
 
 
 def test_the_default_needs_no_option(project: Path) -> None:
