@@ -106,11 +106,11 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     The rule: what the base measures is what the base's own ``gate.yml`` and registries say, read from
     ``directory``, which stands for the directory of head's ``config``. Of these, the cases that head
     runs and those that head's selection names; a case that only one side has is not compared. Where
-    the base has no configuration, or one that cannot be used (invalid, of a newer version, a registry
-    missing), the reference models come from the installed gate for both sides and keep head's
-    definition, and every other case is absent in the base. Where the reference models are under test
-    themselves, the base has its own (:func:`gate.installation.find_models`). Device, threads, sampling and
-    thresholds are head's for both sides. A configuration that was taken from a commit already defines the
+    the base has no configuration, head's stands for it. Where it has one that cannot be used (invalid, of a
+    newer version, a registry missing), the reference models come from the installed gate for both sides and
+    keep head's definition, and every other case is absent in the base. Where the reference models are under
+    test themselves, the base has its own (:func:`gate.installation.find_models`). Device, threads, sampling
+    and thresholds are head's for both sides. A configuration that was taken from a commit already defines the
     same cases for both; only where they are is the base's own to say.
     """
     models = find_models(config.directory, directory)
@@ -118,10 +118,9 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     if config.commit and models == MODELS:
         return BaseCases(cases=_place_cases(cases, path))
     if path is None:
-        return BaseCases(
-            cases=_keep_reference_cases(cases, models),
-            notes=(Fact(code=Code.BASE_UNCONFIGURED),),
-        )
+        kept = tuple(case for case in cases if models == MODELS or not is_reference(case))
+        notes = () if all(map(is_reference, kept)) else (Fact(code=Code.BASE_UNCONFIGURED),)
+        return BaseCases(cases=kept, notes=notes)
     try:
         base = _load_arm(path)
         defined = load_cases(base, models)

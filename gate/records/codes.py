@@ -208,7 +208,7 @@ class Code(StrEnum):
     LENT = "lent"  # to an arm that has no gate.yml; names: arm, paths
     LANE_LEFT_OUT = "lane_left_out"  # of the run, from its start; names: lane, reason
     LANE_GONE = "lane_gone"  # with a case that begins anew elsewhere; names: lane, reason
-    BASE_UNCONFIGURED = "base_unconfigured"
+    BASE_UNCONFIGURED = "base_unconfigured"  # a directory without gate.yml: nothing is written into it
     BASE_MISCONFIGURED = "base_misconfigured"  # names: problem
 
     # What a trial could not do as it was asked, or not as usual: notes too.

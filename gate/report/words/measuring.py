@@ -24,7 +24,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.NO_DIRECTORY: "{arm} has no directory {place}",
     Code.NO_SUBMODULES: "submodules of {arm} are empty: this clone has no objects of {paths:some}",
     Code.LENT: "{arm} has no gate.yml and is measured by yours: {paths}",
-    Code.BASE_UNCONFIGURED: "the base has no gate.yml: only the reference models are compared",
+    Code.BASE_UNCONFIGURED: "the base has no gate.yml, and is measured by yours",
     Code.BASE_MISCONFIGURED: (
         "the base's configuration cannot be used ({problem}): only the reference models are compared"
     ),
