@@ -22,7 +22,14 @@ _FIX = "Run in a checkout; or name, in place of a branch or commit, a directory 
 
 
 class NothingDiffersError(UsageError):
-    """What is measured is its own base: it is part of the main branch, and nothing is uncommitted."""
+    """What is measured is its own base: it is part of ``main``, and nothing is uncommitted."""
+
+    def __init__(self, head: str, main: str) -> None:
+        super().__init__(
+            f"{head} is part of {main}, and nothing is uncommitted",
+            "To compare with an earlier commit, name it: compile-gate ab HEAD~1.",
+        )
+        self.main = main
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,10 +191,7 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
     main = ask_git(directory, "rev-parse", "--abbrev-ref", known).said or known
     base = resolve_base(directory, main, head)
     if base.commit == tip.commit and not changed:
-        raise NothingDiffersError(
-            f"{head} is part of {main}, and nothing is uncommitted",
-            "To compare with an earlier commit, name it: compile-gate ab HEAD~1.",
-        )
+        raise NothingDiffersError(head, main)
     return base
 
 

@@ -24,6 +24,7 @@ from gate.lab.trials.side_by_side import LabPairs
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
+from gate.project.registry import check_factories
 from gate.records import BaseArm, Run
 from gate.records.calibration import Effort
 from gate.report.calibration import study_calibration
@@ -84,6 +85,7 @@ def _make_effort(config: Config, requests: int) -> Effort:
 def _measure(options: Namespace, request: Project) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     config = request.config
+    check_factories(config, request.cases)
     trials = options.trials or config.refresh_trials + config.max_trials
     previous = read_previous(options, [config.out]).get(config.out)
     opening = partial(open_trials, options, request, trials)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
-from gate.cli.lanes import open_measurer
+from gate.cli.lanes import Opened, open_measurer
 from gate.cli.output import code_verdict, print_traces, print_verdict, read_previous, save_reports
 from gate.cli.place import add_base, begin_sources, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -32,7 +32,8 @@ from gate.lab.trials.opening import open_lab
 from gate.lab.trials.runner import make_run, measure_plan
 from gate.lab.trials.side_by_side import open_side_by_side
 from gate.project.config import Config
-from gate.records import Code, Fact, Run, name_words
+from gate.project.registry import check_factories
+from gate.records import Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.records.history import HistoryKind
 from gate.records.protocol import Checkouts
@@ -49,6 +50,7 @@ def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
     request = load_project(options)
     config = request.config
+    check_factories(config, request.cases)
     previous = read_previous(options, [config.out]).get(config.out)
     policy = load_policy(config, options.accepted, gate=find_gate(options, config))
     print_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
@@ -62,6 +64,7 @@ def run_check(options: Namespace) -> ExitCode:
     )
     opening = partial(open_check, options, request)
     with open_measurer(options, config, opening) as opened:
+        _note_unjudged(opened, terms, config)
         run = measure_plan(opened.measurer, opened.run, previous)
         judge = check_against_baselines if run.base is None else check_against_base
         checked = judge(replace(opened.measurer, budget_s=config.budget_s), run, terms)
@@ -76,6 +79,16 @@ def run_check(options: Namespace) -> ExitCode:
     print_verdict(verdict, code, config, options)
     print_traces(checked.run, config.out)
     return code
+
+
+def _note_unjudged(opened: Opened, terms: CheckTerms, config: Config) -> None:
+    """Say before minutes are spent that there is nothing to compare with."""
+    stored = {one.case_id for one in terms.baselines}
+    if opened.run.base or terms.policy.limits or any(case.id in stored for case in opened.run.cases):
+        return
+    what = f"nothing will be judged: {config.baselines} has no baselines of these cases"
+    fix = "To compare with the commit before, add --base HEAD~1; to record baselines, `baseline refresh`"
+    opened.measurer.observe(Noted(fact=make_text(f"{what}. {fix}")))
 
 
 @contextmanager
@@ -134,8 +147,8 @@ def open_base_sources(
     if not options.base:
         try:
             resolve_arms(arms)
-        except NothingDiffersError:
-            return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base="the main branch"))
+        except NothingDiffersError as error:
+            return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=error.main))
         except GateError as error:
             return Fact(code=Code.NO_BASE, names=name_words(reason=error.what, fix=error.fix))
     sources = stack.enter_context(open_arms(arms))
@@ -189,6 +202,7 @@ def run_measure(options: Namespace) -> ExitCode:
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
+    check_factories(config, request.cases)
     previous = read_previous(options, [config.out]).get(config.out)
     opening = partial(open_trials, options, request, trials)
     with open_measurer(options, config, opening) as opened:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from importlib.machinery import PathFinder
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from itertools import product, starmap
 from pathlib import Path
 from typing import NamedTuple
@@ -150,6 +151,15 @@ def _compute_digest(definition: Mapping[str, object]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:_DEFINITION_CHARS]
 
 
+def find_module(module: str, search: Sequence[str]) -> ModuleSpec | None:
+    """Find a module without importing it or its packages; ``None`` where it is not there."""
+    top, *inner = module.split(".")
+    spec = PathFinder.find_spec(top, search) or find_spec(top)  # an editable installation has its own finder
+    for part in inner:
+        spec = PathFinder.find_spec(part, (spec and spec.submodule_search_locations) or [])
+    return spec
+
+
 def _compute_source_digest(factory: str, models: Path) -> str:
     """Hash the source of a reference model's module, found without importing it; ``""`` for others.
 
@@ -158,11 +168,7 @@ def _compute_source_digest(factory: str, models: Path) -> str:
     module = factory.partition(":")[0]
     if not module.startswith(REFERENCE_PACKAGE + "."):
         return ""
-    search = [str(models)]
-    spec = None
-    for part in module.removeprefix(f"{REFERENCE_PACKAGE}.").split("."):
-        spec = PathFinder.find_spec(part, search)
-        search = list((spec and spec.submodule_search_locations) or [])
+    spec = find_module(module.removeprefix(f"{REFERENCE_PACKAGE}."), [str(models)])
     if spec is None or spec.origin is None:
         raise LookupError(f"there is no module {module!r} among the reference models")
     source = Path(spec.origin).read_bytes().replace(b"\r\n", b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,7 +12,7 @@ from gate.errors import FileError, UsageError, join_errors
 from gate.files.misfits import MAX_MISFITS
 from gate.files.yaml_in import load_yaml
 from gate.installation import MODELS
-from gate.project.cases import make_cases
+from gate.project.cases import find_module, is_reference, make_cases
 from gate.project.config import Config
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, RegistryFile, TestEntry
@@ -48,12 +49,38 @@ def load_cases(config: Config, models: Path = MODELS) -> tuple[Case, ...]:
         FileError: Unusable files, duplicate models or cases, a pattern of gate.yml that matches no case. All
             mistakes of one kind are reported at once.
     """
-    entries = [*_load_registries(config, models), *_list_entries(config.models, config.tests, config.locate)]
+    entries = _load_entries(config, models)
     _raise_any(_find_duplicates(entries))
     cases: dict[str, Case] = {}
     _raise_any(error for entry in entries for error in _add_cases(entry, models, cases))
     _raise_any(_find_idle_patterns(config, cases))
     return tuple(cases.values())
+
+
+def _load_entries(config: Config, models: Path) -> list[_Entry]:
+    own = _list_entries(config.models, config.tests, config.locate)
+    return [*_load_registries(config, models), *own]
+
+
+def check_factories(config: Config, cases: Iterable[Case]) -> None:
+    """Check, before a lock is waited for, that there are the modules that build the working tree's ``cases``.
+
+    Nothing is imported. A change may have moved those of a commit's configuration.
+
+    Raises:
+        FileError: Some are not there; their keys are named.
+    """
+    wanted = {case.model for case in cases if not (config.commit or is_reference(case))}
+    entries = [one for one in _load_entries(config, MODELS) if one.entry.name in wanted]
+    _raise_any(error for one in entries for error in _find_absent(one, config.directory))
+
+
+def _find_absent(one: _Entry, directory: Path) -> Iterator[FileError]:
+    if isinstance(one.entry, ModelEntry):
+        module = one.entry.factory.partition(":")[0]
+        if find_module(module, [str(directory.resolve()), *sys.path]) is None:
+            problem = f"there is no module {module!r} in {directory.resolve()}, and none is installed"
+            yield one.refuse(".factory", problem, "Check its spelling; it is package.module:function.")
 
 
 def fold_registries(config: Config) -> Config:

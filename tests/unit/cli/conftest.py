@@ -59,6 +59,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     top = tmp_path / "project"
     top.mkdir()
     (top / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    (top / "actor.py").touch()
     save_run(make_run(), top / "old.json")
     save_run(make_run(latency_s=0.013, breaks=1.0), top / "slow.json")
     monkeypatch.chdir(top)
@@ -116,6 +117,7 @@ def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tempfile, "tempdir", str(top.parent))
     patch.setenv(VARIABLE, str(top.parent))
     patch.chdir(top)
+    (top / "actor.py").touch()  # is looked for, and never imported
 
 
 @pytest.fixture(scope="session")

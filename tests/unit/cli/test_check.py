@@ -113,7 +113,8 @@ def test_shards_that_were_checked_are_merged_and_judged_again(
 def begin_repository(place: Place, *files: str) -> None:
     """Commit the project, or these files of it, to ``main``."""
     place.git("init", "--quiet", "--initial-branch=main")
-    place.git("add", *(files or ("gate.yml", "baselines")))
+    chosen = files or ("gate.yml", "baselines")
+    place.git("add", *chosen, *(["actor.py"] if "gate.yml" in chosen else []))
     place.git("commit", "--quiet", "--allow-empty", "--message", "Begin")
 
 
@@ -172,7 +173,7 @@ def clone_shallowly(place: Place) -> None:
     ("begin", "code", "told"),
     [
         (lambda _place: None, ExitCode.PASS, "is not in a git repository. Run in a checkout"),
-        (begin_repository, ExitCode.PASS, "nothing differs from the main branch"),
+        (begin_repository, ExitCode.PASS, "nothing differs from main"),
         (
             begin_trunk,
             ExitCode.PASS,
@@ -218,6 +219,32 @@ def test_the_change_that_brings_gate_yml_is_compared(
     assert told in capsys.readouterr().err
     assert place.run("ab", "main", "feature", "--quiet") == ExitCode.PASS
     assert load_base(place) == ("main", 3)
+
+
+@pytest.mark.parametrize("command", ["check", "measure", "baseline refresh", "calibrate"])
+def test_a_mistyped_factory_names_its_line(
+    place: Place, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Before a lock is waited for, and nothing of the last run is removed."""
+    (place.top / "actor.py").rename(place.top / "actors.py")
+    assert place.run(*command.split(), "--quiet") == ExitCode.USAGE
+    what, fix = capsys.readouterr().err.splitlines()
+    told = f"there is no module 'actor' in {place.top}, and none is installed"
+    assert what == f"compile-gate: gate.yml:6: models[0].factory: {told}"
+    assert fix.startswith("Check its spelling")
+
+
+def test_a_check_says_beforehand_that_nothing_will_be_judged(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On an unchanged main branch without baselines, before minutes are spent, and what to do instead."""
+    begin_repository(place, "gate.yml")
+    shutil.rmtree("baselines")
+    assert place.run("check") == ExitCode.NOTHING_COMPARED
+    notes = capsys.readouterr().err.splitlines()
+    said = next(index for index, line in enumerate(notes) if "nothing will be judged" in line)
+    assert "add --base HEAD~1" in notes[said]
+    assert said < next(index for index, line in enumerate(notes) if line.startswith("[0/1]") or "1/1" in line)
 
 
 @pytest.mark.parametrize(
