@@ -16,7 +16,7 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -252,11 +252,22 @@ def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse
         )
         for name, (group, prefix) in _CACHES.items()
     }
-    # Torch counts a kernel as missed when it is asked for, and as found besides once it is.
-    kernels = uses[_KERNELS]
-    uses[_KERNELS] = replace(kernels, misses=max(0, kernels.misses - kernels.hits))
+    uses[_KERNELS] = _correct_kernels(uses[_KERNELS], uses["fx_graph"])
     uses[_BUNDLES] = CacheUse(hits=_sum_field(records, "num_triton_bundles") or 0)
     return {name: use for name, use in uses.items() if use != CacheUse()}
+
+
+def _correct_kernels(kernels: CacheUse, graphs: CacheUse) -> CacheUse:
+    """How many kernels were found and missed, from torch's counts of a process.
+
+    Torch counts a kernel as missed when it is asked for, and as found besides once it is. A graph that is
+    found adds what was counted when it was compiled (``counter_deltas``): where others were not found, nobody
+    knows how many of the kernels are of which.
+    """
+    if graphs.hits and graphs.misses + graphs.bypasses:
+        return CacheUse()
+    asked = kernels.misses // 2 if graphs.hits else kernels.misses
+    return CacheUse(hits=kernels.hits, misses=max(0, asked - kernels.hits))
 
 
 def sum_graph_caches(caches: Mapping[str, CacheUse]) -> CacheUse:
