@@ -260,3 +260,8 @@ class Verdict:
     wall_s: NotNegative = 0.0
     toolchain_s: NotNegative = 0.0
     overhead_s: float = 0.0
+
+    @property
+    def uses_baselines(self) -> bool:
+        """Whether anything was compared with a stored baseline."""
+        return any(one.baseline and not one.pairs for one in self.comparisons)

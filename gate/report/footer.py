@@ -99,8 +99,7 @@ def _describe_base(verdict: Verdict) -> str:
 
 def _describe_baselines(verdict: Verdict) -> str:
     provenances = verdict.baseline_provenance
-    stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
-    if verdict.base and not stored:
+    if verdict.base and not verdict.uses_baselines:
         return "none used: everything was measured side by side"
     if not provenances:
         return "none apply"

@@ -83,7 +83,7 @@ def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") 
 def write_again(case_ids: Iterable[str], comparisons: Iterable[Comparison], verdict: Verdict) -> str:
     """Write the command that measures and judges cases again as ``comparisons`` of them were."""
     # Side by side as they were; where nothing is stored, that is all there was.
-    is_paired = any(one.pairs for one in comparisons) or not verdict.baseline_environments
+    is_paired = any(one.pairs for one in comparisons) or not verdict.uses_baselines
     setting = write_setting(verdict)
     if is_paired and verdict.base:
         return write_ab(case_ids, verdict.base, setting)

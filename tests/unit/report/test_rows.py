@@ -356,8 +356,8 @@ def test_a_command_measures_the_device_that_was_judged(
 
 def test_a_case_that_failed_in_pairs_is_seen_again_in_pairs(empty: Verdict) -> None:
     """It has no pair to show, and nothing is stored that it could be held against."""
-    failed = compare("a", Metric.DRIFT, Status.FAILED)
-    verdict = replace(hold(empty, failed), base=PairBase(commit="1a2b3c4"), baseline_environments=())
+    failed = replace(compare("a", Metric.DRIFT, Status.FAILED), baseline=None)
+    verdict = replace(hold(empty, failed), base=PairBase(commit="1a2b3c4"), baseline_environments=("cpu-x",))
     (block,) = make_report(verdict).blocks
     assert block.command == "compile-gate ab 1a2b3c4 --select a"
 
