@@ -25,7 +25,6 @@ from gate.decide.judge.levels import (
     measure_levels,
 )
 from gate.decide.judge.sides import gather_case_pairs
-from gate.decide.suspects import is_shown_again
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
 from gate.records import (
     BROKEN,
@@ -255,7 +254,9 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
     row = find_row(run, judge.policy, judge.case_id, judge.metric)
     if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP
-    return Mark.BAD if row.status is Status.REGRESSED or is_shown_again(row) else Mark.GOOD
+    # What is exact waits for a second pair elsewhere; here the ends have shown it already.
+    is_shown = row.waits_for_pairs and row.change is not None and row.change.centre > 0
+    return Mark.BAD if row.status is Status.REGRESSED or is_shown else Mark.GOOD
 
 
 def find_change(run: Run, judge: StepJudge) -> float | None:

@@ -44,8 +44,6 @@ BASE_EDGES = 0.7
 LOOKS = (1, 2, 3, 4, 6, 8, 12, 16)
 # A case that has begun gets this many pairs, which clear most latencies, before another begins.
 SETTLING_PAIRS = 3
-# With fewer pairs of blocks of undisturbed calls, one disturbance can decide a pair. Then all calls count.
-MIN_UNDISTURBED = 6
 # Other programs disturb both arms alike. If the arms differ by so many standard errors, one disturbs
 # itself. With 3, a fourth of checks of six cases would take another program for the arm's own threads.
 ALIKE_ERRORS = 4.0
@@ -71,9 +69,6 @@ PAIRS_PER_STRAY = 10
 
 # Beyond this it is another machine: its times are not compared.
 FAR_LIMIT = 0.15
-# A threshold of 5 % leaves room for a smaller shift of the machine. A larger one must also be beyond the
-# canaries' own noise: they varied by 11 to 25 % between trials on two-core machines.
-CANARY_LIMIT = 0.03
 # With fewer cases the median shows one model, not the machine.
 MIN_CASES_FOR_SUITE = 4
 # Eager explains a change of compiled if it moved by at least this share of it.
@@ -88,8 +83,6 @@ MORE_PROCESSOR = 0.15
 
 # --- exact, nearly exact and drift ---
 
-# A nearly exact metric must leave the baseline by this many times the baseline's own range.
-RANGE_FACTOR = 3.0
 # Drift repeats to 0.01 over seeds. The floor keeps equal trials on either side of a limit from crossing it.
 DRIFT_SD_FLOOR = 0.03
 # A change of drift must be beyond this many standard errors.

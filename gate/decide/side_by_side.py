@@ -10,7 +10,7 @@ from gate.decide.evidence.disturbed import blame_disturbance
 from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import compare_paired
-from gate.decide.suspects import Suspect, gather_judged, is_shown_again, list_suspects
+from gate.decide.suspects import Suspect, gather_judged, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -31,8 +31,6 @@ from gate.records import (
     Verdict,
 )
 
-# Why something exact is neither worse nor as it was.
-_NOT_IN_ALL = frozenset({Reason.UNSETTLED, Reason.COUNTER_UNSTABLE})
 # What nothing stored settles where a base was asked for and there was no time for a pair.
 _UNSETTLED_ALONE = UNJUDGED | MOVED | {Status.UNCHANGED}
 # Statuses that are shown of a suspect for which no pair came back.
@@ -73,10 +71,14 @@ def confirm_screening(
     if run.base is None or not suspects:
         return screening
     sides, rules = gather_judged(run, policy, suspects)
-    rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
-    wanted = {one.case_id: one.metrics for one in suspects}
+    wanted = {one.case_id: one for one in suspects}
+    rows = {
+        (row.case_id, row.metric): row
+        for side in sides
+        for row in compare_paired(side, rules, wanted[side.evidence.case.id].seen)
+    }
     comparisons = tuple(
-        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], run)
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id].metrics, run)
         if row.case_id in wanted
         else row
         for row in screening.comparisons
@@ -141,14 +143,10 @@ def _confirm_row(
 
 
 def _take_pairs(row: Comparison, paired: Comparison) -> Comparison:
-    """What pairs say of a row: seen twice, it stands as it was seen first."""
-    if _is_better_again(row, paired):
-        return row
+    """What pairs say of a row, and of what it was before."""
     if _flickers(row, paired):
-        return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.COUNTER_UNSTABLE)
-    seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
-    again = replace(paired, status=row.status, reason=row.reason, more_pairs=None)
-    return _remark_stored(again if seen_again else paired, row)
+        return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
+    return _remark_stored(paired, row)
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
@@ -165,13 +163,6 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
     return replace(paired, remarks=(*paired.remarks, fact))
 
 
-def _is_better_again(row: Comparison, paired: Comparison) -> bool:
-    """Whether something exact got better than what is stored, and than the base in the pairs so far."""
-    change = paired.change if paired.waits_for_pairs else None
-    is_exact = SPECS[row.metric].family is not Family.NOISY
-    return row.status is Status.IMPROVED and is_exact and change is not None and change.centre < 0
-
-
 def _flickers(row: Comparison, paired: Comparison) -> bool:
     """Whether head's own trial counted more than is stored, and its pairs count something else."""
     counts = row.candidate, paired.candidate
@@ -182,18 +173,12 @@ def _flickers(row: Comparison, paired: Comparison) -> bool:
 
 
 def _is_shown(paired: Comparison) -> bool:
-    """Whether pairs show something exact worse without being asked: what is stored is older than the base."""
-    if SPECS[paired.metric].family is Family.NOISY:
+    """Whether most pairs show something exact worse without being asked: what is stored is older, say."""
+    spec, change = SPECS[paired.metric], paired.change
+    if spec.family is Family.NOISY or paired.status not in MAYBE_WORSE or change is None:
         return False
-    return paired.status is Status.REGRESSED or is_shown_again(paired) or _is_often_worse(paired)
-
-
-def _is_often_worse(paired: Comparison) -> bool:
-    """Whether most pairs show something exact worse, and not all: a counter that flickers, say."""
-    if paired.reason not in _NOT_IN_ALL or paired.change is None:
-        return False
-    least = 0.0 if SPECS[paired.metric].family is Family.LOG2 else paired.change.detectable
-    return paired.change.centre > 0 and paired.change.centre >= least
+    least = 0.0 if spec.family is Family.LOG2 else change.detectable
+    return change.centre > 0 and change.centre >= least
 
 
 def _withhold(row: Comparison, why: Code) -> Comparison:

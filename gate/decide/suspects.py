@@ -42,17 +42,16 @@ class Suspect:
 
     ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; infinite
     where that has no width, 0 where nothing is stored. ``unchanged_code`` says that the compile
-    did the stored baseline's work: the same code, the same counters. ``seen`` are the metrics that stored
-    values convict and that nothing but a change of the program moves: one pair that shows them too is
-    enough. ``thorough`` asks for all metrics of the case though pairs have convicted it, and ``convicted``
-    says that they have.
+    did the stored baseline's work: the same code, the same counters. ``seen`` is what stored values say of
+    what nothing but a change of the program moves: one pair that says the same is enough. ``thorough`` asks
+    for all metrics of the case though pairs have convicted it, and ``convicted`` says that they have.
     """
 
     case_id: str
     metrics: tuple[Metric, ...]
     doubt: float = field(default=0.0, compare=False)
     unchanged_code: bool = field(default=False, compare=False)
-    seen: tuple[Metric, ...] = field(default=(), compare=False)
+    seen: Mapping[Metric, Status] = field(default_factory=dict, compare=False)
     thorough: bool = field(default=False, compare=False)
     convicted: bool = field(default=False, compare=False)
 
@@ -80,7 +79,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
                     unchanged_code=is_code_changed(one) is False and not has_other_counts(questions),
-                    seen=tuple(metric for metric in metrics if _is_seen(rows, metric)),
+                    seen={metric: rows[metric].status for metric in metrics if _is_exact(metric)},
                     thorough=thorough,
                 )
             )
@@ -108,7 +107,7 @@ def list_unsettled(
         if case.id in failed or case.id not in alike:
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
-        rows = compare_paired(side, rules) if side.paired else ()
+        rows = compare_paired(side, rules, asked.seen) if side.paired else ()
         open_rows = _list_open(rows, asked)
         metrics = _let_wait(open_rows, asked) if rows else asked.metrics
         convicted = _is_convicted(rows, asked, policy)
@@ -149,16 +148,6 @@ def order_unsettled(unsettled: Sequence[Suspect], efforts: Mapping[str, PairEffo
     return tuple(sorted((one for one in unsettled if one.case_id in efforts), key=rank))
 
 
-def is_shown_again(paired: Comparison) -> bool:
-    """Whether pairs are too few for what is exact, and show it worse: it stands where it was seen before."""
-    return (
-        SPECS[paired.metric].family is not Family.NOISY
-        and paired.waits_for_pairs
-        and paired.change is not None
-        and paired.change.centre > 0
-    )
-
-
 def find_next_look(pairs: int) -> int:
     """The number of pairs at which a case that has so many is judged next; the same after the last look."""
     return next((look for look in LOOKS if look > pairs), pairs)
@@ -193,13 +182,11 @@ def _list_suspicious(rows: Mapping[Metric, Comparison]) -> tuple[Metric, ...]:
 
 
 def _is_open(row: Comparison) -> bool:
-    is_noisy = SPECS[row.metric].family is Family.NOISY
-    return row.decides and (row.status in _OPEN if is_noisy else row.status in MOVED)
+    return row.decides and row.status in (MOVED if _is_exact(row.metric) else _OPEN)
 
 
-def _is_seen(rows: Mapping[Metric, Comparison], metric: Metric) -> bool:
-    is_exact = SPECS[metric].family is not Family.NOISY
-    return is_exact and metric in rows and rows[metric].status is Status.REGRESSED
+def _is_exact(metric: Metric) -> bool:
+    return SPECS[metric].family is not Family.NOISY
 
 
 def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:
@@ -236,17 +223,13 @@ def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Comparison, 
     return tuple(
         row
         for row in rows
-        if row.waits_for_pairs
-        and row.pairs < LOOKS[-1]
-        and row.decides
-        and not (row.metric in asked.seen and is_shown_again(row))
-        and _has_to_settle(row, asked)
+        if row.waits_for_pairs and row.pairs < LOOKS[-1] and row.decides and _has_to_settle(row, asked)
     )
 
 
 def _has_to_settle(row: Comparison, asked: Suspect) -> bool:
     """Whether more pairs are worth it: what got better in one is seen again where all is asked about."""
-    if SPECS[row.metric].family is Family.NOISY:
+    if not _is_exact(row.metric):
         return row.metric in LEADING and row.metric in asked.metrics
     is_better = row.change is not None and row.change.centre < 0
     return asked.thorough or row.metric in asked.seen or not is_better
@@ -257,8 +240,8 @@ def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) ->
     counted = apply_quarantine(apply_acceptances(rows, policy), policy)
     return any(
         row.decides
-        and (row.status is Status.REGRESSED or (row.metric in asked.seen and is_shown_again(row)))
-        and (row.metric in asked.metrics or SPECS[row.metric].family is not Family.NOISY)
+        and row.status is Status.REGRESSED
+        and (row.metric in asked.metrics or _is_exact(row.metric))
         for row in counted
     )
 
@@ -287,7 +270,7 @@ def list_unchanged_sources(
         and all(trial.changed_imports == () for trial in trials.get(one.case_id, ()))
         and not is_other_workload(evidence[one.case_id])
         and has_torch_calls_alone(evidence[one.case_id])
-        and all(SPECS[metric].family is Family.NOISY for metric in one.metrics)
+        and not any(map(_is_exact, one.metrics))
         and unjudged.isdisjoint((one.case_id, metric) for metric in one.metrics)
     )
 

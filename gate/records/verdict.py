@@ -88,7 +88,6 @@ QUIET = UNJUDGED | {Status.UNCHANGED}  # a reader need not see such comparisons 
 class Reason(StrEnum):
     """Stable codes that say why a comparison has its status."""
 
-    COUNTER_UNSTABLE = "counter_unstable"  # INCONCLUSIVE: a counter differs between trials of one arm
     BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change that matters is excluded, or a limit is kept
     BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: too large to be noise, and beyond its threshold
     LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit: of drift, or of gate.yml

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from gate.decide.constants import ALIKE_ERRORS, MIN_UNDISTURBED
+from gate.decide.constants import ALIKE_ERRORS
 from gate.decide.evidence.proxies import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats.samples import compute_hodges_lehmann
@@ -21,17 +21,15 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
     """Log change of a latency, block ``i`` of head against that of base; ``None`` where there is none.
 
     Of the calls during which no thread waited for a processor, where that ``leaves_out`` nothing of an arm's
-    own, both arms watched and enough are left: what other programs took is no property of either arm. The
-    estimate is Hodges and Lehmann's. Where one arm is disturbed more than the other, its own threads may be
-    what disturbs it, and all calls count.
+    own, and both arms were watched: what other programs took is no property of either arm. The estimate is
+    Hodges and Lehmann's. Otherwise all calls count.
     """
     whole, undisturbed = _take_arms(base, head, metric)
     # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
     if len(whole[0]) != len(whole[1]):
         return None
     changes = _list_changes(undisturbed)
-    is_enough = leaves_out and _is_watched(whole, undisturbed) and len(changes) >= MIN_UNDISTURBED
-    if is_enough and _is_alike(*_compare_disturbances(whole, undisturbed)):
+    if leaves_out and changes and _is_watched(whole, undisturbed):
         return compute_hodges_lehmann(changes)
     ratio = compute_speedup(*whole)
     return -math.log(ratio) if ratio is not None and 0 < ratio < math.inf else None
@@ -40,7 +38,8 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
 def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) -> bool:
     """Whether both arms were disturbed alike over all pairs of a case, base's trial and head's.
 
-    One pair shows too little of an arm whose own threads run now and then.
+    Where one is disturbed more, its own threads may be what disturbs it. One pair shows too little of threads
+    that run now and then.
     """
     lost: list[float] = []
     costs: list[float] = []
@@ -189,7 +188,7 @@ def compute_pair_changes(pairs: Sequence[Pair]) -> list[Mapping[Metric, float]]:
 
     Latencies of a live pair are compared block by block, and the speedup by their difference; all
     else by the values of the two trials. What other programs took is left out of them where it disturbed
-    both arms alike, in all pairs as well as in each.
+    both arms alike, over all pairs.
     """
     live = [(pair.base, pair.head) for pair in pairs if pair.is_live]
     alike = [metric for metric in LATENCIES if are_disturbed_alike(live, metric)]

@@ -18,13 +18,12 @@ from gate.decide.evidence.values import Question, find_worst
 from gate.decide.judge.counted import (
     follow_misses,
     follow_peak_memory,
+    judge_counted,
     judge_drift,
     judge_drift_alone,
-    judge_exact,
-    judge_nearly_exact,
 )
 from gate.decide.judge.interval import Bar, Reading, read_stored
-from gate.decide.judge.machine import Machine
+from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
 from gate.decide.judge.times import Times, follow_latency, judge_time, show_measured
 from gate.decide.judge.work import compare_work
 from gate.decide.stats.samples import Variance, compute_prior, estimate_metric, summarize_logs
@@ -254,8 +253,9 @@ def _judge_questions(
 
 
 def _name_speed(shift: float) -> tuple[Fact, ...]:
-    """By how much times are longer for the machine's sake, where that is known."""
-    return (Fact(code=Code.MACHINE_SPEED, numbers={"shift": math.expm1(shift)}),) if shift else ()
+    """By how much times are longer for the machine's sake, where that is known and worth a word."""
+    numbers = {"shift": math.expm1(shift)}
+    return (Fact(code=Code.MACHINE_SPEED, numbers=numbers),) if abs(shift) > NOTABLE_SHIFT else ()
 
 
 def follow_leaders(findings: dict[Metric, Finding], eager: Reading | None) -> dict[Metric, Finding]:
@@ -274,10 +274,8 @@ def follow_leaders(findings: dict[Metric, Finding], eager: Reading | None) -> di
 
 def judge_steady(question: Question) -> Finding:
     """Judge a metric that is not noisy: a counter, memory, Python calls or drift."""
-    family = question.spec.family
-    if family is Family.EXACT:
-        return judge_exact(question)
-    return judge_nearly_exact(question) if family is Family.NEARLY_EXACT else judge_drift(question)
+    is_drift = question.spec.family is Family.LOG2
+    return judge_drift(question) if is_drift else judge_counted(question)
 
 
 def find_unreadable(question: Question) -> Finding:

@@ -14,11 +14,9 @@ from gate.decide.constants import (
     DRIFT_ROUNDING_STEPS,
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
-    RANGE_FACTOR,
 )
 from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import Question
-from gate.decide.judge.interval import compute_edge
 from gate.decide.stats.samples import compute_variance, estimate_metric, pool_variances
 from gate.metrics import Role
 from gate.records import (
@@ -37,29 +35,33 @@ from gate.records import (
 )
 
 
-def judge_exact(question: Question) -> Finding:
-    """Judge a counter: more is worse, and nothing is left to chance while each arm agrees with itself.
+def judge_counted(question: Question) -> Finding:
+    """Judge a counter or an amount: more is worse, and every value of head counts against every stored one.
 
-    An amount that is as exact has a threshold, which a change must exceed.
+    Noise is far below what counts, so that nothing is left to chance while each arm agrees with itself.
     """
-    status, reason = _decide_counter(question)
+    before, after = question.before, question.after
+    tolerance = max(question.threshold.relative * median(before), question.threshold.absolute)
+    low, high = min(after) - max(before), max(after) - min(before)
+    status, reason = Status.INCONCLUSIVE, Reason.UNSETTLED
+    if low > tolerance:
+        status, reason = Status.REGRESSED, Reason.BEYOND_BAR
+    elif high < -tolerance:
+        status, reason = Status.IMPROVED, Reason.BEYOND_BAR
+    elif high <= tolerance:
+        status, reason = Status.UNCHANGED, Reason.BELOW_THRESHOLD
     if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
         status = Status.UNCHANGED
-    return question.find(status, reason, _count_change(question))
-
-
-def judge_nearly_exact(question: Question) -> Finding:
-    """Judge a metric whose noise is far below its threshold: every trial must be beyond the tolerance.
-
-    The tolerance is the larger of both thresholds and RANGE_FACTOR ranges of the baseline.
-    """
-    centre = median(question.before)
-    tolerance = _compute_tolerance(question)
-    excess = [value - centre for value in question.after]
-    status, reason = _decide_excess(excess, tolerance)
-    if status is Status.UNCHANGED:
-        status, reason = _decide_unchanged(question)
-    return question.find(status, reason, _scale_change(question, tolerance))
+    is_ratio = question.spec.is_ratio
+    scale = (median(before) or 1.0) if is_ratio else 1.0
+    noticed = tolerance + max(before) - min(before)
+    change = Change(
+        centre=(median(after) - median(before)) / scale,
+        low=low / scale,
+        high=high / scale,
+        detectable=(noticed if is_ratio else max(1.0, noticed)) / scale,
+    )
+    return question.find(status, reason, change)
 
 
 def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
@@ -97,66 +99,6 @@ def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
     if ratio.change is None or peak.change is None or min(ratio.change.centre, peak.change.centre) <= -1:
         return None
     return (1 + peak.change.centre) / (1 + ratio.change.centre) - 1
-
-
-def _decide_counter(question: Question) -> tuple[Status, Reason]:
-    before, after, tolerance = set(question.before), set(question.after), question.threshold.absolute
-    if max(*before, *after) - min(*before, *after) <= tolerance:
-        return Status.UNCHANGED, Reason.BELOW_THRESHOLD
-    if min(after) - max(before) > tolerance:
-        return Status.REGRESSED, Reason.BEYOND_BAR
-    if min(before) - max(after) > tolerance:
-        return Status.IMPROVED, Reason.BEYOND_BAR
-    return Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE
-
-
-def _count_change(question: Question) -> Change:
-    before = median(question.before)
-    return Change(
-        centre=median(question.after) - before,
-        low=min(question.after) - max(question.before),
-        high=max(question.after) - min(question.before),
-        detectable=max(1.0, question.threshold.absolute),
-    )
-
-
-def _compute_tolerance(question: Question) -> float:
-    before = question.before
-    relative = question.threshold.relative * median(before)
-    return max(relative, question.threshold.absolute, RANGE_FACTOR * (max(before) - min(before)))
-
-
-def _decide_excess(excess: list[float], tolerance: float) -> tuple[Status, Reason]:
-    if min(excess) > tolerance:
-        return Status.REGRESSED, Reason.BEYOND_BAR
-    if max(excess) > tolerance:
-        return Status.INCONCLUSIVE, Reason.UNSETTLED
-    if max(excess) < -tolerance:
-        return Status.IMPROVED, Reason.BEYOND_BAR
-    return Status.UNCHANGED, Reason.BELOW_THRESHOLD
-
-
-def _decide_unchanged(question: Question) -> tuple[Status, Reason]:
-    spread = max(question.before) - min(question.before)
-    if spread / _scale(question) > compute_edge(question.threshold, _scale(question)):
-        return Status.INCONCLUSIVE, Reason.UNSETTLED
-    return Status.UNCHANGED, Reason.BELOW_THRESHOLD
-
-
-def _scale_change(question: Question, tolerance: float) -> Change:
-    """The change as fractions of the baseline's median."""
-    centre, scale = median(question.before), _scale(question)
-    return Change(
-        centre=(median(question.after) - centre) / scale,
-        low=(min(question.after) - centre) / scale,
-        high=(max(question.after) - centre) / scale,
-        detectable=tolerance / scale,
-    )
-
-
-def _scale(question: Question) -> float:
-    """What fractions are of; one unit where the baseline is nothing at all."""
-    return abs(median(question.before)) or 1.0
 
 
 def judge_drift(question: Question) -> Finding:

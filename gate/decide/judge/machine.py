@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from gate.decide.constants import (
-    CANARY_LIMIT,
     FAR_LIMIT,
     INTERVAL_CONFIDENCE,
     MIN_CASES_FOR_SUITE,
@@ -26,6 +25,8 @@ from gate.records.groups import collect_columns
 
 # Variance of the median of many normal values over that of their mean; for few it is less.
 _MEDIAN_LOSS = math.pi / 2
+# What is told of the machine: a smaller shift leaves room within the smallest threshold, 5 %.
+NOTABLE_SHIFT = 0.03
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +113,7 @@ def make_machine_shift(machine: Machine) -> MachineShift:
 
 def is_machine_steady(machine: MachineShift) -> bool:
     """Whether neither the canaries nor eager over the suite moved by what matters."""
-    return max(abs(machine.canary), abs(machine.suite)) <= CANARY_LIMIT
+    return max(abs(machine.canary), abs(machine.suite)) <= NOTABLE_SHIFT
 
 
 def name_shifts(machine: MachineShift) -> dict[str, float]:
@@ -135,9 +136,9 @@ def _pool_noise(moves: Sequence[LogArms]) -> Variance:
 
 
 def _is_sure(shift: float, moves: Sequence[LogArms]) -> bool:
-    """Whether a median change matters and cannot be chance; the noise of one trial a side is unknown."""
+    """Whether a median change cannot be chance; the noise of one trial a side is unknown."""
     noise = _pool_noise(moves)
-    if noise.df <= 0 or abs(math.expm1(shift)) <= CANARY_LIMIT:
+    if noise.df <= 0:
         return False
     trials = fmean([1 / arms.after_trials + 1 / arms.before_trials for arms in moves])
     error = math.sqrt(noise.value * trials * _MEDIAN_LOSS / len(moves))

@@ -80,8 +80,13 @@ def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> P
     )
 
 
-def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
-    """All comparisons of one case with the base's trials beside it."""
+def compare_paired(
+    side: CasePairs, rules: PairRules, seen: Mapping[Metric, Status] | None = None
+) -> tuple[Comparison, ...]:
+    """All comparisons of one case with the base's trials beside it.
+
+    ``seen`` is what stored values say of what is exact: one pair that says the same is enough.
+    """
     readings = {
         metric: read_metric(side, metric, rules) for metric in side.paired if metric in side.questions
     }
@@ -89,7 +94,7 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
     findings = {}
     for metric, question in side.questions.items():
         if question.spec.family is not Family.NOISY:
-            findings[metric] = _demand_repeat(question, judge_steady(question))
+            findings[metric] = _demand_repeat(question, judge_steady(question), (seen or {}).get(metric))
         elif metric not in readings:
             pairs = min(len(question.before), len(question.after))
             findings[metric] = replace(find_unreadable(question), pairs=pairs)
@@ -222,10 +227,10 @@ def _find_beside(
     )
 
 
-def _demand_repeat(question: Question, finding: Finding) -> Finding:
+def _demand_repeat(question: Question, finding: Finding, seen: Status | None) -> Finding:
     """A change of a counter, of memory or of drift stands once it was seen again."""
     pairs = min(len(question.before), len(question.after))
-    if finding.status not in MOVED or pairs >= MIN_PAIRS:
+    if finding.status not in MOVED or finding.status is seen or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)
 

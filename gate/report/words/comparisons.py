@@ -21,7 +21,6 @@ from gate.report.words.templates import (
 from gate.units import count_noun, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {
-    Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
     Reason.BELOW_THRESHOLD: "a change below{limit}",
     Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than allowed",
     Reason.UNSETTLED: "the trials vary so much that a change beyond{limit} could hide",
@@ -55,6 +54,7 @@ _LIMIT_SENTENCES: Mapping[Reason, str] = {
 }
 _EQUAL = "the same in every trial"
 _SUSPECT = "it looks changed, but noise could explain it"
+_DIFFERS = "the value differs between trials of the same code"
 _SAME_CODE = "the same generated code, and as fast relative to eager as before"
 _OTHER_SPEED = "this machine is {speed} than the one that recorded"
 _OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU{codegen}"
@@ -248,6 +248,8 @@ def _choose_open(one: Comparison) -> str:
         return f"could not tell{{beside}}{_name_open_leader(one) if is_better else ''}"
     if is_better and leader:
         return f"it looks better, but {name_metric(leader)} could not be told"
+    if SPECS[one.metric].repeats:
+        return _DIFFERS
     if change and change.low > 0:
         return f"it looks changed, {_TOO_MANY}"
     is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_limit(one))

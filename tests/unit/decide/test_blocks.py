@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.constants import MIN_UNDISTURBED
 from gate.decide.evidence.pairs import Pair, compare_latency, compute_pair_changes
 from gate.records import Metric, Pairing, Trial
 
@@ -56,28 +55,13 @@ def test_blocks_without_an_undisturbed_call_are_no_pairs() -> None:
     )
 
 
-@pytest.mark.parametrize(("calm", "expected"), [(MIN_UNDISTURBED, 1.25), (MIN_UNDISTURBED - 1, 1.5)])
-def test_few_pairs_of_undisturbed_blocks_decide_nothing(calm: int, expected: float) -> None:
-    """Of twenty blocks so many are left, 25 % slower; with all their calls all are 50 % slower."""
-    lost = [0.0] * (20 - calm)
-    waited = [
-        1.0,
-        1.0,
-        4.0,
-        4.0,
-    ] * 5  # other blocks of head than of base, so that nothing says whose fault it is
-    base = make_arm([2.0 * cost for cost in waited], [1.0] * calm + lost)
-    head = make_arm([3.0 * cost for cost in reversed(waited)], [1.25] * calm + lost)
-    assert compare_latency(base, head, LATENCY) == pytest.approx(math.log(expected))
-
-
 def test_an_arm_that_disturbs_itself_is_not_excused() -> None:
     """Head starts more threads than there are cores: its calls wait, and each block takes half longer."""
     calm = [1.0] * 30
     noisy = [1.0 + 0.002 * (index % 3) for index in range(30)]
     of_head = [1.5 + 0.01 * (index % 5) for index in range(30)]
-    change = compare_latency(make_arm(noisy, calm), make_arm(of_head, calm), LATENCY)
-    assert change == pytest.approx(math.log(1.52), abs=0.01)
+    (change,) = compute_pair_changes([Pair(base=make_arm(noisy, calm), head=make_arm(of_head, calm))])
+    assert change[LATENCY] == pytest.approx(math.log(1.52), abs=0.01)
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(1, 0.0), (3, math.log(1.5) / 2)])
@@ -106,8 +90,8 @@ def test_an_arm_that_never_runs_undisturbed_is_not_excused() -> None:
     """Fifteen of its thirty blocks have no undisturbed call, and none of base's: its own threads do that."""
     calm = [1.0] * 30
     of_head, left = [2.0] * 30, [1.0, 0.0] * 15
-    change = compare_latency(make_arm(calm, calm), make_arm(of_head, left), LATENCY)
-    assert change == pytest.approx(math.log(2.0))
+    (change,) = compute_pair_changes([Pair(base=make_arm(calm, calm), head=make_arm(of_head, left))])
+    assert change[LATENCY] == pytest.approx(math.log(2.0))
 
 
 def test_arms_of_which_one_was_not_watched_are_compared_whole() -> None:

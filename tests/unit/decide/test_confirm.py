@@ -249,7 +249,7 @@ def flicker(paired_case: Make, pair_run: Pair, policy: Policy, unbroken: Baselin
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ((3.0, 3.0, 0.0), (Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE)),
+        ((3.0, 3.0, 0.0), (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         ((3.0, 0.0, 0.0), (Status.UNCHANGED, Reason.BELOW_THRESHOLD)),
         ((3.0, 3.0, 3.0), (Status.REGRESSED, Reason.BEYOND_BAR)),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -157,12 +158,12 @@ def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, pol
     assert asked.metrics == (COLD,)
 
 
-@pytest.mark.parametrize(("seen", "expected"), [((BREAKS,), []), ((), [(BREAKS,)])])
+@pytest.mark.parametrize(("seen", "expected"), [({BREAKS: Status.REGRESSED}, []), ({}, [(BREAKS,)])])
 def test_what_stored_values_convict_is_seen_twice_by_one_pair(
     paired_case: Make,
     pair_run: Pair,
     policy: Policy,
-    seen: tuple[Metric, ...],
+    seen: Mapping[Metric, Status],
     expected: list[tuple[Metric, ...]],
 ) -> None:
     """A counter that the screen convicts and the first pair shows needs no second one."""
