@@ -33,7 +33,7 @@ from gate.bisect.search import (
     settle_step,
 )
 from gate.check import Rehearsal, count_pairs
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 from gate.records import Metric, Run
 from gate.records.bisection import Mark
 

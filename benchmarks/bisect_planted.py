@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gate.check import count_pairs
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 from gate.files.codec import BISECTION, load_run
 from gate.records.bisection import Mark
 

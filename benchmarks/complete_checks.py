@@ -30,7 +30,7 @@ from statistics import median
 import checked_models
 
 from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 from gate.files import codec
 from gate.records import Metric, Outcome, Status
 from gate.store.baselines import load_baselines

@@ -158,7 +158,7 @@ def describe(name: str, sides: Sequence[Sequence[Result]]) -> str:
 
 def count(results: Sequence[Result]) -> tuple[str, ...]:
     """The cells of a row, of one side."""
-    from gate.decide.stats.samples import compute_rate  # noqa: PLC0415 - binds the constants
+    from gate.decide.stats import compute_rate  # noqa: PLC0415 - binds the constants
 
     red, requests = sum(one.red for one in results), len(results)
     unchanged = [one for one in results if not one.fate]

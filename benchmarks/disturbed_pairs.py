@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from gate.decide.evidence.pairs import Pair, compare_latency, list_pairs
-from gate.decide.stats.samples import compute_hodges_lehmann
+from gate.decide.stats import compute_hodges_lehmann
 from gate.files import codec
 from gate.metrics import LATENCIES
 from gate.records import Metric

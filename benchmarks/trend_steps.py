@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gate.cli import main as run_command
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.report.trend import find_steps

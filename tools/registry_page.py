@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.decide.conclude.summary import summarize_suite
-from gate.decide.stats.samples import estimate_metric
+from gate.decide.stats import estimate_metric
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.records import Case, Comparison, Metric, Reason, Status

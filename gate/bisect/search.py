@@ -24,7 +24,7 @@ from gate.decide.judge.levels import (
     find_series,
     measure_levels,
 )
-from gate.decide.judge.sides import gather_case_pairs
+from gate.decide.judge.pairs import gather_case_pairs
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
 from gate.records import (
     BROKEN,

@@ -27,7 +27,7 @@ from gate.decide.conclude.outcome import note_stop
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, WIDEST
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
 from gate.decide.judge.interval import Bar, Reading, compute_edge, compute_floor, is_too_noisy
-from gate.decide.stats.student import compute_t_quantile, compute_t_upper
+from gate.decide.stats import compute_t_quantile, compute_t_upper
 from gate.metrics import SPECS, Family, Role
 from gate.records import BASE_ARM, Code, Fact, Policy, Run, Threshold
 from gate.records.calibration import Calibration, Effort, Replay, ThresholdCost

@@ -18,10 +18,15 @@ from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.compare import find_pair_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Reading, compute_edge, extend_reading, is_too_noisy
-from gate.decide.judge.pairs import PairRules, compute_pair_detectable, make_pair_rules, read_metric
-from gate.decide.judge.sides import CasePairs, gather_case_pairs
-from gate.decide.stats.samples import compute_variance, estimate_metric, pool_variances
-from gate.decide.stats.student import compute_t_quantile
+from gate.decide.judge.pairs import (
+    CasePairs,
+    PairRules,
+    compute_pair_detectable,
+    gather_case_pairs,
+    make_pair_rules,
+    read_metric,
+)
+from gate.decide.stats import compute_t_quantile, compute_variance, estimate_metric, pool_variances
 from gate.metrics import LEADING, SPECS, Family, Role
 from gate.records import CaseFailure, Code, Fact, Metric, Policy, Run, Status, Threshold, quote_failure
 from gate.records.calibration import Effort, Flaw, Instability, MetricNoise, Modes, PairNoise

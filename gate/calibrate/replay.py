@@ -22,7 +22,7 @@ from gate.check.schedule import Slot
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 from gate.metrics import COMPILE_TIMES, LATENCIES
 from gate.records import (
     BASE_ARM,

@@ -10,7 +10,7 @@ from statistics import fmean
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
 from gate.decide.judge.compare import SITTING, find_threshold
 from gate.decide.judge.interval import Reading, compute_edge, compute_floor, read_stored
-from gate.decide.stats.samples import LogArms, Variance, compute_logs, compute_prior, compute_variance
+from gate.decide.stats import LogArms, Variance, compute_logs, compute_prior, compute_variance
 from gate.metrics import SPECS, Family, Role
 from gate.records import CANDIDATE_ARM, Case, Extent, Metric, Pairing, Policy, Run, Threshold, Trial
 from gate.records.calibration import Effort

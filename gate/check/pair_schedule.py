@@ -18,7 +18,7 @@ from gate.check.outlook import EXTENT_SHARES, Pace
 from gate.check.schedule import Slot, compute_trial_s, plan_content
 from gate.decide.constants import LIVE_PAIR_SD, PAIRS_PER_STRAY
 from gate.decide.judge.interval import compute_pooled_error
-from gate.decide.stats.samples import compute_winsorized_variance
+from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS
 from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records import BASE_ARM, Case, Extent, Metric, Pairing, Run, Trial

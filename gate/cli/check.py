@@ -23,7 +23,7 @@ from gate.cli.verdict_notes import (
     note_rules,
     print_other_commits,
 )
-from gate.decide.explain.side_advice import note_shard
+from gate.decide.explain.notes import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import read_changes

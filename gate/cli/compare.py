@@ -26,7 +26,7 @@ from gate.cli.verdict_notes import find_gate, note_origin, print_other_commits
 from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
-from gate.decide.explain.side_advice import note_gone, note_shard
+from gate.decide.explain.notes import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import is_present
 from gate.project.arm_cases import mark_removed

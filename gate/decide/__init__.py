@@ -11,7 +11,7 @@ from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import collect_values, compute_values
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
-from gate.decide.stats.samples import estimate_metric
+from gate.decide.stats import estimate_metric
 from gate.decide.suspects import (
     PairEffort,
     Suspect,

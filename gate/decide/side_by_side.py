@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from gate.decide.conclude.accept import keep_own
 from gate.decide.evidence.disturbed import blame_disturbance
-from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
+from gate.decide.explain.headline import make_pair_headline
+from gate.decide.explain.notes import list_pair_notes
+from gate.decide.explain.steps import list_pair_steps
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import compare_paired
 from gate.decide.suspects import Suspect, gather_judged, list_suspects

@@ -14,8 +14,7 @@ from gate.decide.evidence.proxies import (
     is_code_changed,
     is_other_workload,
 )
-from gate.decide.judge.pairs import PairRules, compare_paired, make_pair_rules
-from gate.decide.judge.sides import CasePairs, gather_case_pairs
+from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
 from gate.decide.verdict import Screening
 from gate.metrics import COMPILE_TIMES, LATENCIES, LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import (

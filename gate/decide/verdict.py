@@ -30,24 +30,21 @@ from gate.decide.evidence.disturbed import (
 )
 from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
 from gate.decide.evidence.values import Question
-from gate.decide.explain.advice import (
-    list_next_steps,
-    list_notes,
-    note_difference,
-    note_machine,
-    note_target,
-)
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import MOVED
-from gate.decide.explain.side_advice import (
+from gate.decide.explain.notes import (
+    list_notes,
     note_acquitted,
+    note_difference,
+    note_machine,
     note_other_changes,
+    note_target,
     note_unchanged_sources,
     note_unchanged_speedup,
     note_vanished,
-    suggest_anchor,
 )
+from gate.decide.explain.steps import list_next_steps, suggest_anchor
 from gate.decide.judge.compare import compare_case, list_questions, make_rules
 from gate.decide.judge.machine import Machine, compare_machine, compare_places, make_machine_shift
 from gate.fingerprint import compute_environment_id, has_same_host

@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from gate.decide.conclude.outcome import FailOn, measure_coverage
-from gate.decide.explain.side_advice import list_pair_notes
+from gate.decide.explain.notes import list_pair_notes
 from gate.fingerprint import compute_environment_id
 from gate.publish.body import render_trusted_report
 from gate.publish.ci_run import CiRun

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 from gate.records import RED, CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
 from gate.records.selftest import Attempt, Complaint, Fault, FaultScore, Result
 

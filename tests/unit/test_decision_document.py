@@ -22,7 +22,7 @@ from gate.decide.judge.interval import (
     read_stored,
 )
 from gate.decide.judge.pairs import assume_noise, decide_pairs
-from gate.decide.stats.samples import ASSUMED, summarize_logs
+from gate.decide.stats import ASSUMED, summarize_logs
 from gate.lab.host import fitness
 from gate.metrics import SPECS
 from gate.records import Metric, Outcome, Reason, Status, Threshold

@@ -16,14 +16,14 @@ from gate.decide.constants import (
     SESSION_SD,
 )
 from gate.decide.evidence.stored import Evidence
-from gate.decide.stats.samples import (
+from gate.decide.stats import (
     Variance,
     compute_logs,
+    compute_t_quantile,
     compute_variance,
     estimate_metric,
     moderate_variance,
 )
-from gate.decide.stats.student import compute_t_quantile
 from gate.devices import CPU
 from gate.kinds import has_metric
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Source

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from gate.decide.constants import ALIKE_ERRORS
 from gate.decide.evidence.proxies import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
-from gate.decide.stats.samples import compute_hodges_lehmann
+from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records import BASE_ARM, CANDIDATE_ARM, Metric, Pairing, Run, Trial
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.decide.evidence.places import find_card, find_place
 from gate.decide.evidence.values import collect_values
 from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
 from gate.metrics import SPECS, MetricSpec, Scope
@@ -160,6 +159,17 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
         )
         for case in run.cases
     )
+
+
+def find_place(trials: Iterable[Trial]) -> str:
+    """Name the place that all these trials ran at; "" where that is several, or not known."""
+    places = {trial.place for trial in trials}
+    return places.pop() if len(places) == 1 else ""
+
+
+def find_card(run: Run, place: str) -> str:
+    """The UUID of the card at a place of a run; where no place is known, that of the whole run."""
+    return run.places[place].device if place in run.places else run.environment.device_uuid
 
 
 def list_short(run: Run) -> tuple[Evidence, ...]:

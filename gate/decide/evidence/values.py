@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from gate.decide.stats.samples import LogArms, compute_geometric_median, estimate_metric
+from gate.decide.stats import LogArms, compute_geometric_median, estimate_metric
 from gate.metrics import SPECS, Family, MetricSpec
 from gate.records import (
     Case,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from gate.decide.conclude.accept import list_set_apart
 from gate.decide.conclude.outcome import find_unjudged_code, has_fewer_trials, measure_coverage
-from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
+from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
 
 
 def make_headline(
@@ -25,11 +25,18 @@ def make_headline(
         judged = measure_coverage(deciding).judged
         return (Fact(code=Code.COULD_NOT_TELL, numbers={"undecided": undecided, "judged": judged}),)
     if outcome is Outcome.NOTHING_COMPARED:
-        return make_unjudged(Code.NO_BASELINE_APPLIES, comparisons, cases)
+        return _make_unjudged(Code.NO_BASELINE_APPLIES, comparisons, cases)
     return (_count_passed(deciding), *_count_unjudged_times(deciding))
 
 
-def make_unjudged(
+def make_pair_headline(verdict: Verdict) -> tuple[Fact, ...]:
+    """The headline, saying that all of it was held against the base."""
+    if verdict.outcome is Outcome.NOTHING_COMPARED:
+        return _make_unjudged(Code.BASE_HAS_NOTHING, verdict.comparisons, verdict.cases)
+    return (*verdict.headline, Fact(code=Code.AGAINST_BASE))
+
+
+def _make_unjudged(
     because: Code, comparisons: Sequence[Comparison], cases: Sequence[Case]
 ) -> tuple[Fact, ...]:
     """That nothing was judged: ``because`` there is nothing to compare with, or it is all in quarantine."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, MIN_BASELINE_TRIALS, SESSION_SD
-from gate.decide.evidence.proxies import runs_stored_code
+from gate.decide.evidence.proxies import compare_work, runs_stored_code
 from gate.decide.evidence.stored import (
     Evidence,
     is_unknown_here,
@@ -25,8 +25,7 @@ from gate.decide.judge.counted import (
 from gate.decide.judge.interval import Bar, Reading, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
 from gate.decide.judge.times import Times, follow_latency, judge_time, show_measured
-from gate.decide.judge.work import compare_work
-from gate.decide.stats.samples import Variance, compute_prior, estimate_metric, summarize_logs
+from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
 from gate.metrics import LATENCIES, SPECS, Family, Role, Scope
 from gate.records import (
     MAYBE_WORSE,

@@ -17,7 +17,7 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import Question
-from gate.decide.stats.samples import compute_variance, estimate_metric, pool_variances
+from gate.decide.stats import compute_variance, estimate_metric, pool_variances
 from gate.metrics import Role
 from gate.records import (
     MAYBE_WORSE,

@@ -19,16 +19,16 @@ from gate.decide.constants import (
     WIDEST,
 )
 from gate.decide.evidence.pairs import Paired
-from gate.decide.stats.samples import (
+from gate.decide.stats import (
     LogArms,
     Variance,
     compute_hodges_lehmann,
     compute_logs,
+    compute_t_quantile,
     compute_winsorized_variance,
     count_winsorized_df,
     moderate_variance,
 )
-from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import SPECS
 from gate.records import Change, Metric, Threshold
 

@@ -16,9 +16,8 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.interval import read_pairs
-from gate.decide.judge.pairs import ASSUMED_PROCESSOR, assume_noise
-from gate.decide.judge.sides import CasePairs
-from gate.decide.stats.samples import Variance
+from gate.decide.judge.pairs import ASSUMED_PROCESSOR, CasePairs, assume_noise
+from gate.decide.stats import Variance
 from gate.records import Metric
 from gate.records.bisection import Mark
 

@@ -18,8 +18,7 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import Question
-from gate.decide.stats.samples import LogArms, Variance, pool_variances, summarize_logs
-from gate.decide.stats.student import compute_t_quantile
+from gate.decide.stats import LogArms, Variance, compute_t_quantile, pool_variances, summarize_logs
 from gate.records import MachineShift, Metric
 from gate.records.groups import collect_columns
 

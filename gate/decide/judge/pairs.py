@@ -7,7 +7,7 @@ above no change, and the estimate above the threshold.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.constants import (
@@ -22,9 +22,19 @@ from gate.decide.constants import (
     SETTLING_PAIRS,
     SHARED_SHARE,
 )
-from gate.decide.evidence.pairs import Paired
-from gate.decide.evidence.values import Question
-from gate.decide.judge.compare import find_unreadable, follow_leaders, judge_steady, list_comparisons
+from gate.decide.evidence.baselines import make_baseline
+from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
+from gate.decide.evidence.proxies import Work, compare_work
+from gate.decide.evidence.stored import Evidence, Stored, find_base_cases
+from gate.decide.evidence.values import Question, collect_values
+from gate.decide.judge.compare import (
+    find_pair_threshold,
+    find_unreadable,
+    follow_leaders,
+    judge_steady,
+    list_comparisons,
+    list_questions,
+)
 from gate.decide.judge.interval import (
     Bar,
     Level,
@@ -41,13 +51,27 @@ from gate.decide.judge.interval import (
     read_pairs,
     to_fraction,
 )
-from gate.decide.judge.sides import CasePairs
 from gate.decide.judge.times import Ruling, make_finding, show_measured
-from gate.decide.judge.work import Work, compare_work
-from gate.decide.stats.samples import Variance, compute_prior, compute_variance
-from gate.decide.stats.student import compute_t_quantile
+from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
 from gate.metrics import COMPILE_TIMES, Family
-from gate.records import MOVED, NOT_WORSE, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
+from gate.records import (
+    CANDIDATE_ARM,
+    MOVED,
+    NOT_WORSE,
+    BaseArm,
+    Case,
+    Code,
+    Comparison,
+    Fact,
+    Finding,
+    Metric,
+    Pairing,
+    Policy,
+    Reason,
+    Run,
+    Status,
+)
+from gate.records.groups import group_cases
 
 # More pairs than this are not promised: they take too long.
 MAX_FURTHER_PAIRS = 99
@@ -56,6 +80,72 @@ MAX_FURTHER_PAIRS = 99
 _CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
 _OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 _CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CasePairs:
+    """A case with its pairs; ``evidence.stored`` holds what the base measured."""
+
+    evidence: Evidence
+    questions: Mapping[Metric, Question]
+    paired: Mapping[Metric, Paired]
+    processor: Paired | None  # of cold compiles
+
+
+def gather_case_pairs(
+    run: Run, policy: Policy, case_ids: Iterable[str] | None = None
+) -> tuple[CasePairs, ...]:
+    """The sides of these cases, or of all the plan's, in the plan's order."""
+    wanted = {case.id for case in run.cases} if case_ids is None else set(case_ids)
+    pairs, redefined = list_pairs(run), find_base_cases(run)
+    bases = {case.id: case for case in run.base.cases} if run.base else {}
+    failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
+    heads = group_cases(
+        trial
+        for trial in run.trials
+        if trial.arm == CANDIDATE_ARM and (case_ids is None or trial.pairing is not Pairing.ALONE)
+    )
+    sides = []
+    for case in (case for case in run.cases if case.id in wanted):
+        own, known = pairs.get(case.id, ()), bases.get(case.id)
+        trials = [pair.head for pair in own] or list(heads.get(case.id, ()))
+        absence = Reason.STALE_DEFINITION if case.id in redefined else Reason.UNPAIRED
+        evidence = Evidence(
+            case=case,
+            # The fullest last: causes are read off the last one, and some trials measure latencies only.
+            trials=tuple(sorted(trials, key=lambda trial: len(trial.samples))),
+            failures=tuple(failures.get(case.id, ())),
+            values=collect_values(trials),
+            stored=_store_base(run.base, known, own, case.definition),
+            absence=absence if known else Reason.NO_BASELINE,
+            base_case=redefined.get(case.id),
+        )
+        sides.append(
+            CasePairs(
+                evidence=evidence,
+                questions=list_questions(evidence, policy, find_pair_threshold),
+                paired=collect_paired(own),
+                processor=collect_processor(own),
+            )
+        )
+    return tuple(sides)
+
+
+def _store_base(
+    base: BaseArm | None, known: Case | None, pairs: Sequence[Pair], definition: str
+) -> tuple[Stored, ...]:
+    """The base's trials as a baseline of the same sitting, whatever stack the base has."""
+    if base is None or known is None or not pairs:
+        return ()
+    trials = [pair.base for pair in pairs]
+    stored = Stored(
+        baseline=make_baseline(known, trials, environment=base.environment, provenance=base.provenance),
+        same_host=True,
+        same_stack=True,
+        same_codegen=True,
+        same_definition=known.definition == definition,
+    )
+    return (stored,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.proxies import Work
 from gate.decide.evidence.values import Question
 from gate.decide.judge.counted import acquit_ratio
 from gate.decide.judge.interval import (
@@ -25,8 +26,7 @@ from gate.decide.judge.interval import (
     make_change,
     mirror_reading,
 )
-from gate.decide.judge.work import Work
-from gate.decide.stats.samples import compute_logs, estimate_log_mean
+from gate.decide.stats import compute_logs, estimate_log_mean
 from gate.metrics import COMPILE_TIMES
 from gate.records import MAYBE_WORSE, Change, Fact, Finding, Metric, Reason, Status
 

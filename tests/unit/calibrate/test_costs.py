@@ -12,7 +12,7 @@ import pytest
 from gate.calibrate.calibrate import THRESHOLDS, compute_suspicion, list_costs
 from gate.calibrate.series import gather_series
 from gate.decide.judge.interval import Bar, Level, Reading, find_level
-from gate.decide.stats.samples import Variance
+from gate.decide.stats import Variance
 from gate.records import Metric, Policy, Run, Threshold
 from gate.records.calibration import Effort
 

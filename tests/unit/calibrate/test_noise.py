@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gate.calibrate.noise import list_instabilities, measure_noise
 from gate.calibrate.series import gather_series, list_blocks
 from gate.decide.constants import SESSION_SD
-from gate.decide.stats.student import compute_t_quantile
+from gate.decide.stats import compute_t_quantile
 from gate.records import (
     Case,
     CaseFailure,

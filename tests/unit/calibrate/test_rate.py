@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from gate.decide.stats.samples import compute_rate
+from gate.decide.stats import compute_rate
 
 
 def test_never_in_a_thousand() -> None:

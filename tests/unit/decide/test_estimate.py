@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.decide import estimate_metric
-from gate.decide.stats.samples import Variance, estimate_log_mean
+from gate.decide.stats import Variance, estimate_log_mean
 from gate.records import Estimate, Metric
 
 

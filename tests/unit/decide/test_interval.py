@@ -25,7 +25,7 @@ from gate.decide.judge.interval import (
     mirror_reading,
     read_stored,
 )
-from gate.decide.stats.samples import Variance, summarize_logs
+from gate.decide.stats import Variance, summarize_logs
 from gate.records import Metric, Threshold
 
 BAR = Bar(alpha=0.001, threshold=Threshold(relative=0.05, absolute=0.0))

@@ -20,8 +20,8 @@ from gate.decide.judge.levels import (
     find_series,
     measure_levels,
 )
-from gate.decide.judge.sides import CasePairs, gather_case_pairs
-from gate.decide.stats.samples import Variance
+from gate.decide.judge.pairs import CasePairs, gather_case_pairs
+from gate.decide.stats import Variance
 from gate.records import Metric, Policy, Run
 from gate.records.bisection import Mark
 

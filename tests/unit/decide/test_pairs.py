@@ -15,7 +15,7 @@ from gate.decide.constants import LIVE_PAIR_SD, LOOKS, PRIOR_DF
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
 from gate.decide.judge.interval import POOLING_LOSS, Bar, Reading, extend_reading, make_change, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
-from gate.decide.stats.samples import Variance, compute_hodges_lehmann
+from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records import (
     Environment,
     Metric,

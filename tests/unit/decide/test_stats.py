@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.constants import LEARNED_DF
-from gate.decide.stats.samples import (
+from gate.decide.stats import (
     ASSUMED,
     Variance,
     compute_geometric_median,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from gate.decide.stats.student import (
+from gate.decide.stats import (
     compute_incomplete_beta,
     compute_t_quantile,
     compute_t_upper,

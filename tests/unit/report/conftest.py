@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.conclude.outcome import decide_outcome, note_pairs
-from gate.decide.explain.advice import list_next_steps
 from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import WEIGHTS
+from gate.decide.explain.steps import list_next_steps
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,

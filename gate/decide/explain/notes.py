@@ -1,133 +1,66 @@
-"""What a verdict says to its reader besides the comparisons: next steps and notes."""
+"""What a reader must know to trust a verdict no further than it goes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
 from gate.decide.conclude.accept import (
     is_in_force,
     is_lack_accepted,
-    list_days,
     list_exceeded,
     list_expired,
-    list_set_apart,
     list_unaccepted,
     measure_since_stored,
     measure_worsening,
     name_terms,
     note_elsewhere,
+    note_quarantine,
 )
-from gate.decide.conclude.outcome import find_regressed, find_unjudged_code, has_fewer_trials, note_stop
-from gate.decide.constants import LOOKS
-from gate.decide.explain.accepting import list_acceptances, parse_day
+from gate.decide.conclude.outcome import find_unjudged_code, note_pairs, note_stop, note_warnings
+from gate.decide.evidence.case_evidence import note_unchanged_code
+from gate.decide.evidence.disturbed import note_disturbed
 from gate.decide.judge.counted import get_limit
 from gate.decide.judge.machine import is_machine_steady, name_shifts
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
-    BROKEN,
+    BASE_ARM,
     UNJUDGED,
     Acceptance,
     Baseline,
+    Case,
     Code,
     Comparison,
     Environment,
     Fact,
     MachineShift,
-    Outcome,
-    PairBase,
+    Metric,
     Policy,
     Reason,
     Run,
     Status,
+    Verdict,
     name_words,
 )
 from gate.records.targets import TARGET_KIND
 
 # Machines age: after this many days a baseline is mentioned.
 OLD_BASELINE_DAYS = 30
-
-
-def list_next_steps(
-    outcome: Outcome,
-    comparisons: Sequence[Comparison],
-    policy: Policy,
-    base: PairBase | None = None,
-    *,
-    finished: bool = True,
-) -> tuple[Fact, ...]:
-    """What to do next, the most pressing first; ``base`` is what pairs were held against.
-
-    ``finished`` is whether the run came to its end.
-    """
-    deciding = [one for one in comparisons if one.decides]
-    apart = list_set_apart(comparisons)
-    short = [one.case_id for one in deciding if has_not_begun(one) or has_fewer_trials(one)]
-    removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
-    lost = [one.case_id for one in deciding if one.status in BROKEN and one.reason is not Reason.REMOVED]
-    undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
-    stored = [one for one in undecided if not one.pairs]
-    alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
-    return (
-        *([] if finished else [Fact(code=Code.CONTINUE)]),
-        *suggest(Code.FIX_FAILED, (case_id for case_id in lost if case_id not in short)),
-        *suggest(Code.MEASURE_AGAIN, short),
-        *suggest(Code.ACCEPT_REMOVED, removed),
-        *list_acceptances(deciding, policy),
-        *suggest(Code.BE_SURE, alone),
-        *suggest(Code.SETTLE, (one.case_id for one in stored)),
-        *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),
-        *suggest_settling((one for one in undecided if one.pairs), deciding),
-        *_suggest_baselines(outcome, deciding, apart, list_days(comparisons, policy)),
-    )
-
-
-def has_not_begun(comparison: Comparison) -> bool:
-    """Whether nothing came back of a planned case, not even a failure: there is no log of it to read."""
-    return comparison.reason is Reason.NOT_RUN and not comparison.remarks
-
-
-def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
-    """What to do with these cases, if there are any."""
-    cases = tuple(dict.fromkeys(case_ids))
-    return (Fact(code=code, cases=cases),) if cases else ()
-
-
-def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """What to do where pairs could not tell: get the rest of them, or the same ones on a quiet machine.
-
-    A case that has regressed is to be fixed, and judged anew.
-    """
-    regressed = find_regressed(deciding)
-    left = [one for one in undecided if one.case_id not in regressed]
-    noisy = {one.case_id for one in left if one.pairs >= LOOKS[-1]}
-    return (
-        *suggest(Code.SETTLE_WITH_PAIRS, (one.case_id for one in left if one.case_id not in noisy)),
-        *suggest(Code.SETTLE_QUIETLY, (one.case_id for one in left if one.case_id in noisy)),
-    )
-
-
-def _suggest_baselines(
-    outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str], days: Sequence[str]
-) -> list[Fact]:
-    """What to do about baselines that are missing, too few or bettered."""
-    nothing = outcome is Outcome.NOTHING_COMPARED
-    steps = [suggest_lifting(len(apart), days)] if nothing and apart else []
-    if any(one.reason is Reason.FEW_TRIALS for one in deciding):
-        steps.append(Fact(code=Code.RECORD_MORE))
-    elif _is_unjudged(deciding) or (nothing and not apart):
-        steps.append(Fact(code=Code.RECORD))
-        elsewhere = (one.case_id for one in deciding if find_unjudged_code(one) is Code.OTHER_SPEED)
-        steps.extend(suggest(Code.COMPARE_WITH_BASE, elsewhere))
-    elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
-        steps.append(Fact(code=Code.RECORD_BETTER))
-    return steps
-
-
-def suggest_lifting(cases: int, days: Sequence[str]) -> Fact:
-    """What to do where quarantine leaves nothing to judge; ``days`` are its last ones, if they are known."""
-    expires = tuple(dict.fromkeys((days[0], days[-1]))) if days else ()
-    return Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": cases}, names={"expires": expires})
+# So many comparisons are named.
+_MAX_NAMED = 3
+_OTHER_BASELINES = (Code.OTHER_MACHINES, Code.OTHER_SPEED, Code.OTHER_STACK)
+_UNJUDGED = {
+    Reason.NO_BASELINE: Code.NO_BASELINE,
+    Reason.STALE_DEFINITION: Code.REDEFINED,
+    Reason.NOT_MEASURED: Code.NOT_RECORDED,
+}
+_UNJUDGED_IN_PAIRS = {
+    Reason.NO_BASELINE: Code.BASE_LACKS_CASES,
+    Reason.UNPAIRED: Code.BASE_NOT_MEASURED,
+    Reason.STALE_DEFINITION: Code.BASE_DEFINES_CASES_OTHERWISE,
+    Reason.NOT_MEASURED: Code.BASE_LACKS_METRICS,
+}
 
 
 def list_notes(
@@ -136,11 +69,29 @@ def list_notes(
     """What a reader must know to trust the verdict no further than it goes."""
     return (
         *note_stop(finished=run.finished),
-        *note_unjudged(comparisons, _UNJUDGED),
+        *_note_unjudged(comparisons, _UNJUDGED),
         *_note_unconfirmed(comparisons),
-        *note_accepted(comparisons, policy),
-        *note_limits(run, comparisons),
+        *_note_accepted(comparisons, policy),
+        *_note_limits(run, comparisons),
         *_note_age(used, policy),
+    )
+
+
+def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
+    """What a reader must know to trust a verdict by pairs no further than it goes."""
+    return (
+        *note_target(run.environment),
+        *note_unchanged_code(run),
+        *note_stop(finished=run.finished),
+        *note_pairs(verdict.tally),
+        *note_vanished(run),
+        *note_disturbed(run),
+        *note_warnings(run),
+        *_note_base_failures(run),
+        *_note_unjudged(verdict.comparisons, _UNJUDGED_IN_PAIRS),
+        *_note_accepted(verdict.comparisons, policy),
+        *_note_limits(run, verdict.comparisons),
+        *note_quarantine(verdict.comparisons, policy),
     )
 
 
@@ -162,7 +113,7 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
     return (Fact(code=Code.MACHINE_CHANGED, numbers=name_shifts(machine)),)
 
 
-def note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
+def _note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
     """What somebody accepted that counts for less than they think, and who takes a lack of baselines."""
     return (
         *_note_lack(comparisons, policy),
@@ -207,7 +158,7 @@ def _name_stored(known: Acceptance, found: Comparison) -> dict[str, float]:
 def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """Who accepts that there was no baseline, where there was none; else what nobody accepts of it."""
     accepted = [one for one in policy.acceptances if one.metric is None]
-    if not accepted or not _is_unjudged(comparisons):
+    if not accepted or not is_unjudged(comparisons):
         return []
     in_force = [one for one in accepted if is_in_force(one, policy)]
     if is_lack_accepted(comparisons, policy):
@@ -220,22 +171,23 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
 
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
     """Times that were convicted against another sitting of the machine only."""
-    alone = {one.case_id for one in comparisons if _is_unconfirmed(one)}
+    alone = {one.case_id for one in comparisons if is_unconfirmed(one)}
     return [Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []
 
 
-def _is_unconfirmed(comparison: Comparison) -> bool:
+def is_unconfirmed(comparison: Comparison) -> bool:
     """Whether stored values alone speak of a slower time."""
     is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
     noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
     return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
 
 
-def _is_unjudged(comparisons: Sequence[Comparison]) -> bool:
+def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
+    """Whether anything that decides has nothing to be compared with."""
     return any(one.decides and one.status in UNJUDGED for one in comparisons)
 
 
-def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
+def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
     """Deciding metrics that were only measured, by reason."""
     unjudged = [one for one in comparisons if one.decides and one.status in UNJUDGED]
     notes = []
@@ -249,15 +201,7 @@ def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code
     return notes
 
 
-_OTHER_BASELINES = (Code.OTHER_MACHINES, Code.OTHER_SPEED, Code.OTHER_STACK)
-_UNJUDGED = {
-    Reason.NO_BASELINE: Code.NO_BASELINE,
-    Reason.STALE_DEFINITION: Code.REDEFINED,
-    Reason.NOT_MEASURED: Code.NOT_RECORDED,
-}
-
-
-def note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
+def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
     """Drift beyond its limit that the baseline, or the base, has as well."""
     cases = {case.id: case for case in run.cases}
     return [
@@ -293,3 +237,79 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
         numbers = {"baselines": len(ahead), "days": max(ahead)}
         notes.append(Fact(code=Code.BASELINES_AHEAD, numbers=numbers))
     return notes
+
+
+def parse_day(text: str) -> date | None:
+    """The day of an ISO 8601 time; ``None`` where there is none."""
+    try:
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        return None
+
+
+def note_vanished(run: Run) -> tuple[Fact, ...]:
+    """Cases that the selection names in the base and that head does not define any more."""
+    return note_gone((case.id for case in run.base.cases) if run.base else (), run.cases)
+
+
+def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:
+    """Cases that were there before and are not planned: whoever reads a PASS thinks that they are in it."""
+    left = {case.id for case in planned}
+    gone = tuple(case_id for case_id in before if case_id not in left)
+    return (Fact(code=Code.CASES_GONE, numbers={"cases": len(gone)}, cases=gone),) if gone else ()
+
+
+def note_shard(run: Run) -> tuple[Fact, ...]:
+    """That one shard is judged alone: whoever reads a PASS thinks that all cases are in it."""
+    if run.shard is None:
+        return ()
+    numbers = {"left": run.shard.cases - len(run.cases), "cases": run.shard.cases}
+    return (Fact(code=Code.ONE_SHARD, numbers=numbers, names=name_words(shard=str(run.shard))),)
+
+
+def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """What got worse since the baselines were recorded, though not by the change that has a base."""
+    if not convicted:
+        return ()
+    named = convicted[:_MAX_NAMED]
+    return (
+        Fact(
+            code=Code.CLEARED,
+            numbers={"comparisons": len(convicted)},
+            cases=tuple(one.case_id for one in named),
+            metrics=tuple(one.metric for one in named),
+        ),
+    )
+
+
+def note_unchanged_speedup(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
+    """Whose latency the ratio cleared, and by how much eager and compiled could be slower together."""
+    latencies = (one for one in comparisons if one.metric is Metric.COMPILED_LATENCY)
+    rows = [one for one in latencies if one.reason is Reason.SAME_WORK]
+    if not rows:
+        return ()
+    hidden = max(max(one.change.detectable, one.change.high) for one in rows if one.change)
+    numbers = {"cases": len(rows), "hidden": hidden}
+    return (Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
+
+
+def note_unchanged_sources(case_ids: Sequence[str]) -> tuple[Fact, ...]:
+    """Which suspects were not measured in pairs, since nothing of their program differs from the base's."""
+    if not case_ids:
+        return ()
+    return (Fact(code=Code.UNCHANGED_SOURCES, numbers={"cases": len(case_ids)}, cases=tuple(case_ids)),)
+
+
+def note_other_changes(run: Run, pairs: int) -> tuple[Fact, ...]:
+    """Why no suspect was taken for the base's program: what changed that imports do not show."""
+    changed = run.base.other_changes if run.base else None
+    if not changed or not pairs:
+        return ()
+    names = {"files": changed[:_MAX_NAMED]}
+    return (Fact(code=Code.OTHER_CHANGES, numbers={"files": len(changed)}, names=names),)
+
+
+def _note_base_failures(run: Run) -> list[Fact]:
+    failed = tuple(dict.fromkeys(failure.case_id for failure in run.failures if failure.arm == BASE_ARM))
+    counted = {"cases": len(failed)}
+    return [Fact(code=Code.BASE_CASES_FAILED, numbers=counted, cases=failed)] if failed else []

@@ -1,10 +1,11 @@
-"""Statistics of small samples: moments, estimates with their intervals, and rates."""
+"""Statistics of small samples, without numpy or scipy: moments, Student's t, estimates and rates."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from statistics import fmean, median, median_high, median_low
 
@@ -15,10 +16,14 @@ from gate.decide.constants import (
     PRIOR_DF,
     PRIOR_SD,
 )
-from gate.decide.stats.student import compute_incomplete_beta, compute_t_quantile
 from gate.metrics import SPECS, Family
 from gate.records import Estimate, Metric
 from gate.records.calibration import Rate
+
+_TINY = 1e-300
+_CONVERGED = 1e-15
+_MAX_TERMS = 10_000
+_HALVINGS = 60  # of what holds a quantile: below the rounding of a fraction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,27 +134,82 @@ def moderate_variance(own: Variance, prior: Variance) -> Variance:
     return pool_variances(own, prior)
 
 
-_BISECTIONS = 60  # halvings of [0, 1]: below the rounding of a fraction
+def compute_incomplete_beta(x: float, a: float, b: float) -> float:
+    """Regularized incomplete beta function I_x(a, b), for 0 <= x <= 1 and positive a, b."""
+    if x <= 0.0:
+        return 0.0
+    if x >= 1.0:
+        return 1.0
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    # The fraction converges quickly left of the mean; right of it the symmetric one does.
+    if x < (a + 1.0) / (a + b + 2.0):
+        return math.exp(log_front) * _compute_beta_fraction(x, a, b) / a
+    return 1.0 - math.exp(log_front) * _compute_beta_fraction(1.0 - x, b, a) / b
+
+
+def _compute_beta_fraction(x: float, a: float, b: float) -> float:
+    """Continued fraction of the incomplete beta function by Lentz's method (DLMF 8.17.22)."""
+    c = 1.0
+    d = 1.0 / _keep_from_zero(1.0 - (a + b) * x / (a + 1.0))
+    total = d
+    for m in range(1, _MAX_TERMS):  # pragma: no branch - ended, should rounding keep it from converging
+        even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
+        for term in (even, odd):
+            d = 1.0 / _keep_from_zero(1.0 + term * d)
+            c = _keep_from_zero(1.0 + term / c)
+            total *= c * d
+        if abs(c * d - 1.0) < _CONVERGED:
+            break
+    return total
+
+
+def _keep_from_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+def compute_t_upper(t: float, df: float) -> float:
+    """P(T > t) for Student's t with ``df`` > 0 degrees of freedom."""
+    square = t * t
+    if square < min(df, 1.0):  # the other form rounds a small t away, and this one a small tail
+        tail = 0.5 - 0.5 * compute_incomplete_beta(square / (df + square), 0.5, df / 2.0)
+    else:
+        tail = 0.5 * compute_incomplete_beta(df / (df + square), df / 2.0, 0.5)
+    return tail if t >= 0 else 1.0 - tail
+
+
+@lru_cache(maxsize=4096)
+def compute_t_quantile(p: float, df: float) -> float:
+    """The t with P(T <= t) = ``p``, for 0 < p < 1."""
+    if p == 0.5:  # noqa: PLR2004 - the median of a symmetric distribution
+        return 0.0
+    if p > 0.5:  # noqa: PLR2004 - see above
+        return -compute_t_quantile(1.0 - p, df)
+    high = 1.0
+    while compute_t_upper(high, df) > p:
+        high *= 2.0
+    return -_halve(high, lambda t: compute_t_upper(t, df) <= p)
+
+
+def _halve(high: float, is_beyond: Callable[[float], bool]) -> float:
+    """The least value between 0 and ``high`` that is beyond."""
+    low = 0.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_beyond(middle) else (middle, high)
+    return 0.5 * (low + high)
 
 
 def compute_rate(hits: int, of: int) -> Rate:
     """The exact interval of Clopper and Pearson (1934) for ``hits`` among ``of`` trials, ``of`` > 0."""
     tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
-    low = 0.0 if hits == 0 else _find_quantile(tail, hits, of - hits + 1)
-    high = 1.0 if hits == of else _find_quantile(1.0 - tail, hits + 1, of - hits)
+    low = 0.0 if hits == 0 else _find_beta_quantile(tail, hits, of - hits + 1)
+    high = 1.0 if hits == of else _find_beta_quantile(1.0 - tail, hits + 1, of - hits)
     return Rate(hits=hits, of=of, low=low, high=high)
 
 
-def _find_quantile(p: float, a: int, b: int) -> float:
-    """The x with I_x(a, b) = ``p``, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        if compute_incomplete_beta(middle, a, b) < p:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+def _find_beta_quantile(p: float, a: int, b: int) -> float:
+    return _halve(1.0, lambda x: compute_incomplete_beta(x, a, b) >= p)
 
 
 def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:

@@ -1,0 +1,190 @@
+"""What to do next, the most pressing first: fix, accept, settle, record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from gate.decide.conclude.accept import (
+    list_days,
+    list_set_apart,
+    measure_since_stored,
+    measure_worsening,
+    round_allowance,
+)
+from gate.decide.conclude.outcome import find_regressed, find_unjudged_code, has_fewer_trials
+from gate.decide.constants import LOOKS
+from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
+from gate.metrics import SPECS, Family
+from gate.records import (
+    BASE_ARM,
+    BROKEN,
+    Code,
+    Comparison,
+    Fact,
+    Outcome,
+    PairBase,
+    Policy,
+    Reason,
+    Status,
+    Verdict,
+)
+from gate.records.bounds import MOST_ALLOWED
+from gate.records.facts import MISMATCH_CODES
+from gate.records.groups import group_cases
+
+# A suggested acceptance expires after this many days.
+ACCEPTANCE_DAYS = 30
+# So many commands to accept something are suggested.
+_MAX_ACCEPTED = 4
+# A suggested allowance is this many times the change that was seen, so that noise does not undo it.
+_ALLOWANCE_MARGIN = 1.25
+
+
+def list_next_steps(
+    outcome: Outcome,
+    comparisons: Sequence[Comparison],
+    policy: Policy,
+    base: PairBase | None = None,
+    *,
+    finished: bool = True,
+) -> tuple[Fact, ...]:
+    """What to do next, the most pressing first; ``base`` is what pairs were held against.
+
+    ``finished`` is whether the run came to its end.
+    """
+    deciding = [one for one in comparisons if one.decides]
+    apart = list_set_apart(comparisons)
+    short = [one.case_id for one in deciding if has_not_begun(one) or has_fewer_trials(one)]
+    removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
+    lost = [one.case_id for one in deciding if one.status in BROKEN and one.reason is not Reason.REMOVED]
+    undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
+    stored = [one for one in undecided if not one.pairs]
+    alone = [one.case_id for one in deciding if base is None and is_unconfirmed(one)]
+    return (
+        *([] if finished else [Fact(code=Code.CONTINUE)]),
+        *suggest(Code.FIX_FAILED, (case_id for case_id in lost if case_id not in short)),
+        *suggest(Code.MEASURE_AGAIN, short),
+        *suggest(Code.ACCEPT_REMOVED, removed),
+        *list_acceptances(deciding, policy),
+        *suggest(Code.BE_SURE, alone),
+        *suggest(Code.SETTLE, (one.case_id for one in stored)),
+        *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),
+        *suggest_settling((one for one in undecided if one.pairs), deciding),
+        *_suggest_baselines(outcome, deciding, apart, list_days(comparisons, policy)),
+    )
+
+
+def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
+    """What to do next, the most pressing first."""
+    deciding = [one for one in verdict.comparisons if one.decides]
+    lost = {one.case_id for one in verdict.failures if one.arm == BASE_ARM}  # more time gives it no pair
+    no_base = bool(lost) or any(one.reason is Reason.UNPAIRED for one in deciding)
+    short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
+    begun = [one for one in deciding if not has_not_begun(one)]
+    return (
+        *suggest(Code.FIX_FAILED_IN_PAIRS, (one.case_id for one in begun if one.status in BROKEN)),
+        *suggest(Code.MORE_MINUTES, short),
+        *list_acceptances(deciding, policy),
+        *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),
+        *([Fact(code=Code.READ_BASE_LOGS)] if no_base else []),
+    )
+
+
+def has_not_begun(comparison: Comparison) -> bool:
+    """Whether nothing came back of a planned case, not even a failure: there is no log of it to read."""
+    return comparison.reason is Reason.NOT_RUN and not comparison.remarks
+
+
+def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
+    """What to do with these cases, if there are any."""
+    cases = tuple(dict.fromkeys(case_ids))
+    return (Fact(code=code, cases=cases),) if cases else ()
+
+
+def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:
+    """What to do where pairs could not tell: get the rest of them, or the same ones on a quiet machine.
+
+    A case that has regressed is to be fixed, and judged anew.
+    """
+    regressed = find_regressed(deciding)
+    left = [one for one in undecided if one.case_id not in regressed]
+    noisy = {one.case_id for one in left if one.pairs >= LOOKS[-1]}
+    return (
+        *suggest(Code.SETTLE_WITH_PAIRS, (one.case_id for one in left if one.case_id not in noisy)),
+        *suggest(Code.SETTLE_QUIETLY, (one.case_id for one in left if one.case_id in noisy)),
+    )
+
+
+def _suggest_baselines(
+    outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str], days: Sequence[str]
+) -> list[Fact]:
+    """What to do about baselines that are missing, too few or bettered."""
+    nothing = outcome is Outcome.NOTHING_COMPARED
+    steps = [suggest_lifting(len(apart), days)] if nothing and apart else []
+    if any(one.reason is Reason.FEW_TRIALS for one in deciding):
+        steps.append(Fact(code=Code.RECORD_MORE))
+    elif is_unjudged(deciding) or (nothing and not apart):
+        steps.append(Fact(code=Code.RECORD))
+        elsewhere = (one.case_id for one in deciding if find_unjudged_code(one) is Code.OTHER_SPEED)
+        steps.extend(suggest(Code.COMPARE_WITH_BASE, elsewhere))
+    elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
+        steps.append(Fact(code=Code.RECORD_BETTER))
+    return steps
+
+
+def suggest_lifting(cases: int, days: Sequence[str]) -> Fact:
+    """What to do where quarantine leaves nothing to judge; ``days`` are its last ones, if they are known."""
+    expires = tuple(dict.fromkeys((days[0], days[-1]))) if days else ()
+    return Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": cases}, names={"expires": expires})
+
+
+def suggest_anchor(acquitted: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
+    """How to tell what many small changes did to these from what the machine did, where that can be told."""
+    return suggest(Code.HOLD_AGAINST_ANCHOR, (one.case_id for one in acquitted)) if policy.has_anchor else ()
+
+
+def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fact]:
+    """What to do about each regressed case: fix it, or accept its changes until a date."""
+    cases = group_cases(one for one in deciding if one.status is Status.REGRESSED)
+    steps = [step for case_id, rows in cases.items() for step in _suggest_acceptance(case_id, rows, policy)]
+    rest = len(steps) - _MAX_ACCEPTED
+    more = [Fact(code=Code.MORE_LIKE_THESE, numbers={"commands": rest})] if rest > 0 else []
+    return steps[:_MAX_ACCEPTED] + more
+
+
+def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """The advice once a case, a command a metric; of another answer there is nothing to accept."""
+    drifted = [one for one in rows if not any(fact.code in MISMATCH_CODES for fact in one.remarks)]
+    suggested = [(one.metric, _choose_allowance(one)) for one in drifted if one.change is not None]
+    allowed = [
+        (metric, one) for metric, one in suggested if one <= MOST_ALLOWED or not SPECS[metric].is_ratio
+    ]
+    if not allowed:
+        return [Fact(code=Code.FIX, cases=(case_id,))]
+    names = {"expires": _choose_expiry(policy)}
+    return [
+        Fact(
+            code=Code.ACCEPT_TOO if position else Code.ACCEPT,
+            numbers={
+                **({} if position else {"commands": len(allowed)}),
+                "allowance": allowance,
+            },
+            cases=(case_id,),
+            metrics=(metric,),
+            names=names,
+        )
+        for position, (metric, allowance) in enumerate(allowed)
+    ]
+
+
+def _choose_allowance(comparison: Comparison) -> float:
+    """A fraction, log2 units, or a count: enough that noise does not undo it."""
+    margin = 1.0 if SPECS[comparison.metric].family is Family.EXACT else _ALLOWANCE_MARGIN
+    in_all = max(measure_worsening(comparison), measure_since_stored(comparison))  # a standing one is of all
+    return round_allowance(comparison.metric, margin * in_all)
+
+
+def _choose_expiry(policy: Policy) -> tuple[str, ...]:
+    today = parse_day(policy.today)
+    return ((today + timedelta(days=ACCEPTANCE_DAYS)).isoformat(),) if today else ()

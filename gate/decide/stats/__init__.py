@@ -1,1 +1,0 @@
-"""Statistics of small samples: moments, Student's t, rates. Numbers in, numbers out."""
