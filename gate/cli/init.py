@@ -58,8 +58,8 @@ def run_init(options: Namespace) -> ExitCode:
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short
     note = _find_obstacle(here, action)
-    workflows = () if note else load_workflows(names, action, options.runner or _label_runner(device))
-    written, kept = write_missing(here, (*files, *workflows))
+    workflows = {} if note else load_workflows(names, action, options.runner or _label_runner(device))
+    written, kept = write_missing(here, files | workflows)
     _print_files(written, kept)
     factory = f"{name_factory(sketch.target)}.py"
     _print_inputs(sketch, factory)
@@ -103,7 +103,7 @@ def _find_obstacle(here: Path, action: str) -> str:
     return ""
 
 
-def _print_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
+def _print_files(written: list[str], kept: list[str]) -> None:
     for path in written:
         print(f"wrote  {path}")
     for path in kept:

@@ -6,8 +6,7 @@ import importlib.resources
 import json
 import keyword
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gate.errors import FileError
@@ -29,14 +28,6 @@ LONG_WORKFLOWS = (  # the same and its answers in full, for where nothing of ano
 _PLACEHOLDER = re.compile(r"OWNER/compile-gate(/\S+)?@0{40} # v\S+")
 _RUNNER = "runs-on: [self-hosted, linux, gpu]"
 _CALLED_RUNNER = """runner: '["self-hosted", "linux", "gpu"]'"""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StarterFile:
-    """A file to be written, from the top of the project."""
-
-    path: str
-    text: str
 
 
 def name_model(target: str) -> str:
@@ -71,15 +62,12 @@ def refuse_namesake(directory: Path, sketch: Sketch) -> None:
         raise FileError(path.name, "", problem, fix)
 
 
-def make_project_files(sketch: Sketch, device: str, schema: str) -> tuple[StarterFile, ...]:
-    """Make ``gate.yml``, its schema, and a factory unless the named object is a factory."""
+def make_project_files(sketch: Sketch, device: str, schema: str) -> dict[str, str]:
+    """Make ``gate.yml``, its schema, and a factory unless the named object is one: path -> text."""
     module = name_factory(sketch.target)
     factory = sketch.target if sketch.is_factory else f"{module}:build"
-    config = StarterFile(path=CONFIG_FILE, text=render_starter_config(sketch, factory, device))
-    files = [config, StarterFile(path=SCHEMA_FILE, text=schema)]
-    if not sketch.is_factory:
-        files.insert(1, StarterFile(path=f"{module}.py", text=render_factory(sketch)))
-    return tuple(files)
+    made = {} if sketch.is_factory else {f"{module}.py": render_factory(sketch)}
+    return {CONFIG_FILE: render_starter_config(sketch, factory, device), **made, SCHEMA_FILE: schema}
 
 
 def render_starter_config(sketch: Sketch, factory: str, device: str) -> str:
@@ -173,8 +161,8 @@ def _render_tensor(tensor: TensorSketch) -> str:
     return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
 
 
-def load_workflows(names: Iterable[str], action: str, runner: str) -> tuple[StarterFile, ...]:
-    """Load example workflows, with the action pinned and the runner's labels.
+def load_workflows(names: Iterable[str], action: str, runner: str) -> dict[str, str]:
+    """Load example workflows, with the action pinned and the runner's labels: path -> text.
 
     Raises:
         FileError: This installation lacks them.
@@ -182,7 +170,7 @@ def load_workflows(names: Iterable[str], action: str, runner: str) -> tuple[Star
     repository, _, commit = action.partition("@")
     pinned, place = rf"{repository}\g<1>@{commit} # v{__version__}", find_workflows()
     called = f"runner: '{json.dumps(re.split(r', *', runner))}'"
-    files = []
+    files = {}
     for name in names:
         try:
             text = (place / name).read_text(encoding="utf-8")
@@ -190,9 +178,8 @@ def load_workflows(names: Iterable[str], action: str, runner: str) -> tuple[Star
             problem, fix = f"cannot be read: {error.strerror}", "Install compile-gate again."
             raise FileError(str(place / name), "", problem, fix) from error
         text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
-        text = text.replace(_CALLED_RUNNER, called)
-        files.append(StarterFile(path=f".github/workflows/{name}", text=text))
-    return tuple(files)
+        files[f".github/workflows/{name}"] = text.replace(_CALLED_RUNNER, called)
+    return files
 
 
 def find_workflows() -> Path:
@@ -202,27 +189,27 @@ def find_workflows() -> Path:
     return brought if brought.is_dir() else package.parent / "examples" / "workflows"
 
 
-def write_missing(directory: Path, files: Iterable[StarterFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write the files that are not there; return the paths that were written, and those that were kept.
+def write_missing(directory: Path, files: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Write the files (path -> text) that are not there; return the paths written, and those kept.
 
     Raises:
         FileError: A directory or a file cannot be made.
     """
     written, kept = [], []
-    for file in files:
-        path = directory / file.path
+    for name, text in files.items():
+        path = directory / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write_new(path, file.text)
+            _write_new(path, text)
         except FileExistsError:
-            kept.append(file.path)
+            kept.append(name)
         except OSError as error:
             raise FileError(
                 str(path), "", f"cannot be written: {error.strerror}", "Check the disk."
             ) from error
         else:
-            written.append(file.path)
-    return tuple(written), tuple(kept)
+            written.append(name)
+    return written, kept
 
 
 def _write_new(path: Path, text: str) -> None:

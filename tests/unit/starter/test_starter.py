@@ -16,7 +16,6 @@ from gate.starter import probe
 from gate.starter.files import (
     LONG_WORKFLOWS,
     RESPOND_WORKFLOWS,
-    StarterFile,
     find_workflows,
     load_workflows,
     name_model,
@@ -242,10 +241,8 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:
     """Each, short and long: the action pinned, the runner's labels, nothing left to replace."""
     names = (*RESPOND_WORKFLOWS, *LONG_WORKFLOWS)
-    files = {
-        Path(file.path).name: file.text
-        for file in load_workflows(names, f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
-    }
+    written = load_workflows(names, f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
+    files = {Path(path).name: text for path, text in written.items()}
     assert tuple(files) == names
     assert not any("OWNER" in text or "0" * 40 in text or '"gpu"' in text for text in files.values())
     assert "runs-on: [self-hosted, mine]" in files["gate.yml"]
@@ -311,7 +308,7 @@ def test_of_a_file_that_cannot_be_written_nothing_is_left(
         return FullFile(path, mode, encoding)
 
     monkeypatch.setattr(Path, "open", fill_disk)
-    files = [StarterFile(path="a.yml", text="a" * 9), StarterFile(path="b.yml", text="b" * 99)]
+    files = {"a.yml": "a" * 9, "b.yml": "b" * 99}
     with pytest.raises(FileError, match=r"b\.yml: cannot be written: No space left on device"):
         write_missing(tmp_path, files)
     assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
