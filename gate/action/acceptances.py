@@ -6,8 +6,8 @@ file that cannot be used is told and does not count. It is all read before any m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -68,8 +68,15 @@ def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], pl
         return AcceptedFiles(
             warnings=("No acceptance counts: `origin` of this clone is another repository.",)
         )
-    found = _join(_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits)
-    return _warn_old_git(top, found) if is_sha(base) else found
+    found = [_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits]
+    warnings = [warning for one in found for warning in one.warnings]
+    if is_sha(base) and (text := _warn_old_git(top)):
+        warnings.append(text)
+    return AcceptedFiles(
+        files=tuple(file for one in found for file in one.files),
+        notes=tuple(note for one in found for note in one.notes),
+        warnings=tuple(warnings),
+    )
 
 
 def _describe_none(top: Path) -> str:
@@ -136,16 +143,15 @@ def _has_same_changes(top: Path, accepted: str, commit: str, parent: str) -> boo
     return bool(sides) and all(one.is_good and one.output for one in sides) and sides[0] == sides[1]
 
 
-def _warn_old_git(top: Path, found: AcceptedFiles) -> AcceptedFiles:
-    """Say that a group's squashed commits may be accepted without being found so."""
+def _warn_old_git(top: Path) -> str:
+    """Say that a group's squashed commits may be accepted without being found so; empty with a newer git."""
     if ask_git(top, *_MERGE, "HEAD", "HEAD", limit_s=LIMIT_S).status in _ANSWERS:
-        return found
+        return ""
     version = ask_git(top, "version").said
-    text = (
+    return (
         f"{version} is older than 2.38: of what a queue squashes, an acceptance counts only where nothing"
         " else touched the same files. Install a newer git on this runner."
     )
-    return replace(found, warnings=(*found.warnings, text))
 
 
 def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
@@ -162,18 +168,22 @@ def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
 def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> AcceptedFiles:
     """Read what was accepted of one commit; in a group one without a usable file accepts nothing."""
     name = name_commit_file(commit)
-
-    def accept_nothing() -> tuple[str, ...]:
-        return (_write(commit, (), place),) if is_grouped else ()
-
-    if not ask_git(top, "cat-file", "-e", f"{REF}:{name}").is_good:
-        return AcceptedFiles(files=accept_nothing(), notes=(f"Nothing is accepted of commit {commit[:12]}.",))
-    try:
-        accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
-    except UsageError as error:
-        text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
-        return AcceptedFiles(files=accept_nothing(), warnings=(text,))
-    return AcceptedFiles(files=(_write(commit, accepted, place),), notes=(_describe(commit, accepted),))
+    accepted: Sequence[Acceptance] | None = None
+    note, warning = f"Nothing is accepted of commit {commit[:12]}.", ""
+    if ask_git(top, "cat-file", "-e", f"{REF}:{name}").is_good:
+        try:
+            accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
+            note = _describe(commit, accepted)
+        except UsageError as error:
+            text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
+            note, warning = "", text
+    files = ()
+    if accepted is not None or is_grouped:
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render_commit_file(commit, accepted or ()), encoding="utf-8")
+        files = (str(path),)
+    return AcceptedFiles(files=files, notes=(note,) if note else (), warnings=(warning,) if warning else ())
 
 
 def _read_blob(top: Path, name: str) -> bytes:
@@ -185,25 +195,9 @@ def _read_blob(top: Path, name: str) -> bytes:
     return read_git(top, "cat-file", "blob", f"{REF}:{name}")
 
 
-def _write(commit: str, accepted: Sequence[Acceptance], place: Path) -> str:
-    path = place / name_commit_file(commit)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
-    return str(path)
-
-
 def _describe(commit: str, accepted: Sequence[Acceptance]) -> str:
     worse = [one.author for one in accepted if one.metric]
     lacking = [one.author for one in accepted if not one.metric]
     what = [f"{len(worse)} of what regressed, by {', '.join(dict.fromkeys(worse))}"] if worse else []
     what += [f"the lack of baselines, by {', '.join(dict.fromkeys(lacking))}"] if lacking else []
     return f"Accepted of commit {commit[:12]}: {'; '.join(what) or 'nothing'}."
-
-
-def _join(found: Iterator[AcceptedFiles]) -> AcceptedFiles:
-    parts = tuple(found)
-    return AcceptedFiles(
-        files=tuple(file for part in parts for file in part.files),
-        notes=tuple(note for part in parts for note in part.notes),
-        warnings=tuple(warning for part in parts for warning in part.warnings),
-    )

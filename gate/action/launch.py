@@ -4,26 +4,33 @@ The environment that owns torch is not changed. The gate's requirements are *app
 (``PYTHONPATH`` would go in front of the environment's packages and shadow torch's dependencies), so
 that the environment under test always wins. Only the package ``gate`` goes in front, alone.
 
+What the environment lacks comes from a locked list. pip runs in isolation, outside the workspace, and is told
+nothing but where packages come from: an image's constraint, prefix, target or user installation would be in
+the way, a token is none of its business.
+
 Imports nothing that the interpreter may lack.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
 
 from gate.action.inputs import TRUSTED_MODES, ActionMode, refuse_token
 from gate.action.isolation import drop_hidden, is_hidden, isolate, make_command
-from gate.action.packages import install, list_missing, list_packages
 from gate.devices import CPU
-from gate.errors import ExitCode, GateError
+from gate.errors import ExitCode, GateError, MachineError, UsageError
 from gate.github.job import render_annotation, write_outputs
-from gate.installation import PACKAGES_VARIABLE, copy_package
+from gate.installation import OLDEST_PACKAGES, PACKAGES_VARIABLE, copy_package, is_installed, is_older
 from gate.version import __version__
 
 _GPU_DEVICE = Path("/dev/nvidiactl")  # of the driver; there is none without a GPU of NVIDIA's
@@ -35,13 +42,13 @@ def launch(environ: Mapping[str, str]) -> int:
         check_token(environ)
         become_action(prepare_environment(environ))
     except GateError as error:
-        return _tell(environ, error.exit_code, f"{error.what}. {error.fix}")
+        return _fail(environ, error.exit_code, f"{error.what}. {error.fix}")
     except OSError as error:
         what = f"the gate cannot be put in place: {error}. Free some space if the disk is full."
-        return _tell(environ, ExitCode.MACHINE, what)
+        return _fail(environ, ExitCode.MACHINE, what)
     except Exception as error:  # noqa: BLE001 - a step that fails says why, and has an exit code
         what = f"{type(error).__name__}: {error}. This is a bug in compile-gate: please report it."
-        return _tell(environ, ExitCode.BUG, what)
+        return _fail(environ, ExitCode.BUG, what)
 
 
 def check_token(environ: Mapping[str, str]) -> None:
@@ -110,7 +117,144 @@ def _get_mode(environ: Mapping[str, str]) -> str:
     return environ.get("INPUT_MODE", "").strip()
 
 
-def _tell(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
+def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
     print(render_annotation("error", message), flush=True)
     write_outputs(environ, {"exit-code": int(code)})
     return int(code)
+
+
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+# What a mode imports besides torch, by its own import statements; a test imports it with no more.
+_READING = frozenset(("pyyaml",))
+_MEASURING = _READING | {"packaging", "psutil", "pytest", "pytest-benchmark", "rich"}
+_REPORTING = _READING | {"jinja2", "rich"}
+_TRUSTED = _READING | {"requests", "urllib3"}  # what holds a token measures nothing
+_GPU = frozenset(("nvidia-ml-py",))  # without it nobody watches a GPU for throttling and strangers
+_PACKAGES: Mapping[str, frozenset[str]] = {
+    ActionMode.PLAN: _READING,
+    ActionMode.JUDGE: _REPORTING,
+    ActionMode.MEASURE: _MEASURING,
+    ActionMode.REFRESH: _MEASURING,
+    **dict.fromkeys(TRUSTED_MODES, _TRUSTED),
+}
+# What these need in their turn, all of it. Where one of them is there, its installer has seen to that.
+BROUGHT = {
+    "jinja2": ("markupsafe",),
+    "pytest": ("iniconfig", "packaging", "pluggy", "pygments"),
+    "pytest-benchmark": ("iniconfig", "packaging", "pluggy", "py-cpuinfo2", "pygments", "pytest"),
+    "requests": ("certifi", "charset-normalizer", "idna", "urllib3"),
+    "rich": ("markdown-it-py", "mdurl", "pygments"),
+}
+# Where packages come from, and how to get there.
+PIP_SETTINGS = frozenset(
+    (
+        *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert", "client-cert"),
+        *("proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir", "keyring-provider"),
+        "use-feature",
+    )
+)
+_PIP_LEVELS = ("global", "install", ":env:")  # a later one holds
+_BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
+
+
+def list_packages(mode: str, *, has_gpu: bool) -> frozenset[str]:
+    """List the packages that a mode imports; one that is not known here measures and reports."""
+    needed = _PACKAGES.get(mode, _MEASURING | _REPORTING)
+    return needed | _GPU if has_gpu and needed >= _MEASURING else needed
+
+
+def read_locked() -> dict[str, str]:
+    """Read the locked list: a package's name -> its lines, as pip reads them."""
+    blocks = _BLOCK.findall(REQUIREMENTS.read_text(encoding="utf-8"))
+    return {block.partition("==")[0]: block for block in blocks}
+
+
+def list_missing(wanted: frozenset[str]) -> list[str]:
+    """List those of the ``wanted`` packages that this interpreter lacks, and what it lacks of what they need.
+
+    A package that is there is left alone, whatever the lock says, unless the gate cannot use it.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    missing = {name for name in wanted if not is_installed(name)}
+    brought = {one for name in missing for one in BROUGHT.get(name, ())}
+    missing |= {name for name in brought if not is_installed(name)}
+    for name in sorted(wanted - missing):
+        version, minimum = metadata.version(name), OLDEST_PACKAGES[name]
+        if is_older(version, minimum):
+            what = f"{sys.executable} has {name} {version}, and the gate needs {minimum}"
+            raise UsageError(what, "Upgrade that package, or name another interpreter in the input `python`.")
+    return sorted(missing)
+
+
+def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -> None:
+    """Install packages of the locked list, by hash and as wheels, into ``directory``.
+
+    Raises:
+        MachineError: pip cannot, or there is none.
+    """
+    directory.mkdir(parents=True)
+    locked, listed = read_locked(), directory / "requirements.txt"
+    listed.write_text("".join(locked[name] for name in names), encoding="utf-8")
+    pip = _find_pip(directory.with_suffix(".pip"), environ)
+    # --no-deps: the list is complete, and what the environment has must not be installed again.
+    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
+    command = [*pip, "install", *options, "--target", str(directory), "--requirement", str(listed)]
+    settings = _load_pip_settings(pip, directory, environ)
+    if subprocess.run(command, check=False, cwd=directory, env=settings).returncode != 0:
+        raise MachineError(
+            f"pip could not install the gate's own packages ({', '.join(names)})",
+            "pip's message is above; a runner without network needs them in its image.",
+        )
+
+
+def choose_pip_settings(told: str) -> dict[str, str]:
+    """Choose the settings that count from what ``pip config list`` printed, as variables."""
+    found = []
+    for level, key, value in re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.+)$", told, re.MULTILINE):
+        if key in PIP_SETTINGS:
+            found.append((_PIP_LEVELS.index(level), _name_variable(key), str(ast.literal_eval(value))))
+    return {variable: value for _, variable, value in sorted(found)}
+
+
+def _find_pip(directory: Path, environ: Mapping[str, str]) -> list[str]:
+    """Find a pip for this interpreter: its own, or one in an environment made for it in ``directory``."""
+    kept, place, silent = _drop_settings(environ), directory.parent, subprocess.DEVNULL
+    probe = make_command("pip", "--version")
+    if subprocess.run(probe, check=False, cwd=place, env=kept, stdout=silent, stderr=silent).returncode == 0:
+        return [*probe[:-1], "--disable-pip-version-check"]
+    command = make_command("venv", str(directory))
+    if subprocess.run(command, check=False, cwd=place, env=kept).returncode != 0:
+        what = f"{sys.executable} has neither pip nor venv"
+        raise MachineError(what, "Install compile-gate's dependencies where torch is installed.")
+    return [str(directory / "bin" / "python"), *probe[1:-1], "--disable-pip-version-check"]
+
+
+def _load_pip_settings(pip: Sequence[str], place: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Load where packages come from, out of pip's files and variables, as all that pip is told."""
+    asked = {"PIP_CONFIG_FILE", *map(_name_variable, PIP_SETTINGS)}
+    # `pip config` takes a setting "user" for the one file that it is to list.
+    listing = {name: value for name, value in environ.items() if name in asked} | {"PIP_USER": "0"}
+    kept, silent = _drop_settings(environ), subprocess.DEVNULL
+    done = subprocess.run(
+        [*pip, "config", "list"],
+        check=False,
+        cwd=place,
+        env=kept | listing,
+        stdin=silent,
+        stdout=subprocess.PIPE,
+        stderr=silent,
+    )
+    chosen = choose_pip_settings(done.stdout.decode(errors="replace"))
+    return kept | chosen | {"PIP_CONFIG_FILE": os.devnull}
+
+
+def _name_variable(setting: str) -> str:
+    return "PIP_" + setting.upper().replace("-", "_")
+
+
+def _drop_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Drop what belongs to the step, and what would tell Python or pip to do something else."""
+    kept = drop_hidden(environ)
+    return {name: value for name, value in kept.items() if not name.startswith(("PYTHON", "PIP_"))}

@@ -1,4 +1,7 @@
-"""What each mode does: start the command, then tell the runner what came of it."""
+"""What each mode does: start its command, then tell the runner what came of it.
+
+The arguments of ``compile-gate`` follow one rule: an input of a mode is the option of its name.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.action.base import find_head_sha
-from gate.action.commands import (
-    make_arguments,
-    make_check_arguments,
-    make_compare_arguments,
-    make_merge_arguments,
-)
-from gate.action.inputs import ActionMode, parse_inputs
+from gate.action.inputs import INPUTS, ActionInputs, ActionMode, parse_inputs
 from gate.action.results import (
-    Places,
     Results,
     choose_result,
     clear_results,
@@ -28,57 +24,109 @@ from gate.action.results import (
     describe_verdict,
     find_confirming_commit,
     list_annotations,
-    tell_accepted,
-    tell_changed,
-    tell_failure,
-    tell_rules,
+    report_change,
+    report_failure,
+    report_rules,
 )
 from gate.action.rules import RuleSource, hold_rules, load_rules_config
-from gate.action.step import ActionStep, Ended, read_command, run_command, run_measured, stop_commands
+from gate.action.step import ActionStep, Ended, run_command, stop_commands
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import load_run, load_verdict
-from gate.git import GIT_SETTINGS, find_checkout, trust_checkout
+from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.context import load_payload
 from gate.github.errors import find_value
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
-from gate.records import Outcome, Verdict
+from gate.records import Outcome
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
+
+
+def make_arguments(inputs: ActionInputs, rules: RuleSource | None = None, *more: str) -> tuple[str, ...]:
+    """Make the arguments of a mode's command; ``rules`` hold in the place of the input ``config``.
+
+    ``more`` are arguments that no input says.
+    """
+    given = (
+        f"--{item.name}={inputs[item.name]}"
+        for item in INPUTS
+        if inputs.mode in item.modes and inputs[item.name]
+        if not (rules and item.name == "config")
+    )
+    return (*_MODES[inputs.mode][1], *(_rule_by(rules) if rules else ()), *more, *given)
+
+
+def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
+    """Make the arguments of ``check``; ``base`` is the commit to compare with, if any."""
+    against = f"--base={base}" if base else "--no-base"
+    return make_arguments(inputs, rules, *_give("baselines", rules.baselines), against, *_accept(rules))
+
+
+def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
+    """Make the arguments of ``merge``: the selection that was divided is what must come back."""
+    return ("merge", *_rule_by(rules), f"--select={select}", f"--out={out}", "--", *runs)
+
+
+def make_compare_arguments(
+    inputs: ActionInputs, rules: RuleSource, paths: tuple[str, str], out: str, *more: str
+) -> tuple[str, ...]:
+    """Make the arguments of ``compare``; ``paths`` are of baselines and of a run."""
+    return (*make_arguments(inputs, rules, *_accept(rules), f"--out={out}", *more), "--", *paths)
+
+
+def _rule_by(rules: RuleSource) -> tuple[str, ...]:
+    return (
+        *_give("config", rules.config),
+        *_give("directory", rules.directory),
+        *_give("rules-commit", rules.sha),
+        *(f"--removed={case_id}" for case_id in rules.removed),
+    )
+
+
+def _accept(rules: RuleSource) -> tuple[str, ...]:
+    files = tuple(f"--accepted={file}" for file in rules.accepted.files)
+    return (*files, *_give("gate", rules.gate)) if files else ()
+
+
+def _give(name: str, value: str) -> tuple[str, ...]:
+    """Join name and value in one argument: a value that begins with a dash stays a value."""
+    return (f"--{name}={value}",) if value else ()
 
 
 def start_plan(step: ActionStep) -> int:
     """Divide the selection over machines by the base commit's registry: the output is a matrix."""
     with hold_rules(step) as rules:
-        tell_rules(rules)
-        ended, printed = read_command(step, make_arguments(step.inputs, rules))
+        report_rules(step, rules)
+        ended = run_command(step, make_arguments(step.inputs, rules), keep_output=True)
     if ended.code == ExitCode.PASS:
-        write_outputs(step.environ, {"matrix": printed.strip(), "baseline-sha": rules.sha})
-    return tell_failure(ended)
+        matrix = ended.output.decode(errors="replace").strip()
+        write_outputs(step.environ, {"matrix": matrix, "baseline-sha": rules.sha})
+    return report_failure(ended)
 
 
 def start_measure(step: ActionStep) -> int:
     """Measure a shard by the base commit's registry, and judge nothing."""
     with hold_rules(step) as rules:
-        tell_rules(rules)
+        report_rules(step, rules)
         write_outputs(step.environ, {"baseline-sha": rules.sha})
         return _measure(step, rules)
 
 
 def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
-    trials = load_rules_config(step.inputs["config"]).refresh_trials
-    return _measure(step, RuleSource(config=step.inputs["config"], baselines=""), trials)
+    usual = f"--trials={load_rules_config(step.inputs['config']).refresh_trials}"
+    return _measure(
+        step, RuleSource(config=step.inputs["config"]), *([] if step.inputs["trials"] else [usual])
+    )
 
 
-def _measure(step: ActionStep, rules: RuleSource, trials: int = 0) -> int:
+def _measure(step: ActionStep, rules: RuleSource, *more: str) -> int:
     path = clear_results(rules).run
-    usual = (f"--trials={trials}",) if trials and not step.inputs["trials"] else ()
-    ended = run_measured(step, make_arguments(step.inputs, rules, *usual))
+    ended = run_command(step, make_arguments(step.inputs, rules, *more))
     if path.exists():
         write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
-    return tell_failure(ended)
+    return report_failure(ended)
 
 
 # What a command ends with that leaves a verdict. With any other a file of that name is none.
@@ -88,16 +136,15 @@ _WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
 def start_check(step: ActionStep) -> int:
     """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
     with hold_rules(step) as rules:
-        tell_rules(rules)
-        tell_accepted(step, rules)
+        report_rules(step, rules)
         base = find_confirming_commit(step)
         results = clear_results(rules)
         arguments = make_check_arguments(step.inputs, rules, base)
-        ended = run_measured(step, (*arguments, *_fail_by(step, rules.config)))
-    return _tell_judged(step, rules, results, ended)
+        ended = run_command(step, (*arguments, *_fail_by(step, rules.config)))
+    return _report_judged(step, rules, results, ended)
 
 
-def run_judge(step: ActionStep) -> int:
+def start_judge(step: ActionStep) -> int:
     """Join the runs of the shards, judge them by the base commit's rules, tell the runner.
 
     A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
@@ -109,19 +156,18 @@ def run_judge(step: ActionStep) -> int:
             "No shard left one; see their logs.",
         )
     with hold_rules(step) as rules:
-        tell_rules(rules)
-        tell_accepted(step, rules)
+        report_rules(step, rules)
         results, config = clear_results(rules), load_rules_config(rules.config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
         select = step.inputs["select"] or choose_cases(config, load_cases(config)).selection
-        ended = run_measured(step, make_merge_arguments(rules, runs, select, out))
+        ended = run_command(step, make_merge_arguments(rules, runs, select, out))
         if ended.code == ExitCode.PASS:
             fail_on = _fail_by(step, rules.config)
             compared = make_compare_arguments(step.inputs, rules, (str(stored), merged), out, *fail_on)
-            ended = run_measured(step, compared)
-    return _tell_judged(step, rules, results, ended)
+            ended = run_command(step, compared)
+    return _report_judged(step, rules, results, ended)
 
 
 def _fail_by(step: ActionStep, config: str) -> tuple[str, ...]:
@@ -130,58 +176,66 @@ def _fail_by(step: ActionStep, config: str) -> tuple[str, ...]:
     return () if is_said else ("--fail-on=regression",)
 
 
-def _tell_judged(step: ActionStep, rules: RuleSource, results: Results, ended: Ended) -> int:
+def _report_judged(step: ActionStep, rules: RuleSource, results: Results, ended: Ended) -> int:
     """Tell the runner of a verdict, and by whose rules; the change that adds them need not compare."""
-    tell_changed(step, rules)
+    report_change(step, rules)
     if rules.is_first and ended.code == ExitCode.NOTHING_COMPARED:
         ended = replace(ended, code=int(ExitCode.PASS))
-    return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
+    return _report_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
 def start_pairs(step: ActionStep) -> int:
     """Compare two stacks with the code fixed, or what is checked out with the release anchor."""
-    results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
+    results = clear_results(RuleSource(config=step.inputs["config"]))
     arguments = make_arguments(step.inputs, None, *_fail_by(step, step.inputs["config"]))
-    ended = run_measured(step, arguments)
-    is_upgrade = step.inputs.mode is ActionMode.UPGRADE
-    preface = (lambda verdict: render_upgrade(verdict, escape_code)) if is_upgrade else None
-    return tell_verdict(step, results, ended, {}, preface)
+    return _report_verdict(step, results, run_command(step, arguments), {})
 
 
-def tell_verdict(
-    step: ActionStep,
-    results: Results,
-    ended: Ended,
-    outputs: Mapping[str, object],
-    preface: Callable[[Verdict], str] | None = None,
-) -> int:
+def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: Mapping[str, object]) -> int:
     """Tell the runner of the verdict that a command left: outputs, summary, annotations.
-
-    ``preface`` renders what the summary begins with.
 
     Raises:
         FileError: The command ended as if it had left one.
     """
     if ended.code not in _WITH_VERDICT:
-        return tell_failure(ended)
+        return report_failure(ended)
     if not results.verdict.exists():
         raise FileError(str(results.verdict), "", "was not written", "See the log above.")
     verdict = load_verdict(results.verdict)
-    head_sha = find_head_sha(step.event) or verdict.provenance.commit
-    described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}
-    described |= {
+    paths = {
         "result-path": str(choose_result(results.verdict, verdict)),
         "report-path": str(results.report),
         "page-path": str(results.page),
     }
-    write_outputs(step.environ, described)
-    first = f"{preface(verdict)}\n\n" if preface else ""
+    head_sha = find_head_sha(step.event) or verdict.provenance.commit
+    write_outputs(step.environ, {**describe_verdict(verdict), **outputs, "head-sha": head_sha, **paths})
+    is_upgrade = step.inputs.mode is ActionMode.UPGRADE
+    first = f"{render_upgrade(verdict, escape_code)}\n\n" if is_upgrade else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
     run = load_run(results.run) if results.run.exists() else None
-    places = Places(code=results.code, top=find_checkout(Path.cwd()) or Path.cwd())
-    for annotation in list_annotations(verdict, run, places, ended.code):
+    for annotation in list_annotations(verdict, run, results.code, ended.code):
         print(annotation)
     return ended.code
+
+
+def start_publish(step: ActionStep) -> int:
+    """Publish the run that is named, or the event's; the job of an upgrade may publish its own run.
+
+    Raises:
+        UsageError: There is none.
+    """
+    is_upgrade = step.inputs.mode is ActionMode.PUBLISH_UPGRADE
+    own = step.environ.get("GITHUB_RUN_ID") if is_upgrade else find_value(step.event, "workflow_run.id")
+    if not step.inputs["run-id"] and not own:
+        fix = "Start this workflow by workflow_run, or set `run-id:`."
+        raise UsageError("input run-id: this event has no run to publish", fix)
+    more = () if step.inputs["run-id"] else (f"--run-id={own}",)
+    return start_command(step, *more)
+
+
+def start_command(step: ActionStep, *more: str) -> int:
+    """Run the mode's command, and report why it failed."""
+    return report_failure(run_command(step, make_arguments(step.inputs, None, *more)))
 
 
 def run_action(environ: Mapping[str, str]) -> int:
@@ -204,8 +258,9 @@ def run_action(environ: Mapping[str, str]) -> int:
 def _run_mode(environ: Mapping[str, str]) -> int:
     inputs = parse_inputs(environ)
     _enter(inputs["working-directory"])
+    start, _ = _MODES[inputs.mode]
     with _trust_workspace(environ) as trusting:
-        return _MODES[inputs.mode](ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
+        return start(ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
 
 
 @contextmanager
@@ -239,42 +294,18 @@ def _enter(directory: str) -> None:
         raise UsageError(what, "Check the path, and that actions/checkout runs before this step.") from None
 
 
-def _publish(step: ActionStep) -> int:
-    found = step.inputs["run-id"] or str(find_value(step.event, "workflow_run.id") or "")
-    if not found:
-        fix = "Start this workflow by workflow_run, or set `run-id:`."
-        raise UsageError("input run-id: this event has no run to publish", fix)
-    return _publish_run(step, found)
-
-
-def _publish_upgrade(step: ActionStep) -> int:
-    found = step.inputs["run-id"] or step.environ.get("GITHUB_RUN_ID", "")
-    if not found:
-        raise UsageError("input run-id: there is no run to publish", "Run this in a job, or set `run-id:`.")
-    return _publish_run(step, found)
-
-
-def _publish_run(step: ActionStep, run_id: str) -> int:
-    values = {**step.inputs.values, "run-id": run_id}
-    return _pass_on(replace(step, inputs=replace(step.inputs, values=values)))
-
-
-def _pass_on(step: ActionStep) -> int:
-    """Run one command, and tell why it failed."""
-    return tell_failure(run_command(step, make_arguments(step.inputs)))
-
-
-_MODES: Mapping[ActionMode, Callable[[ActionStep], int]] = {
-    ActionMode.CHECK: start_check,
-    ActionMode.PLAN: start_plan,
-    ActionMode.MEASURE: start_measure,
-    ActionMode.JUDGE: run_judge,
-    ActionMode.UPGRADE: start_pairs,
-    ActionMode.ANCHOR: start_pairs,
-    ActionMode.REFRESH: start_refresh,
-    ActionMode.PUBLISH: _publish,
-    ActionMode.PUBLISH_UPGRADE: _publish_upgrade,
-    ActionMode.AUTHORIZE: _pass_on,
-    ActionMode.ACCEPT: _pass_on,
-    ActionMode.PROPOSE: _pass_on,
+# What starts a mode, and the command that is given its inputs.
+_MODES: Mapping[ActionMode, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
+    ActionMode.CHECK: (start_check, ("check",)),
+    ActionMode.PLAN: (start_plan, ("plan", "--format=github-matrix")),
+    ActionMode.MEASURE: (start_measure, ("measure",)),
+    ActionMode.JUDGE: (start_judge, ("compare",)),
+    ActionMode.UPGRADE: (start_pairs, ("ab",)),  # one code on two interpreters
+    ActionMode.ANCHOR: (start_pairs, ("ab", "--anchor")),
+    ActionMode.REFRESH: (start_refresh, ("measure",)),
+    ActionMode.PUBLISH: (start_publish, ("github", "publish")),
+    ActionMode.PUBLISH_UPGRADE: (start_publish, ("github", "publish", "--issue")),
+    ActionMode.AUTHORIZE: (start_command, ("github", "authorize")),
+    ActionMode.ACCEPT: (start_command, ("github", "accept-regression")),
+    ActionMode.PROPOSE: (start_command, ("github", "propose")),
 }

@@ -13,6 +13,7 @@ from gate.decide.explain.compiled import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_verdict
 from gate.fingerprint import compute_environment_id
+from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
 from gate.publish.submitted_verdict import MAX_MEMBER_BYTES, shorten_verdict
 from gate.publish.telling import describe_outputs
@@ -33,14 +34,6 @@ class Results:
     page: Path
     run: Path
     code: Path
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Places:
-    """What a line of measured code is told relative to, and the top of the checkout, as GitHub tells it."""
-
-    code: Path
-    top: Path
 
 
 def clear_results(rules: RuleSource) -> Results:
@@ -93,10 +86,11 @@ def describe_run(run: Run) -> dict[str, object]:
     }
 
 
-def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: int) -> Iterator[str]:
+def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:
     """List what to show on the run's page: the headline, then regressions, on their line where it is known.
 
-    A verdict that does not fail the step is a warning: GitHub would show an error in a green job.
+    ``measured`` is where measured code was imported from, ``code`` the step's exit code. A verdict that does
+    not fail the step is a warning: GitHub would show an error in a green job.
     """
     level = "error" if code else "notice" if verdict.outcome is Outcome.PASS else "warning"
     yield render_annotation(level, f"{verdict.outcome.value}: {write_opening(verdict)}")
@@ -105,86 +99,76 @@ def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: in
     level = "error" if code == ExitCode.REGRESSION else "warning"
     for item in shown:
         title = f"compile-gate: {item.case_id} {item.metric}"
-        told = [one for one in verdict.causes if one.case_id == item.case_id]
-        place = _find_place(_list_breaks(item, run, told), places)
+        causes = [one for one in verdict.causes if one.case_id == item.case_id]
+        place = _find_place(_list_breaks(item, run, causes), measured)
         yield render_annotation(level, describe_comparison(item), title, place)
     if len(regressed) > len(shown):
         more = count_noun(len(regressed) - len(shown), "more regression")
         yield render_annotation(level, f"The job summary has {more}.")
 
 
-def _list_breaks(item: Comparison, run: Run | None, told: Sequence[Cause]) -> list[GraphBreak]:
+def _list_breaks(item: Comparison, run: Run | None, causes: Sequence[Cause]) -> list[GraphBreak]:
     """List the graph breaks that are new: a run has those of the base as well."""
     if item.metric is not Metric.GRAPH_BREAKS or run is None:
         return []
     trials = (trial for trial in run.trials if trial.case_id == item.case_id)
-    return find_new_breaks((found for trial in trials for found in trial.graph_breaks), told)
+    return find_new_breaks((found for trial in trials for found in trial.graph_breaks), causes)
 
 
-def _find_place(breaks: Sequence[GraphBreak], places: Places) -> str:
-    """Find the user's line of a graph break, from the top of the checkout that it lies in."""
+def _find_place(breaks: Sequence[GraphBreak], measured: Path) -> str:
+    """Find the user's line of a graph break, from the top of the checkout, as GitHub names its files."""
+    top = (find_checkout(measured) or measured).resolve()
     for found in breaks:
         file, _, line = found.location.rpartition(":")
-        path = (places.code / file).resolve()
-        if file and line.isdecimal() and path.is_file() and path.is_relative_to(places.top.resolve()):
-            return f"{path.relative_to(places.top.resolve()).as_posix()}:{line}"
+        path = (measured / file).resolve()
+        if file and line.isdecimal() and path.is_file() and path.is_relative_to(top):
+            return f"{path.relative_to(top).as_posix()}:{line}"
     return ""
 
 
 _SHOWN = 5  # files that a warning names
 
 
-def tell_rules(rules: RuleSource) -> None:
-    """Say in the log which commit's rules hold, and how that commit was found."""
+def report_rules(step: ActionStep, rules: RuleSource) -> None:
+    """Say in the log whose rules hold, and what was accepted; warn of what of that does not count."""
     if rules.mended:
         print(f"Judged by the change's own rules: it mends those of the base. {rules.mended}", flush=True)
     if rules.sha:
         found = f": {rules.origin}" if rules.origin else ""
         print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
-
-
-def tell_accepted(step: ActionStep, rules: RuleSource) -> None:
-    """Say what was accepted of the commit that is judged, and what of it does not count."""
     for note in rules.accepted.notes:
         print(note, flush=True)
     for warning in rules.accepted.warnings:
         warn(step, warning)
 
 
-def tell_changed(step: ActionStep, rules: RuleSource) -> None:
+def report_change(step: ActionStep, rules: RuleSource) -> None:
     """Say that the change touches what it is judged by; it was judged by the base's all the same."""
     touched = join_some(rules.changed, _SHOWN)
     if rules.mended:
-        warn(
-            step, f"This change is judged by its own rules, since it mends those of the base. {rules.mended}"
-        )
+        text = f"This change is judged by its own rules, since it mends those of the base. {rules.mended}"
+        warn(step, text)
     elif rules.changed and rules.sha:
-        moved = (
-            f", with what it moves measured there ({join_some(rules.moved, _SHOWN)})" if rules.moved else ""
-        )
-        warn(
-            step,
-            f"This change touches what it is judged by ({touched});"
-            f" it was judged by commit {rules.sha[:12]}'s{moved}.",
-        )
+        at_new_places = f", with what it moves measured there ({join_some(rules.moved, _SHOWN)})"
+        moved = at_new_places if rules.moved else ""
+        judged = f"it was judged by commit {rules.sha[:12]}'s{moved}"
+        warn(step, f"This change touches what it is judged by ({touched}); {judged}.")
     elif rules.is_first:
         text = f"The base commit has no configuration yet: this change is judged by its own ({touched})."
         warn(step, text, "notice")
     if rules.removed:
-        warn(
-            step,
-            f"This change removes or redefines {count_noun(len(rules.removed), 'case')}"
-            f" ({join_some(rules.removed, _SHOWN)}): once merged, nothing measures them as the base does.",
+        what = f"{count_noun(len(rules.removed), 'case')} ({join_some(rules.removed, _SHOWN)})"
+        text = (
+            f"This change removes or redefines {what}: once merged, nothing measures them as the base does."
         )
+        warn(step, text)
     if rules.workflows:
-        warn(
-            step,
-            f"This change touches {join_some(rules.workflows, _SHOWN)}: GitHub ran this check as the change"
-            " has it. Review that before you trust the result.",
-        )
+        what = f"This change touches {join_some(rules.workflows, _SHOWN)}"
+        text = "GitHub ran this check as the change has it. Review that before you trust the result."
+        warn(step, f"{what}: {text}")
 
 
-def tell_failure(ended: Ended) -> int:
+def report_failure(ended: Ended) -> int:
     """Say on the run's page why a command failed, in its own words, and return its exit code."""
     if ended.code == ExitCode.PASS:
         return ended.code

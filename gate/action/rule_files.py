@@ -121,26 +121,19 @@ def name_files(place: Path, suffix: str) -> Iterator[None]:
 
 
 def _name_in_error(error: Exception, place: Path, suffix: str) -> UsageError:
-    told = _Names(place=place, suffix=suffix)
-    if isinstance(error, FileError):
-        return FileError(told.write(error.file), error.key, told.write(error.problem), told.write(error.fix))
-    if type(error) is UsageError:
-        return UsageError(told.write(error.what), told.write(error.fix))
-    raise error
+    # What the commit does not have was not written: such a name ends where a path usually does.
+    known = sorted(map(str, place.rglob("*")), key=len, reverse=True)
+    files = "|".join([*map(re.escape, known), rf"{re.escape(str(place))}/[^\s:,;'\"`()]+"])
 
+    def write_name(found: re.Match[str]) -> str:
+        return f"{posixpath.normpath(os.path.relpath(found[1], place))}{suffix}{found[2] or ''}"
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Names:
-    place: Path
-    suffix: str
-
-    def write(self, text: str) -> str:
+    def rename(text: str) -> str:
         """Write the commit's names in place of the files that were written, each with its line behind it."""
-        known = sorted(map(str, self.place.rglob("*")), key=len, reverse=True)
-        # What the commit does not have was not written: such a name ends where a path usually does.
-        files = "|".join([*map(re.escape, known), rf"{re.escape(str(self.place))}/[^\s:,;'\"`()]+"])
-        return re.sub(rf"({files})(:\d+)?", self._write_name, text)
+        return re.sub(rf"({files})(:\d+)?", write_name, text)
 
-    def _write_name(self, found: re.Match[str]) -> str:
-        name = posixpath.normpath(os.path.relpath(found[1], self.place))
-        return f"{name}{self.suffix}{found[2] or ''}"
+    if isinstance(error, FileError):
+        return FileError(rename(error.file), error.key, rename(error.problem), rename(error.fix))
+    if type(error) is UsageError:
+        return UsageError(rename(error.what), rename(error.fix))
+    raise error

@@ -50,7 +50,7 @@ class RuleSource:
     """What a check is judged by. ``sha`` is empty where that is the working tree."""
 
     config: str  # for --config; empty means the default
-    baselines: str  # for --baselines; empty means what the configuration says
+    baselines: str = ""  # for --baselines; empty means what the configuration says
     sha: str = ""
     origin: str = ""  # of ``sha``, a clause for a reader; empty where the workflow names the commit
     directory: str = ""  # for --directory: where measured code is imported from; empty: the configuration's

@@ -15,9 +15,9 @@ from fake.git_routes import BareRepository
 from records import make_comparison
 
 from gate.action.acceptances import REF, AcceptedFiles, collect_accepted
-from gate.action.commands import make_check_arguments, make_compare_arguments
 from gate.action.inputs import parse_inputs
-from gate.action.results import tell_accepted
+from gate.action.modes import make_check_arguments, make_compare_arguments
+from gate.action.results import report_rules
 from gate.action.rules import RuleSource, hold_rules
 from gate.action.step import ActionStep
 from gate.cli.parser import make_parser
@@ -446,7 +446,7 @@ def test_the_check_is_given_what_was_accepted(place: Place, capsys: pytest.Captu
         (file,) = options.accepted
         assert options.gate == "gate.yml:slow"
         assert load_all(rules.accepted) == {head: ["ada"]}
-        tell_accepted(step, rules)
+        report_rules(step, rules)
 
     assert not Path(file).exists()
     assert capsys.readouterr().out == f"Accepted of commit {head[:12]}: 1 of what regressed, by ada.\n"
@@ -470,6 +470,6 @@ def test_what_does_not_count_is_a_warning(place: Place, capsys: pytest.CaptureFi
     environ = place.environ
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event={})
 
-    tell_accepted(step, rules)
+    report_rules(step, rules)
 
     assert capsys.readouterr().out == "::warning title=compile-gate::No acceptance counts: x.\n"

@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.action.commands import (
+from gate.action.inputs import INPUTS, TRUSTED_MODES, ActionInputs, ActionMode, parse_inputs
+from gate.action.modes import (
     make_arguments,
     make_check_arguments,
     make_compare_arguments,
     make_merge_arguments,
 )
-from gate.action.inputs import INPUTS, TRUSTED_MODES, ActionInputs, ActionMode, parse_inputs
 from gate.action.rules import RuleSource
 from gate.cli.parser import make_parser
 from gate.errors import UsageError

@@ -318,7 +318,7 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
     def fail(_: object) -> int:
         raise TypeError("unexpected\n::set-output name=verdict::PASS")
 
-    monkeypatch.setitem(modes._MODES, ActionMode.CHECK, fail)
+    monkeypatch.setitem(modes._MODES, ActionMode.CHECK, (fail, ()))
 
     assert run_action(environ) == 1
     printed = capsys.readouterr().out

@@ -21,9 +21,9 @@ from action.samples import make_bare_python
 from packaging.requirements import Requirement
 from records import make_passing
 
-from gate.action import packages
+from gate.action import launch
 from gate.action.inputs import TRUSTED_MODES, ActionMode
-from gate.action.packages import (
+from gate.action.launch import (
     BROUGHT,
     REQUIREMENTS,
     choose_pip_settings,
@@ -144,7 +144,7 @@ def test_packages_come_by_hash_beside_the_environment(
     install(["mdurl", "rich"], tmp_path / "packages", {"PATH": "/bin", "HTTPS_PROXY": "p", **secret})
 
     probe, config, command = pip.commands
-    start = str(Path(packages.__file__).with_name("start.py"))
+    start = str(Path(launch.__file__).with_name("start.py"))
     assert probe == [sys.executable, "-I", "-S", start, "pip", "--version"]
     assert config[-2:] == ["config", "list"]
     assert command[: len(probe) - 1] == probe[:-1]
@@ -237,7 +237,7 @@ def test_settings_of_an_image_are_not_in_the_way(
 ) -> None:
     """The real pip, told by an image to do something else with packages, and where to find them."""
     line = make_wheel(tmp_path / "wheels")
-    monkeypatch.setattr(packages, "read_locked", lambda: {"mdurl": line})
+    monkeypatch.setattr(launch, "read_locked", lambda: {"mdurl": line})
     (tmp_path / "constraint.txt").write_text("mdurl==0.1\n")
     settings = {
         "constraint": str(tmp_path / "constraint.txt"),
@@ -300,7 +300,7 @@ def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPS
         "GITHUB_EVENT_NAME": "issue_comment",
         "GITHUB_API_URL": f"http://127.0.0.1:{closed_door.server_port}",
     }
-    start = Path(packages.__file__).with_name("start.py")
+    start = Path(launch.__file__).with_name("start.py")
     whole = [str(python), "-I", "-S", str(start), "gate", "github", command, *arguments.get(command, [])]
 
     done = subprocess.run(whole, env=environ, cwd=work, capture_output=True, text=True, check=False)

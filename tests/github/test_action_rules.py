@@ -16,7 +16,7 @@ from refreshes import make_run
 from gate.action import base as base_module
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
-from gate.action.results import tell_changed
+from gate.action.results import report_change
 from gate.action.rules import RuleSource, hold_rules, prepare_rules
 from gate.action.step import ActionStep
 from gate.decide.evidence.baselines import make_baselines
@@ -615,7 +615,7 @@ def test_what_is_followed_removed_or_mended_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rules: dict[str, Any], told: str
 ) -> None:
     """On the run's page: whoever reviews the change sees what it does to its own check."""
-    tell_changed(make_step(tmp_path, "base"), RuleSource(config="", baselines="", **rules))
+    report_change(make_step(tmp_path, "base"), RuleSource(config="", baselines="", **rules))
     printed = capsys.readouterr().out
     assert printed.startswith("::warning title=compile-gate::This change ")
     assert told in printed

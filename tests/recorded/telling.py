@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.action.results import Places
 from gate.action.results import list_annotations as list_action_annotations
 from gate.errors import ExitCode
 from gate.github.publish import list_published_annotations
@@ -35,8 +34,7 @@ RUN = CiRun(
 
 def tell_own(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
     """What is said where it was measured: each report and the annotations."""
-    places = Places(code=DIRECTORY, top=DIRECTORY)
-    notes = list_action_annotations(verdict, situation.run, places, int(ExitCode.REGRESSION))
+    notes = list_action_annotations(verdict, situation.run, DIRECTORY, int(ExitCode.REGRESSION))
     return {
         "text": render(verdict, "text"),
         "markdown": render(verdict, "markdown"),
