@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from gate.action.base import LIMIT_S, find_head_sha, list_parents
 from gate.errors import FileError, UsageError
 from gate.git import ask_git, read_git
-from gate.github.context import is_sha
 from gate.github.errors import find_text
+from gate.github.job import is_sha
 from gate.records import Acceptance
 from gate.revisions import find_top
 from gate.store.policy import (
@@ -177,7 +177,7 @@ def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> Accep
         except UsageError as error:
             text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
             note, warning = "", text
-    files = ()
+    files: tuple[str, ...] = ()
     if accepted is not None or is_grouped:
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)

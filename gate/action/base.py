@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from gate.errors import UsageError
 from gate.git import ask_git, is_true, read_git
-from gate.github.context import is_sha
 from gate.github.errors import find_text, find_value
+from gate.github.job import is_sha
 
 LIMIT_S = 120.0  # a large repository on a cold disk
 _REGULAR = frozenset((b"100644", b"100755"))

@@ -33,9 +33,8 @@ from gate.action.step import ActionStep, Ended, run_command, stop_commands
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import load_run, load_verdict
 from gate.git import GIT_SETTINGS, trust_checkout
-from gate.github.context import load_payload
 from gate.github.errors import find_value
-from gate.github.job import append_summary, render_annotation, write_outputs
+from gate.github.job import append_summary, load_payload, render_annotation, write_outputs
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
 from gate.records import Outcome

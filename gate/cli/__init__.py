@@ -67,7 +67,7 @@ def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
     """Guard all that a command with a token prints: its errors, too, and those of its arguments."""
     if not any(command.holds_token and command.name in arguments[:1] for command in COMMANDS):
         return nullcontext()
-    from gate.github.log import guard_output  # noqa: PLC0415 - as every command's own imports
+    from gate.github.job import guard_output  # noqa: PLC0415 - as every command's own imports
 
     return guard_output(os.environ)
 

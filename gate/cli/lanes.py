@@ -16,8 +16,8 @@ from gate.cli.options import LanesAsked
 from gate.cli.output import make_saver
 from gate.cli.place import note_config
 from gate.errors import InterruptedRunError, UsageError
-from gate.github.context import load_payload
 from gate.github.errors import find_text
+from gate.github.job import load_payload
 from gate.installation import find_page
 from gate.lab.host.fitness import may_repeat
 from gate.lab.trials.lane import LaneTerms, OpenLane

@@ -13,10 +13,8 @@ from gate.files.untrusted import format_value, load_bytes
 from gate.files.yaml_in import MAX_YAML_BYTES, parse_yaml
 from gate.git import find_checkout
 from gate.github.client import GitHubClient, Patience
-from gate.github.context import is_sha, load_context
 from gate.github.finding import PublishContext, Settings
-from gate.github.job import append_summary, write_outputs
-from gate.github.log import write_annotations
+from gate.github.job import append_summary, is_sha, load_context, write_annotations, write_outputs
 from gate.github.publish import publish
 from gate.github.sticky import find_author
 from gate.project.config import Config, load_config

@@ -5,36 +5,39 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from gate.cli.publish import check_head_sha, find_workspace_checkout, make_client, to_repository_path
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import format_value, load_bytes
-from gate.github.accept import accept_regression, authorize_acceptance, find_acceptance
+from gate.github.accept import accept_regression
+from gate.github.answer import Answerer, Reaction, make_patience
 from gate.github.artifact import fetch_run
+from gate.github.authorize import CommentCommand, authorize, describe_protection, find_command, make_outputs
 from gate.github.client import GitHubClient
-from gate.github.command import Answerer, CommentCommand, Reaction, make_patience
-from gate.github.context import JobContext, load_context
 from gate.github.errors import GitHubError, find_text
-from gate.github.job import append_summary, render_annotation, write_outputs
-from gate.github.log import make_line, write_annotations
-from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
-from gate.github.refresh import authorize_refresh, describe_protection, find_refresh, make_outputs
+from gate.github.job import (
+    JobContext,
+    append_summary,
+    load_context,
+    make_line,
+    render_annotation,
+    write_annotations,
+    write_outputs,
+)
+from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
+from gate.github.propose import propose_refresh
 from gate.project.config import Config
 from gate.project.registry import load_cases
 from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted
-from gate.publish.commands import AcceptRequest, CommandRefusedError
+from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND, AuthorizedCommand, CommandRefusedError
 from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
 from gate.records import Run
 from gate.report.markdown import escape_text
 from gate.store.policy import load_policy, name_gate
 from gate.units import count_noun
-
-_T = TypeVar("_T")
 
 
 def run_authorize(options: Namespace) -> ExitCode:
@@ -43,20 +46,23 @@ def run_authorize(options: Namespace) -> ExitCode:
     A comment that is no command is not an error: ``authorized`` is then false, as it is whenever
     this fails. The author of the command gets an answer.
     """
-    context, client = load_context(os.environ), make_client(os.environ)
-    is_refresh = options.asked == "refresh-baselines"
-    command = find_refresh(context) if is_refresh else find_acceptance(context)
+    context, client, name = load_context(os.environ), make_client(os.environ), f"/{options.asked}"
+    command = find_command(context, name)
     answerer = make_answerer(context, command)
-    request = _decide(
-        answerer,
-        lambda: (authorize_refresh if is_refresh else authorize_acceptance)(client, context, command),
-    )
-    write_outputs(os.environ, make_outputs(request))
+    try:
+        with answerer.answering():
+            request = authorize(client, context, name, command)
+    except (UsageError, GitHubError):
+        write_outputs(os.environ, make_outputs(name, None))
+        append_summary(os.environ, "Nothing goes on; the log of the step says why.")
+        raise
+    write_outputs(os.environ, make_outputs(name, request))
     if request is None:
         print(f"Nobody asked for it: {options.asked}.")
         return ExitCode.PASS
     print(f"{request.author} may ask for it: {options.asked} at {request.head_sha}.")
-    if is_refresh:  # else the rocket is for the job that accepts: it may still find nothing to accept
+    if name == REFRESH_COMMAND:
+        # Of an acceptance the rocket is for the job that accepts: it may still find nothing to accept.
         answerer.react(Reaction.GOES_ON)
         _warn_of_environment(client, context)
     return ExitCode.PASS
@@ -65,17 +71,6 @@ def run_authorize(options: Namespace) -> ExitCode:
 def make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:
     """Make what answers a comment, by a client that waits little."""
     return Answerer(make_client(os.environ, make_patience(print)), context, command, print)
-
-
-def _decide(answerer: Answerer, decide: Callable[[], _T]) -> _T:
-    """Decide, and answer; a refusal is an output too, and goes on as the error that it is."""
-    try:
-        with answerer.answering():
-            return decide()
-    except (UsageError, GitHubError):
-        write_outputs(os.environ, make_outputs(None))
-        append_summary(os.environ, "Nothing goes on; the log of the step says why.")
-        raise
 
 
 def _warn_of_environment(client: GitHubClient, context: JobContext) -> None:
@@ -104,7 +99,7 @@ def run_propose(options: Namespace) -> ExitCode:
     A comment that asked for them is answered with what came of it.
     """
     context = load_context(os.environ)
-    answerer = make_answerer(context, find_refresh(context))
+    answerer = make_answerer(context, find_command(context, REFRESH_COMMAND))
     if options.conclusion not in ("", _MEASURED):
         answerer.comment(_NOT_MEASURED)
         raise UsageError(
@@ -200,10 +195,10 @@ def run_accept_regression(options: Namespace) -> ExitCode:
         today=datetime.now(UTC).date().isoformat(),
         gate=name_gate(source, top, options.comment_key),
     )
-    command = find_acceptance(context)
+    command = find_command(context, ACCEPT_COMMAND)
     answerer = make_answerer(context, command)
     with answerer.answering():
-        request = authorize_acceptance(client, context, command)
+        request = authorize(client, context, ACCEPT_COMMAND, command)
         if request is None:
             raise UsageError("this comment accepts nothing", "Run this after the mode authorize-command.")
         _check_authorized(request, options.head_sha)
@@ -214,7 +209,7 @@ def run_accept_regression(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def _check_authorized(request: AcceptRequest, head_sha: str) -> None:
+def _check_authorized(request: AuthorizedCommand, head_sha: str) -> None:
     if request.head_sha != head_sha:
         raise CommandRefusedError(
             "somebody pushed to the pull request since it was asked",
@@ -222,7 +217,7 @@ def _check_authorized(request: AcceptRequest, head_sha: str) -> None:
         )
 
 
-def _print_accepted(request: AcceptRequest, accepted: Accepted) -> None:
+def _print_accepted(request: AuthorizedCommand, accepted: Accepted) -> None:
     write_outputs(os.environ, {"head-sha": request.head_sha, "pr-number": request.pr_number})
     append_summary(os.environ, render_accepted(accepted))
     count = len(accepted.rows)

@@ -11,25 +11,37 @@ only cases that the default branch knows, metrics and numbers are taken.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gate.errors import UsageError
+from gate.errors import FileError
 from gate.github.artifact import fetch_verdict
-from gate.github.branches import store_acceptances
 from gate.github.client import GitHubClient, quote_part
-from gate.github.command import CommentCommand, check_asked_commit, find_command, load_pull, read_command
-from gate.github.context import JobContext
-from gate.github.errors import GitHubError, MissingError, UncertainWriteError, find_text
+from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError, find_text
 from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.git_data import GitData
+from gate.github.job import JobContext
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
 from gate.publish.ci_run import CiRun
-from gate.publish.commands import ACCEPT_COMMAND, AcceptRequest, CommandRefusedError, parse_accept_words
+from gate.publish.commands import AuthorizedCommand, CommandRefusedError
 from gate.publish.submitted_verdict import RefusedError
+from gate.records import Acceptance
+from gate.store.policy import (
+    BRANCH,
+    DIRECTORY,
+    MAX_ACCEPTED,
+    MAX_COMMIT_BYTES,
+    decode_commit_file,
+    merge_acceptances,
+    name_commit_file,
+    render_commit_file,
+)
+
+MAX_TRIES = 5  # each loses to another comment that was accepted within the same second or two
 
 
 def find_failed_run(
-    client: GitHubClient, context: JobContext, workflow: str, request: AcceptRequest
+    client: GitHubClient, context: JobContext, workflow: str, request: AuthorizedCommand
 ) -> CiRun:
     """Find the newest run for the head of a pull request, which must have failed.
 
@@ -60,7 +72,7 @@ def find_failed_run(
 
 
 def _list_runs(
-    client: GitHubClient, context: JobContext, workflow: str, request: AcceptRequest
+    client: GitHubClient, context: JobContext, workflow: str, request: AuthorizedCommand
 ) -> list[tuple[str, CiRun]]:
     """List the runs that the pull request's head started, each with whether it has ended.
 
@@ -80,7 +92,7 @@ def _list_runs(
     return [(status, run) for status, run in runs if _is_of(run, request)]
 
 
-def _is_of(run: CiRun, request: AcceptRequest) -> bool:
+def _is_of(run: CiRun, request: AuthorizedCommand) -> bool:
     return (
         run.event == "pull_request"
         and run.head_sha == request.head_sha
@@ -105,7 +117,7 @@ def _check_seen(run: CiRun, asked: str) -> None:
         )
 
 
-def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: AcceptRequest) -> None:
+def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: AuthorizedCommand) -> None:
     """Check that no other open pull request has the branch: GitHub does not tell whose a run is."""
     for pull in list_pulls_of_head(client, context, run.repository, run.head_sha):
         is_alike = (pull.head_repository, pull.head_branch) == (request.head_repository, request.head_branch)
@@ -144,47 +156,8 @@ def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> 
             raise
 
 
-def find_acceptance(context: JobContext) -> CommentCommand | None:
-    """Find the comment that accepts a regression, if one started this job.
-
-    Raises:
-        UsageError: The workflow was started by something else than a comment.
-    """
-    if context.event_name != "issue_comment":
-        raise UsageError(
-            f"a regression cannot be accepted by the event {context.event_name!r}",
-            "Start this workflow by issue_comment.",
-        )
-    return find_command(context, ACCEPT_COMMAND)
-
-
-def authorize_acceptance(
-    client: GitHubClient, context: JobContext, command: CommentCommand | None
-) -> AcceptRequest | None:
-    """Decide about the comment that started this job; None where it accepts nothing.
-
-    Raises:
-        CommandRefusedError: It does, and may not; the message says why.
-        GitHubError: GitHub could not be asked: nothing goes on then.
-    """
-    if command is None:
-        return None
-    author, words = read_command(client, context, command, parse_accept_words)
-    head = load_pull(client, context, command)
-    check_asked_commit(words.sha, head)
-    return AcceptRequest(
-        author=author,
-        asked=command.created,
-        head_sha=head.sha,
-        head_branch=head.ref,
-        head_repository=head.repository,
-        pr_number=command.number,
-        words=words,
-    )
-
-
 def accept_regression(
-    client: GitHubClient, context: JobContext, request: AcceptRequest, terms: AcceptTerms
+    client: GitHubClient, context: JobContext, request: AuthorizedCommand, terms: AcceptTerms
 ) -> Accepted:
     """Accept what regressed in the newest run for the head of a pull request, and start that run again.
 
@@ -207,3 +180,53 @@ def accept_regression(
     except GitHubError as error:
         trouble = f"{error.what}. {error.fix}"
     return replace(accepted, run_url=run.url, trouble=trouble)
+
+
+def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acceptance, ...]:
+    """Find what was accepted of a commit.
+
+    Raises:
+        FileError: The file cannot be used.
+        GitHubError: GitHub does not tell.
+    """
+    name = name_commit_file(commit)
+    content = data.load_file(name, ref, MAX_COMMIT_BYTES)
+    return () if content is None else decode_commit_file(content, name, commit).acceptances
+
+
+def store_acceptances(data: GitData, acceptances: Sequence[Acceptance], message: str) -> str:
+    """Add acceptances to what is stored for their commit, and return the branch's commit.
+
+    Raises:
+        CommandRefusedError: What is stored cannot be added to.
+        GitHubError: GitHub, or a rule of the repository, does not let it be stored.
+    """
+    accepted = acceptances[0].commit
+    for _ in range(MAX_TRIES):
+        tip_sha = data.find_branch(BRANCH)
+        tree = data.load_tip(tip_sha).tree if tip_sha else ""
+        text = _render_merged(data, accepted, acceptances, tip_sha)
+        changed = data.write_tree(tree, DIRECTORY, {name_commit_file(accepted): text})
+        if changed == tree:
+            return tip_sha
+        commit = data.write_commit(changed, tip_sha, message)
+        if data.advance_branch(BRANCH, tip_sha, commit):
+            return commit
+    raise RejectedError(f"the branch {BRANCH} moved on {MAX_TRIES} times meanwhile", "Comment again.")
+
+
+def _render_merged(data: GitData, commit: str, acceptances: Sequence[Acceptance], tip_sha: str) -> str:
+    try:
+        old = find_acceptances(data, commit, tip_sha) if tip_sha else ()
+    except FileError:
+        raise CommandRefusedError(
+            "what is stored for this commit cannot be read, and is not written over",
+            f"Remove {name_commit_file(commit)} from the branch {BRANCH}, and comment again.",
+        ) from None
+    merged = merge_acceptances(old, acceptances)
+    text = render_commit_file(commit, merged)
+    if len(merged) > MAX_ACCEPTED or len(text.encode()) > MAX_COMMIT_BYTES:
+        raise CommandRefusedError(
+            f"more than {MAX_ACCEPTED} changes of one commit would be accepted", "Fix what they share."
+        )
+    return text

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext
 from gate.github.errors import find_text, find_value
 from gate.github.events import parse_time
+from gate.github.job import JobContext
 from gate.publish.ci_run import CiRun
 from gate.publish.measured_run import RunRefusedError, parse_run, read_run_member
 from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive

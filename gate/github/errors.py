@@ -15,8 +15,7 @@ Parts of an answer are found by their path, such as ``pull_request.head.sha``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 from gate.errors import MachineError
 
@@ -93,25 +92,3 @@ def need_number(payload: object, path: str) -> int:
 def describe_surprise(path: str) -> UnreachableError:
     """The error of an answer that is not what GitHub's description promises."""
     return UnreachableError(f"GitHub's answer has no usable {path!r}", "Try again later.")
-
-
-T = TypeVar("T")
-
-
-class Troubles:
-    """Collects what goes wrong, part by part."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def add(self, what: str, error: GitHubError) -> None:
-        """Write down what was not done, and why."""
-        self.lines.append(f"{what}: {error.what}. {error.fix}")
-
-    def attempt(self, what: str, do: Callable[[], T]) -> T | None:
-        """Do one part and return what came of it; GitHub's trouble is written down, and gives None."""
-        try:
-            return do()
-        except GitHubError as error:
-            self.add(what, error)
-            return None

@@ -20,7 +20,6 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.context import JobContext
 from gate.github.errors import (
     MissingError,
     UnreachableError,
@@ -30,6 +29,7 @@ from gate.github.errors import (
     need_number,
     need_text,
 )
+from gate.github.job import JobContext
 from gate.publish.ci_run import MERGE_GROUP, PULL_REQUEST_EVENTS, CiRun
 from gate.records import Code, Fact
 from gate.units import count_noun

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import FileError, UsageError
+from gate.github.accept import find_acceptances
 from gate.github.artifact import fetch_verdict, find_own_conclusion
-from gate.github.branches import find_acceptances
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext, is_sha
-from gate.github.errors import GitHubError, Troubles
+from gate.github.errors import GitHubError
 from gate.github.events import (
     Target,
     check_workflow,
@@ -23,13 +24,10 @@ from gate.github.events import (
     resolve_target,
 )
 from gate.github.git_data import GitData
+from gate.github.job import JobContext, is_sha
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere, describe_accepted, needs_acceptance
 from gate.publish.submitted_verdict import Refusal, RefusedError
-from gate.publish.telling import (
-    CommentWhen,
-    make_finding,
-    make_upgrade_finding,
-)
+from gate.publish.telling import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.trusted import Base, Known, TrustedResult, names_place
 from gate.records import Code, Fact, Outcome, Verdict
 from gate.store.policy import DEFAULT_KEY
@@ -41,6 +39,7 @@ _SKIPPED = "skipped"
 SUCCESS = "success"
 
 WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +78,7 @@ class Task:
     context: PublishContext
     settings: Settings
     target: Target
-    troubles: Troubles = field(default_factory=Troubles)
+    troubles: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -92,15 +91,24 @@ class Task:
         """The name of the repository whose run it is."""
         return self.context.job.repository
 
+    def attempt(self, what: str, do: Callable[[], T]) -> T | None:
+        """Do one part and return what came of it; GitHub's trouble is written down, and gives None."""
+        try:
+            return do()
+        except GitHubError as error:
+            self.troubles.append(f"{what}: {error.what}. {error.fix}")
+            return None
+
 
 def find_target(context: PublishContext, settings: Settings) -> Target | None:
     """Find whose verdict is told; for a changed base branch that of the gate's own run, if it has ended."""
     client, job = context.client, context.job
-    target: Target | None = resolve_target(client, job, settings.run_id)
-    if target and is_of_retarget(target.run, job.repository):
-        target = find_outdated(client, job, target, settings.workflow)
-    if target is None:
-        return None
+    target = resolve_target(client, job, settings.run_id)
+    if is_of_retarget(target.run, job.repository):
+        outdated = find_outdated(client, job, target, settings.workflow)
+        if outdated is None:
+            return None
+        target = outdated
     run = target.run
     # A run that was cancelled because its commit is no pull request's head any more says nothing either.
     if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):
@@ -125,7 +133,7 @@ def _find_remarks(task: Task) -> tuple[Fact, ...]:
     pull, rules = task.target.pull, task.context.base.rules
     if pull is None or not rules:
         return ()
-    remarks = task.troubles.attempt(
+    remarks = task.attempt(
         "The change's files could not be listed",
         lambda: note_touched(task.client, task.repository, pull.number, rules),
     )
@@ -135,15 +143,15 @@ def _find_remarks(task: Task) -> tuple[Fact, ...]:
 def find_result(task: Task) -> TrustedResult:
     """Make what may be told of the run, as the job ended that left its verdict."""
     remarks, settings, run = _find_remarks(task), task.settings, task.target.run
-    finding = _judge(task, remarks)
+    finding = _make_result(task, remarks)
     if not settings.conclusion and _asks_for_job(finding):
-        conclusion = task.troubles.attempt(
+        conclusion = task.attempt(
             "Which job left the verdict could not be looked up",
             lambda: find_own_conclusion(task.client, task.repository, run, settings.artifact_name),
         )
         if conclusion and conclusion != run.conclusion:
             target = replace(task.target, run=replace(run, conclusion=conclusion))
-            finding = _judge(replace(task, target=target), remarks)
+            finding = _make_result(replace(task, target=target), remarks)
     return replace(finding, gate="" if settings.issue or settings.key == DEFAULT_KEY else settings.key)
 
 
@@ -159,7 +167,7 @@ def _asks_for_job(finding: TrustedResult) -> bool:
     return not is_failed and (run.conclusion not in {SUCCESS, ""} or run.attempt > 1)
 
 
-def _judge(task: Task, remarks: tuple[Fact, ...]) -> TrustedResult:
+def _make_result(task: Task, remarks: tuple[Fact, ...]) -> TrustedResult:
     run, base, fail_on = task.target.run, task.context.base, task.settings.fail_on
     try:
         verdict = _find_verdict(task)
@@ -186,16 +194,18 @@ def _find_verdict(task: Task) -> Verdict:
     run, pull = task.target.run, task.target.pull
     if run.conclusion == _SKIPPED:
         raise RefusedError(Refusal.SKIPPED)
-    if pull is not None and task.troubles.attempt(
+    if pull is not None and task.attempt(
         "Whether the base branch was changed could not be looked up",
         lambda: got_other_base(task.client, task.context.job, pull.number, run.created),
     ):
         raise RefusedError(Refusal.OTHER_BASE)
-    try:
-        return fetch_verdict(task.client, task.repository, run, task.settings.artifact_name)
-    except GitHubError as error:
-        task.troubles.add("The verdict could not be fetched", error)
-        raise RefusedError(Refusal.NOT_FETCHED) from None
+    verdict = task.attempt(
+        "The verdict could not be fetched",
+        lambda: fetch_verdict(task.client, task.repository, run, task.settings.artifact_name),
+    )
+    if verdict is None:
+        raise RefusedError(Refusal.NOT_FETCHED)
+    return verdict
 
 
 def _list_files(task: Task, verdict: Verdict) -> frozenset[str]:
@@ -203,7 +213,7 @@ def _list_files(task: Task, verdict: Verdict) -> frozenset[str]:
     if not names_place(verdict):
         return frozenset()
     data = GitData(task.client, task.context.job.path)
-    found = task.troubles.attempt(
+    found = task.attempt(
         "The files of the change could not be listed",
         lambda: frozenset(data.list_files(data.load_tip(task.target.run.head_sha).tree, "")),
     )
@@ -215,7 +225,7 @@ def _check_base(task: Task, verdict: Verdict) -> str:
     sha, pull = verdict.base.commit if verdict.base else "", task.target.pull
     if pull is None or not is_sha(sha):
         return ""
-    is_there = task.troubles.attempt(
+    is_there = task.attempt(
         "The base commit could not be looked up",
         lambda: is_on_branch(task.client, task.repository, pull.base_branch, sha),
     )
@@ -232,7 +242,7 @@ def _find_accepted(task: Task, verdict: Verdict) -> AcceptedHere:
     if not run.is_of_pull_request or not needs_acceptance(verdict):
         return NOTHING_ACCEPTED
     try:
-        accepted = task.troubles.attempt(
+        accepted = task.attempt(
             "Who accepted what could not be looked up", lambda: find_acceptances(data, run.head_sha)
         )
     except FileError:

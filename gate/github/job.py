@@ -1,15 +1,115 @@
-"""How a step talks to its runner: outputs, the job summary, annotations.
+"""A job of GitHub Actions: what it is told, and how it talks to its runner.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+
+The runner reads commands out of a step's output: ``::name::`` at the start of a line, ``##[name]``
+anywhere in one. It compares texts by culture, so it also finds them with invisible characters in
+between. A command with a token reads words of strangers (artifacts, comments, branches), and one of them
+may end up in a message. So all that it prints goes through :func:`make_line`, line by line, whoever
+prints it: a traceback of Python's is no exception. Its own annotations go by :func:`write_annotations`.
 """
 
 from __future__ import annotations
 
+import io
+import re
 import secrets
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
+from gate.errors import FileError, UsageError
 from gate.files.disk import describe_write_error
+from gate.files.untrusted import load_bytes, parse_json
+
+MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
+_SHA = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobContext:
+    """One job of a workflow. ``event`` is the payload of the webhook that started it."""
+
+    repository: str  # owner/name
+    server_url: str = "https://github.com"
+    event_name: str = ""
+    sha: str = ""
+    run_id: str = ""
+    workspace: Path = Path()
+    event: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    @property
+    def path(self) -> str:
+        """The start of the repository's paths in the API."""
+        return f"/repos/{self.repository}"
+
+    @property
+    def owner(self) -> str:
+        """The account that the repository belongs to."""
+        return self.repository.partition("/")[0]
+
+    @property
+    def run_url(self) -> str:
+        """The page of this run."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+
+
+def load_context(environ: Mapping[str, str]) -> JobContext:
+    """Load the context of the job that this process runs in.
+
+    Raises:
+        UsageError: This is no job of GitHub Actions.
+        FileError: The payload of its event cannot be read.
+    """
+    return JobContext(
+        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
+        server_url=environ.get("GITHUB_SERVER_URL") or "https://github.com",
+        event_name=environ.get("GITHUB_EVENT_NAME", ""),
+        sha=environ.get("GITHUB_SHA", ""),
+        run_id=environ.get("GITHUB_RUN_ID", ""),
+        workspace=Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()),
+        event=load_payload(environ),
+    )
+
+
+def check_repository(name: str) -> str:
+    """Check the name of a repository, ``owner/name``, which becomes part of every path.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not _REPOSITORY.fullmatch(name) or {".", ".."} & set(name.split("/")):
+        raise UsageError(
+            f"GITHUB_REPOSITORY is {name[:80]!r}, not owner/name", "Run this in GitHub Actions, or set it."
+        )
+    return name
+
+
+def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
+    """Load the payload of the event that started the workflow; empty outside GitHub Actions.
+
+    Raises:
+        FileError: It cannot be read.
+    """
+    path = environ.get("GITHUB_EVENT_PATH", "")
+    if not path:
+        return {}
+    try:
+        event = parse_json(load_bytes(Path(path), MAX_EVENT_BYTES), path)
+    except FileError as error:
+        fix = "GitHub Actions writes that file: run this in a job of it, or unset the variable."
+        raise FileError(f"GITHUB_EVENT_PATH: {path}", "", error.problem, fix) from None
+    return event if isinstance(event, dict) else {}
+
+
+def is_sha(text: object) -> bool:
+    """Whether this is a whole commit id."""
+    return isinstance(text, str) and _SHA.fullmatch(text) is not None
+
 
 MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond
 MAX_ANNOTATIONS = 9  # GitHub shows 10 of a type for a step; a composite action is one step
@@ -77,3 +177,103 @@ def _escape(text: str) -> str:
 
 def _escape_property(text: str) -> str:
     return _escape(text).replace(":", "%3A").replace(",", "%2C")
+
+
+MAX_LINE = 600  # characters: a sentence of ours and its fix, with a path or two in them
+# Printable ASCII is what no comparison overlooks; of the rest anything may be invisible to it.
+_MARK = re.compile(r":(?=[^\x20-\x7e]*:)|#(?=[^\x20-\x7e]*#[^\x20-\x7e]*\[)")
+
+
+def make_line(text: str, limit: int = MAX_LINE) -> str:
+    """Make a text one harmless line of at most ``limit`` characters.
+
+    Control characters, such that turn the direction of writing and all others that show nothing
+    become ``?``, line ends become spaces, and what begins a command to the runner is broken by a space.
+    """
+    line = "".join(map(_show_char, text[: limit + 1]))
+    line = _MARK.sub(r"\g<0> ", line)
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def _show_char(char: str) -> str:
+    return char if char.isprintable() else " " if char.isspace() else "?"
+
+
+class GuardedLog(io.TextIOBase):
+    """A text stream that passes on whole lines, each made harmless; ``token`` stops and resumes commands.
+
+    An empty token is for where no runner listens: then there is nothing to stop.
+    """
+
+    def __init__(self, target: TextIO, token: str) -> None:
+        self._target = target
+        self._token = token
+        self._rest = ""
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of the stream behind it."""
+        return self._target.fileno()
+
+    def write(self, text: str) -> int:
+        """Pass on what are whole lines by now, and keep the rest."""
+        *lines, rest = (self._rest + text).split("\n")
+        self._rest = rest[: MAX_LINE + 1]  # what is beyond is not shown anyway
+        self._target.writelines(f"{make_line(line)}\n" for line in lines)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream behind it; what is no whole line yet waits."""
+        self._target.flush()
+
+    def finish(self) -> None:
+        """Pass on the rest as a line of its own."""
+        if self._rest:
+            self.write("\n")
+        self.flush()
+
+    def stop_commands(self) -> None:
+        """Tell the runner to take nothing for a command from here on, in case a line escaped this guard."""
+        if self._token:
+            self._target.write(f"::stop-commands::{self._token}\n")
+
+    def resume_commands(self) -> None:
+        """Tell the runner to listen again."""
+        if self._token:
+            self._target.write(f"::{self._token}::\n")
+
+    def write_commands(self, commands: Iterable[str]) -> None:
+        """Give commands to the runner, made by :func:`gate.github.job.render_annotation`."""
+        self.finish()
+        self.resume_commands()
+        self._target.writelines(f"{command}\n" for command in commands)
+        self.stop_commands()
+
+
+@contextmanager
+def guard_output(environ: Mapping[str, str]) -> Iterator[None]:
+    """Let everything that this process prints meanwhile go through :class:`GuardedLog`."""
+    token = secrets.token_hex(16) if environ.get("GITHUB_ACTIONS") == "true" else ""
+    out, errors = GuardedLog(sys.stdout, token), GuardedLog(sys.stderr, "")
+    out.stop_commands()
+    out.flush()
+    try:
+        with redirect_stdout(out), redirect_stderr(errors):
+            yield
+    finally:
+        errors.finish()
+        out.finish()
+        out.resume_commands()
+        out.flush()
+
+
+def write_annotations(annotations: Iterable[str]) -> None:
+    """Write annotations to the standard output; they are commands to the runner, and nothing else may be."""
+    lines = list(annotations)
+    if isinstance(sys.stdout, GuardedLog):
+        sys.stdout.write_commands(lines)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in lines)

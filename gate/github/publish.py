@@ -9,14 +9,14 @@ is as hostile in both: what measured an upgrade ran a new stack from a package i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
-from gate.github.errors import GitHubError
-from gate.github.events import (
-    Target,
-    has_moved,
-)
+from gate.github.errors import GitHubError, MissingError, UncertainWriteError
+from gate.github.events import has_moved, load_workflow_run
 from gate.github.finding import (
     SUCCESS,
     PublishContext,
@@ -27,26 +27,31 @@ from gate.github.finding import (
     find_upgrade,
 )
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
-from gate.github.status import CommitStatus, State, set_status
-from gate.github.sticky import Draft, Sticky, StickyComment, StickyIssue
+from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.publish.body import describe_outcome, make_marker, render_body
-from gate.publish.ci_run import MERGE_GROUP, SCHEDULE
-from gate.publish.telling import (
-    CommentWhen,
-    describe_finding,
-    is_wanted,
-    render_summary,
-)
+from gate.publish.ci_run import MERGE_GROUP, SCHEDULE, CiRun
+from gate.publish.telling import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.trusted import TrustedResult
 from gate.records import Outcome, Status
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
 from gate.store.policy import DEFAULT_KEY
 
+_RUN = re.compile(r"/actions/runs/([0-9]{1,18})(?:/|$)")
+MAX_DESCRIPTION = 140  # GitHub's limit of a commit status, in characters
+
+
+class State(StrEnum):
+    """States of a commit status that a finished run can have."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERROR = "error"  # there is no verdict
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """What was told, and what could not be. ``lines`` are annotations, ready to print."""
+    """What was published, and what could not be. ``lines`` are annotations, ready to print."""
 
     outputs: Mapping[str, object] = field(default_factory=dict)
     summary: str = ""
@@ -54,41 +59,40 @@ class Publication:
 
 
 def publish(context: PublishContext, settings: Settings) -> Publication:
-    """Tell the verdict of a run.
+    """Publish the verdict of a run.
 
     Raises:
         UsageError: The settings do not fit the event or the run. Nothing that GitHub does is an error here.
     """
     try:
         target = (find_upgrade if settings.issue else find_target)(context, settings)
-        if target is None or target.silence:
-            return _make_silence(target)
+        if target is None:
+            text = "There is nothing to publish: no run of the gate is for another base.\n"
+            return Publication(summary=text)
+        if target.silence:
+            text = f"{escape_text(f'There is nothing to publish: {target.silence}.')}\n"
+            return Publication(outputs={"head-sha": target.run.head_sha}, summary=text)
         task = Task(context=context, settings=settings, target=target)
         finding = find_result(task)
     except GitHubError as error:
         trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
         lines = (render_annotation("warning", trouble),)
         return Publication(summary=f"{escape_text(trouble)}\n", lines=lines)
-    told = _tell_issue(task, finding) if settings.issue else _tell_pull(task, finding)
-    troubles = task.troubles.lines
+    outputs: dict[str, object] = {}
+    if settings.issue:
+        outputs["issue-url"] = _write_issue(task, finding)
+    else:
+        outputs["pr-number"] = target.pull.number if target.pull else ""
+        outputs["status-state"] = _write_status(task, finding)
+        outputs["comment-url"] = _write_comment(task, finding)
     return Publication(
-        outputs=describe_finding(finding) | told,
-        summary=render_summary(finding, task.notes, troubles),
-        lines=tuple(list_published_annotations(finding, troubles)),
+        outputs=describe_finding(finding) | outputs,
+        summary=render_summary(finding, task.notes, task.troubles),
+        lines=tuple(list_published_annotations(finding, task.troubles)),
     )
 
 
-def _tell_pull(task: Task, finding: TrustedResult) -> dict[str, object]:
-    """Tell it on the pull request, if there is one, and on its commit; returns outputs."""
-    pull = task.target.pull
-    return {
-        "pr-number": pull.number if pull else "",
-        "status-state": _tell_status(task, finding),
-        "comment-url": _tell_comment(task, finding),
-    }
-
-
-def _tell_status(task: Task, finding: TrustedResult) -> str:
+def _write_status(task: Task, finding: TrustedResult) -> str:
     """Set the commit status and return its state; empty where it was not set."""
     if not task.settings.status:
         return ""
@@ -102,16 +106,13 @@ def _tell_status(task: Task, finding: TrustedResult) -> str:
             " it is where that was accepted for each of its pull requests."
         )
         return ""
-    status = _make_status(task.target, finding, task.settings)
-    was_set = task.troubles.attempt(
-        "The commit status was not set",
-        lambda: set_status(task.client, task.repository, finding.run.head_sha, status),
-    )
+    fields = _make_status(task, finding)
+    was_set = task.attempt("The commit status was not set", lambda: _set_status(task, finding.run, fields))
     if was_set is False:
         task.notes.append("Commit status: left alone: it shows a newer run.")
     elif task.target.sharing:
         task.notes.append(f"Commit status: an error, since {task.target.sharing}.")
-    return status.state.value if was_set else ""
+    return fields["state"] if was_set else ""
 
 
 def _may_be_accepted(finding: TrustedResult) -> bool:
@@ -124,7 +125,57 @@ def _may_be_accepted(finding: TrustedResult) -> bool:
     return run.event == MERGE_GROUP and run.conclusion == SUCCESS and finding.is_failing and lacks
 
 
-def _tell_comment(task: Task, finding: TrustedResult) -> str:
+def _make_status(task: Task, finding: TrustedResult) -> dict[str, str]:
+    """Make the fields of the commit status.
+
+    Of several pull requests with one commit, each has a verdict of its own, and the commit has one status.
+    """
+    sharing = task.target.sharing
+    text = f"no result is published: {sharing}" if sharing else describe_outcome(finding)
+    state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
+    is_known = finding.verdict is not None and not sharing
+    return {
+        "context": task.settings.status,
+        "state": (state if is_known else State.ERROR).value,
+        "description": text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 3] + "...",
+        "target_url": finding.run.url,
+    }
+
+
+def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
+    """Set a commit's status, unless it tells of a newer run; return whether it was set.
+
+    A commit has several runs where a pull request was closed and opened again, and the older one may
+    be told last. One whose fate is unknown is looked for before it is sent again.
+    """
+    path = f"{task.context.job.path}/statuses/{run.head_sha}"
+    match = _RUN.search(str(_find_newest_status(task, run, fields["context"]).get("target_url")))
+    other = int(match[1]) if match else 0
+    if other > run.id and _began_later(task, other, run):
+        return False
+    try:
+        task.client.post(path, fields)
+    except UncertainWriteError:
+        if not fields.items() <= _find_newest_status(task, run, fields["context"]).items():
+            task.client.post(path, fields)
+    return True
+
+
+def _began_later(task: Task, other: int, run: CiRun) -> bool:
+    """Whether another run, of a higher number, is the newer one: ours may have been started again since."""
+    try:
+        return load_workflow_run(task.client, task.repository, other).started >= run.started
+    except MissingError:  # it was deleted, or the address is made up
+        return False
+
+
+def _find_newest_status(task: Task, run: CiRun, context: str) -> dict[str, Any]:
+    """Find the status in force, which GitHub lists first; empty where there is none."""
+    listed = task.client.paginate(f"{task.context.job.path}/commits/{run.head_sha}/statuses")
+    return next((found for found in listed if found.get("context") == context), {})
+
+
+def _write_comment(task: Task, finding: TrustedResult) -> str:
     """Write the comment and return its page; empty where there is none."""
     pull = task.target.pull
     if pull is None or task.settings.comment is CommentWhen.NEVER:
@@ -136,24 +187,21 @@ def _tell_comment(task: Task, finding: TrustedResult) -> str:
 _TITLE = "compile-gate: upgrade of the stack"
 
 
-def _tell_issue(task: Task, finding: TrustedResult) -> dict[str, object]:
-    """Open, update or close the issue of this environment; returns outputs."""
-    url, settings = "", task.settings
-    if settings.comment is CommentWhen.NEVER:
+def _write_issue(task: Task, finding: TrustedResult) -> str:
+    """Open, update or close the issue of this environment, and return its page; empty where there is none."""
+    when = task.settings.comment
+    is_bad = is_wanted(finding, when) and is_wanted(finding, CommentWhen.ON_CHANGE)
+    if when is CommentWhen.NEVER:
         task.notes.append("No issue was written.")
-    elif finding.run.event != SCHEDULE and not _is_bad(finding, settings.comment):
+        return ""
+    if finding.run.event != SCHEDULE and not is_bad:
         # Whoever starts a run chooses its cases and its stack: it takes back nothing of what the issue says.
         task.notes.append("The issue was left alone: only a scheduled run that passes closes it.")
-    else:
-        url = _write(task, finding, StickyIssue, f"Issue of {settings.key}")
-    return {"issue-url": url}
+        return ""
+    return _write(task, finding, StickyIssue, f"Issue of {task.settings.key}")
 
 
-def _is_bad(finding: TrustedResult, when: CommentWhen) -> bool:
-    return is_wanted(finding, when) and is_wanted(finding, CommentWhen.ON_CHANGE)
-
-
-def _write(task: Task, finding: TrustedResult, kind: type[Sticky], name: str) -> str:
+def _write(task: Task, finding: TrustedResult, kind: type[StickyComment], name: str) -> str:
     """Write the comment or the issue, and return its page; empty where there is none."""
     context, settings, pull = task.context, task.settings, task.target.pull
     marker = make_marker(settings.key, finding.run, settings.artifact_name)
@@ -166,7 +214,7 @@ def _write(task: Task, finding: TrustedResult, kind: type[Sticky], name: str) ->
         number=pull.number if pull else 0,
         title=_TITLE if settings.key == DEFAULT_KEY else f"{_TITLE} ({settings.key})",
     )
-    written = task.troubles.attempt(
+    written = task.attempt(
         f"The {kind.noun} was not written",
         lambda: kind(task.client, context.author).write(
             draft, lambda: has_moved(task.client, task.repository, task.target)
@@ -176,27 +224,11 @@ def _write(task: Task, finding: TrustedResult, kind: type[Sticky], name: str) ->
         return ""
     task.notes.append(f"{name}: {written.action.value}.")
     if written.displaced:
-        task.troubles.lines.append(
+        task.troubles.append(
             f"The {kind.noun} showed the artifact {written.displaced} of the same run, as its commit status"
             " may have. Give each gate a `comment-key` of its own."
         )
     return written.url
-
-
-def _make_status(target: Target, finding: TrustedResult, settings: Settings) -> CommitStatus:
-    state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
-    # Of several pull requests with one commit, each has a verdict of its own, and the commit has one status.
-    is_known = finding.verdict is not None and not target.sharing
-    return CommitStatus(
-        context=settings.status,
-        state=state if is_known else State.ERROR,
-        description=f"no result is published: {target.sharing}"
-        if target.sharing
-        else describe_outcome(finding),
-        url=finding.run.url,
-        run_id=finding.run.id,
-        started=finding.run.started,
-    )
 
 
 def list_published_annotations(finding: TrustedResult, troubles: list[str]) -> list[str]:
@@ -211,10 +243,3 @@ def list_published_annotations(finding: TrustedResult, troubles: list[str]) -> l
         for one in regressed[: MAX_ANNOTATIONS - 1 - len(troubles)]
     ]
     return lines + [render_annotation("warning", trouble) for trouble in troubles]
-
-
-def _make_silence(target: Target | None) -> Publication:
-    if target is None:
-        return Publication(summary="There is nothing to publish: no run of the gate is for another base.\n")
-    text = f"There is nothing to publish: {target.silence}."
-    return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")

@@ -13,7 +13,6 @@ text can come last; the workflows' concurrency group keeps them apart.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -85,39 +84,47 @@ class Written:
     displaced: str = ""  # the artifact of the same run and key that was told before, where it is another
 
 
-class Sticky(ABC):
-    """The posts of one kind, as far as they are ours. ``key_name`` is the field of their ``id``."""
+class StickyComment:
+    """The comments of one pull request, as far as they are ours; of several the others are deleted."""
 
-    noun: str
-    key_name: str
+    noun = "comment"
+    key_name = "id"  # of the field that GitHub's paths call a post by
 
     def __init__(self, client: GitHubClient, author: str) -> None:
         self._client = client
         self._author = author
 
-    @abstractmethod
     def locate(self, draft: Draft) -> str:
         """Name the path at which a post of a draft is made and listed."""
+        return f"/repos/{draft.repository}/issues/{draft.number}/comments"
 
-    @abstractmethod
     def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
         """List what there is, of anybody; where that can be asked for, what was touched ``since``."""
+        asked = {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")} if since else None
+        return self._client.paginate(self.locate(draft), asked)
 
-    @abstractmethod
     def make_fields(self, draft: Draft) -> dict[str, object]:
         """Make the fields of a new post."""
+        return {"body": draft.body}
 
-    @abstractmethod
-    def change(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
-        """Make our posts say what the draft says, or post it first."""
+    def change(self, post: Post, draft: Draft, fields: Mapping[str, object]) -> None:
+        """Change fields of a post."""
+        self._client.patch(f"/repos/{draft.repository}/issues/comments/{post.id}", fields)
+
+    def retire(self, post: Post, kept: Post, draft: Draft) -> None:
+        """Take back a post beside the one that is kept."""
+        del kept
+        self._client.delete(f"/repos/{draft.repository}/issues/comments/{post.id}")
+
+    def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
+        """Choose what becomes of the post that is kept."""
+        del kept, draft
+        return Action.UPDATED if has_news else Action.UNCHANGED
 
     def write(self, draft: Draft, has_moved: Callable[[], bool]) -> Written:
         """Make the one post of this key say what the draft says, unless it should not.
 
         ``has_moved`` is asked right before the first write.
-
-        Raises:
-            GitHubError: GitHub refuses or does not answer.
         """
         self._client.wait_to_write()  # now, so that no pause lies between looking and writing
         own = self.list_own(draft)
@@ -126,8 +133,45 @@ class Sticky(ABC):
         elif not own and not draft.is_wanted:
             written = Written(action=Action.NOT_WANTED)
         else:
-            written = self.change(own, draft, has_moved)
+            written = self._settle(own, draft, has_moved)
         return replace(written, displaced=_find_displaced(own, draft))
+
+    def _settle(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
+        """Let the oldest of ours hold the newest text, and retire the others; without any, post one."""
+        action, fields = self._plan(own, draft)
+        if len(own) == 1 and not fields:
+            return Written(action=action, url=own[0].url)
+        if has_moved():
+            return Written(action=Action.SUPERSEDED)
+        for _ in range(_ROUNDS):
+            if not own:
+                own = self.create(draft)
+                if len(own) > 1:  # a race: no pause may lie between looking and writing
+                    self._client.wait_to_write()
+                    own = self.list_own(draft) or own
+            kept, (_, fields) = _find_oldest(own), self._plan(own, draft)
+            try:
+                if fields:
+                    self.change(kept, draft, fields)
+            except MissingError:  # somebody else retired it
+                own = self.list_own(draft)
+                continue
+            for post in own:
+                if post.id != kept.id:
+                    self.retire(post, kept, draft)
+            return Written(action=action, url=kept.url)
+        return Written(action=action)
+
+    def _plan(self, own: Sequence[Post], draft: Draft) -> tuple[Action, dict[str, object]]:
+        """Plan what becomes of the oldest of ours, and which of its fields change; without one it is made."""
+        if not own:
+            return Action.CREATED, {}
+        kept, newest = _find_oldest(own), max(own, key=lambda post: post.marker.order)
+        # The text of the newest run, whoever wrote it.
+        body = newest.body if newest.marker.order > draft.marker.order else draft.body
+        has_news = not _is_same(kept.body, body)
+        action = self.choose_action(kept, draft, has_news=has_news)
+        return action, {**({"body": body} if has_news else {}), **_STATES.get(action, {})}
 
     def create(self, draft: Draft) -> Sequence[Post]:
         """Post, and list all of ours that there are then."""
@@ -215,12 +259,6 @@ def _find_oldest(own: Sequence[Post]) -> Post:
     return min(own, key=lambda post: post.id)
 
 
-def _choose_body(own: Sequence[Post], draft: Draft) -> str:
-    """Choose the text of the newest run, whoever wrote it."""
-    newest = max(own, key=lambda post: post.marker.order)
-    return newest.body if newest.marker.order > draft.marker.order else draft.body
-
-
 def _is_same(one: str, other: str) -> bool:
     """Whether two texts are the same to GitHub, which may trim them and change line ends."""
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
@@ -249,62 +287,11 @@ def find_author(client: GitHubClient, token: str) -> str:
     return login if isinstance(login, str) and login else DEFAULT_AUTHOR
 
 
-class StickyComment(Sticky):
-    """The comments of one pull request; of several the others are deleted."""
+class StickyIssue(StickyComment):
+    """The issues of one repository: they cannot be deleted, and are closed and opened instead."""
 
-    noun, key_name = "comment", "id"
-
-    def locate(self, draft: Draft) -> str:
-        """Name the pull request's comments."""
-        return f"/repos/{draft.repository}/issues/{draft.number}/comments"
-
-    def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
-        """List the pull request's comments."""
-        asked = {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")} if since else None
-        return self._client.paginate(self.locate(draft), asked)
-
-    def make_fields(self, draft: Draft) -> dict[str, object]:
-        """Make the fields of a comment."""
-        return {"body": draft.body}
-
-    def change(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
-        """Update the oldest and delete the others, or post one."""
-        if len(own) == 1 and _is_same(own[0].body, draft.body):
-            return Written(action=Action.UNCHANGED, url=own[0].url)
-        if has_moved():
-            return Written(action=Action.SUPERSEDED)
-        action = Action.UPDATED if own else Action.CREATED
-        for _ in range(_ROUNDS):
-            if not own:
-                own = self.create(draft)
-                if len(own) > 1:  # a race: no pause may lie between looking and writing
-                    self._client.wait_to_write()
-                    own = self.list_own(draft) or own
-            kept = self._settle(own, draft)
-            if kept is not None:
-                return Written(action=action, url=kept.url)
-            own = self.list_own(draft)
-        return Written(action=action)
-
-    def _settle(self, own: Sequence[Post], draft: Draft) -> Post | None:
-        """Let the oldest hold the newest text and delete the others; ``None`` where it has gone."""
-        kept, body = _find_oldest(own), _choose_body(own, draft)
-        base = f"/repos/{draft.repository}/issues/comments"
-        if not _is_same(kept.body, body):
-            try:
-                self._client.patch(f"{base}/{kept.id}", {"body": body})
-            except MissingError:
-                return None
-        for comment in own:
-            if comment.id != kept.id:
-                self._client.delete(f"{base}/{comment.id}")
-        return kept
-
-
-class StickyIssue(Sticky):
-    """The issues of one repository."""
-
-    noun, key_name = "issue", "number"
+    noun = "issue"
+    key_name = "number"
 
     def locate(self, draft: Draft) -> str:
         """Name the repository's issues."""
@@ -320,34 +307,25 @@ class StickyIssue(Sticky):
         """Make the fields of an issue."""
         return {"title": draft.title, "body": draft.body}
 
-    def change(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
-        """Update, open or close the oldest and retire the others, or post one."""
-        del has_moved
-        if own:
-            return self._settle(own, draft)
-        return Written(action=Action.CREATED, url=self._settle(self.create(draft), draft).url)
+    def change(self, post: Post, draft: Draft, fields: Mapping[str, object]) -> None:
+        """Change an issue."""
+        self._client.patch(f"{self.locate(draft)}/{post.id}", fields)
 
-    def _settle(self, own: Sequence[Post], draft: Draft) -> Written:
-        """Let the oldest hold the newest text in the right state, and retire the others."""
-        kept, body = _find_oldest(own), _choose_body(own, draft)
-        fields: dict[str, object] = {} if _is_same(kept.body, body) else {"body": body}
-        action = _choose_action(kept, draft, has_news=bool(fields))
-        if action is Action.REOPENED:
-            fields |= {"state": "open"}
-        if action is Action.CLOSED:
-            fields |= {"state": "closed", "state_reason": "completed"}
-        if fields:
-            self._client.patch(f"{self.locate(draft)}/{kept.id}", fields)
-        for issue in own:
-            if issue.id != kept.id:
-                said = {"body": f"Continued in #{kept.id}.", "state": "closed", "state_reason": NOT_PLANNED}
-                self._client.patch(f"{self.locate(draft)}/{issue.id}", said)
-        return Written(action=action, url=kept.url)
+    def retire(self, post: Post, kept: Post, draft: Draft) -> None:
+        """Close an issue without its marker, and point to the one that is kept."""
+        said = {"body": f"Continued in #{kept.id}.", "state": "closed", "state_reason": NOT_PLANNED}
+        self.change(post, draft, said)
+
+    def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
+        """Open the issue while there is something to report, and close it after."""
+        if not draft.is_wanted and kept.is_open:
+            return Action.CLOSED
+        if draft.is_wanted and not kept.is_open:
+            return Action.MUTED if kept.is_muted else Action.REOPENED
+        return super().choose_action(kept, draft, has_news=has_news)
 
 
-def _choose_action(kept: Post, draft: Draft, *, has_news: bool) -> Action:
-    if not draft.is_wanted and kept.is_open:
-        return Action.CLOSED
-    if draft.is_wanted and not kept.is_open:
-        return Action.MUTED if kept.is_muted else Action.REOPENED
-    return Action.UPDATED if has_news else Action.UNCHANGED
+_STATES: Mapping[Action, Mapping[str, object]] = {
+    Action.REOPENED: {"state": "open"},
+    Action.CLOSED: {"state": "closed", "state_reason": "completed"},
+}

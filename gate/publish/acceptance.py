@@ -29,7 +29,7 @@ from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.project.selection import select_cases
 from gate.publish.ci_run import CiRun
-from gate.publish.commands import AcceptRequest, CommandRefusedError, CommandWords
+from gate.publish.commands import AuthorizedCommand, CommandRefusedError, CommandWords
 from gate.records import (
     Acceptance,
     Case,
@@ -77,7 +77,7 @@ class Accepted:
     trouble: str = ""
 
 
-def accept_verdict(verdict: Verdict, request: AcceptRequest, terms: AcceptTerms) -> Accepted:
+def accept_verdict(verdict: Verdict, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:
     """Accept just what regressed and is meant, and find what the same measurements come to then.
 
     Each acceptance allows what was measured and no more. Where nothing would be compared then, or nothing
@@ -175,7 +175,7 @@ _NOTHING = {
 }
 
 
-def write_message(request: AcceptRequest, accepted: Accepted) -> str:
+def write_message(request: AuthorizedCommand, accepted: Accepted) -> str:
     """Write the commit's message; GitHub's own words and numbers are all that is in it."""
     count = len(accepted.rows)
     what = [count_noun(count, "regression")] if count else []

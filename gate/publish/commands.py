@@ -47,16 +47,19 @@ class CommandWords:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AcceptRequest:
-    """An acceptance that may go on: by whom and when, of which commit of which pull request, of what."""
+class AuthorizedCommand:
+    """A command that may go on: by whom and when, of which commit of which pull request, of what.
+
+    What was started by hand is of a branch of the repository, and of no pull request.
+    """
 
     author: str
-    asked: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
     head_sha: str
     head_branch: str
-    head_repository: int  # id; 0 where the fork is gone
-    pr_number: int
     words: CommandWords
+    asked: str = ""  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
+    head_repository: int = 0  # id; 0 where the fork is gone
+    pr_number: int = 0
 
 
 def split_command(body: str, name: str) -> tuple[str, ...] | None:

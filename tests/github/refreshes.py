@@ -9,12 +9,12 @@ from typing import Any
 from fake.state import FORK_ID, REPO_ID
 
 from gate.files.yaml_in import decode_yaml
-from gate.github.context import JobContext
+from gate.github.job import JobContext
 from gate.metrics import SPECS
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
-from gate.publish.commands import AcceptRequest, CommandWords
+from gate.publish.commands import AuthorizedCommand, CommandWords
 from gate.records import Case, Metric, Policy, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
@@ -73,7 +73,7 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
     return Run(**(run | changes))
 
 
-def make_request(**changes: Any) -> AcceptRequest:
+def make_request(**changes: Any) -> AuthorizedCommand:
     """Make the request to accept what regressed at the head of pull request 7, which is a fork's."""
     fields: dict[str, Any] = {
         "author": "octocat",
@@ -84,7 +84,7 @@ def make_request(**changes: Any) -> AcceptRequest:
         "pr_number": 7,
         "words": CommandWords(reason="worth it"),
     }
-    return AcceptRequest(**(fields | changes))
+    return AuthorizedCommand(**(fields | changes))
 
 
 def make_context(event_name: str, event: dict[str, Any], sha: str = "") -> JobContext:

@@ -17,11 +17,18 @@ from refreshes import make_context, make_request
 
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
-from gate.github.accept import authorize_acceptance, find_acceptance
+from gate.github.authorize import authorize as authorize_command
+from gate.github.authorize import find_command
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, render_accepted
-from gate.publish.commands import AcceptRequest, CommandRefusedError, CommandWords, parse_accept_words
+from gate.publish.commands import (
+    ACCEPT_COMMAND,
+    AuthorizedCommand,
+    CommandRefusedError,
+    CommandWords,
+    parse_accept_words,
+)
 from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 
@@ -100,9 +107,9 @@ def make_event(body: str = COMMAND, **changes: Any) -> dict[str, Any]:
     return {"action": "created", "issue": issue, "comment": comment} | changes
 
 
-def authorize(client: GitHubClient, event: dict[str, Any]) -> AcceptRequest | None:
+def authorize(client: GitHubClient, event: dict[str, Any]) -> AuthorizedCommand | None:
     context = make_context("issue_comment", event)
-    return authorize_acceptance(client, context, find_acceptance(context))
+    return authorize_command(client, context, ACCEPT_COMMAND, find_command(context, ACCEPT_COMMAND))
 
 
 @pytest.fixture
@@ -117,7 +124,7 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
     client: GitHubClient, ready: FakeGitHub
 ) -> None:
     """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
-    assert authorize(client, make_event()) == AcceptRequest(
+    assert authorize(client, make_event()) == AuthorizedCommand(
         author="octocat",
         asked=ASKED,
         head_sha=HEAD,
@@ -177,10 +184,10 @@ def test_what_is_no_new_command_accepts_nothing(
     assert ready.requests == []
 
 
-def test_only_a_comment_can_accept() -> None:
+def test_only_a_comment_can_accept(client: GitHubClient) -> None:
     """A workflow that starts it by anything else is wrong, and is told."""
-    with pytest.raises(UsageError, match="cannot be accepted by the event 'workflow_dispatch'"):
-        find_acceptance(make_context("workflow_dispatch", {}))
+    with pytest.raises(UsageError, match="cannot be asked for by the event 'workflow_dispatch'"):
+        authorize_command(client, make_context("workflow_dispatch", {}), ACCEPT_COMMAND, None)
 
 
 TERMS = AcceptTerms(

@@ -12,7 +12,7 @@ from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 
 from gate.errors import FileError
-from gate.github.branches import MAX_TRIES, find_acceptances, store_acceptances
+from gate.github.accept import MAX_TRIES, find_acceptances, store_acceptances
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError, GitHubError, RejectedError
 from gate.github.git_data import GitData

@@ -25,8 +25,8 @@ from records import (
 from gate.cli.publish import load_base
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext
 from gate.github.finding import PublishContext, Settings
+from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.project.config import load_config

@@ -11,11 +11,11 @@ from fake.server import FakeGitHub
 from refreshes import make_context
 
 from gate.errors import UsageError
+from gate.github.answer import Answerer, Reaction, make_patience
+from gate.github.authorize import authorize, find_command
 from gate.github.client import GitHubClient
-from gate.github.command import Answerer, Reaction, make_patience
 from gate.github.errors import GitHubError
-from gate.github.refresh import authorize_refresh, find_refresh
-from gate.publish.commands import CommandRefusedError
+from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 
 HEAD = "a" * 40
 HOSTILE = "/refresh-baselines @octo-org/all ![x](https://evil.example/x.png) ##[add-mask]true"
@@ -40,11 +40,11 @@ def ask(
         "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": kind}},
     }
     context, told = make_context("issue_comment", event), list[str]()
-    command = find_refresh(context)
+    command = find_command(context, REFRESH_COMMAND)
     answerer = Answerer(client, context, command, told.append)
     try:
         with answerer.answering():
-            authorization = authorize_refresh(client, context, command)
+            authorization = authorize(client, context, REFRESH_COMMAND, command)
     except (UsageError, GitHubError) as error:
         return comment["id"], told, error
     if authorization is not None:

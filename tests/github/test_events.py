@@ -17,7 +17,6 @@ from records import SHA
 
 from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext, check_repository, load_payload
 from gate.github.errors import MissingError, UnreachableError
 from gate.github.events import (
     Target,
@@ -27,6 +26,7 @@ from gate.github.events import (
     parse_workflow_run,
     resolve_target,
 )
+from gate.github.job import JobContext, check_repository, load_payload
 
 REPOSITORY = "octo-org/models"
 

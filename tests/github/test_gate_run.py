@@ -11,8 +11,8 @@ from refreshes import make_context, make_request
 
 from gate.github.accept import find_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext
 from gate.github.errors import DeniedError, GitHubError
+from gate.github.job import JobContext
 from gate.publish.ci_run import CiRun
 from gate.publish.commands import CommandRefusedError
 

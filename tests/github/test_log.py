@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from runner_log import STOP, Found, list_commands
 
 from gate.cli import main
-from gate.github.job import render_annotation
-from gate.github.log import MAX_LINE, guard_output, make_line, write_annotations
+from gate.github.job import MAX_LINE, guard_output, make_line, render_annotation, write_annotations
 
 COMMANDS = (
     "::set-output name=authorized::true",

@@ -31,7 +31,8 @@ from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient, Patience
 from gate.github.errors import GitHubError, UnreachableError
 from gate.github.git_data import GitData, compute_blob_sha
-from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
+from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
+from gate.github.propose import propose_refresh
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
 from gate.records import (
     Case,

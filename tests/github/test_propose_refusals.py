@@ -28,7 +28,8 @@ from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError
 from gate.github.git_data import GitData, RegistryError, load_cases_at
-from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
+from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
+from gate.github.propose import propose_refresh
 from gate.publish.measured_run import RunRefusedError
 from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES

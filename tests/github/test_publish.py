@@ -31,8 +31,8 @@ from records import (
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext
 from gate.github.finding import PublishContext, Settings
+from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.ci_run import WORKFLOWS

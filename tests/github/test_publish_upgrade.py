@@ -30,8 +30,8 @@ from gate.cli import main
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext
 from gate.github.finding import PublishContext, Settings
+from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body

@@ -16,9 +16,9 @@ from test_publish import FOR_GOOD, PLACES, make_faults
 from test_publish_command import MAX_RSS_BYTES, MAX_S
 
 from gate.errors import UsageError
-from gate.github.accept import authorize_acceptance, find_acceptance
+from gate.github.authorize import authorize, find_command
 from gate.github.client import GitHubClient
-from gate.github.refresh import authorize_refresh, find_refresh
+from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 HEAD = "a" * 40
@@ -77,7 +77,7 @@ def test_who_may_accept(github: FakeGitHub, client: GitHubClient, role: str, sit
 
     try:
         context = make_context(name, event, sha=HEAD)
-        request = authorize_acceptance(client, context, find_acceptance(context))
+        request = authorize(client, context, ACCEPT_COMMAND, find_command(context, ACCEPT_COMMAND))
     except UsageError:
         request = None
 
@@ -93,7 +93,7 @@ def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, si
 
     try:
         context = make_context(name, event, sha=HEAD)
-        authorization = authorize_refresh(client, context, find_refresh(context))
+        authorization = authorize(client, context, REFRESH_COMMAND, find_command(context, REFRESH_COMMAND))
     except UsageError:
         authorization = None
 

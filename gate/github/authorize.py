@@ -1,0 +1,221 @@
+"""A command in a comment on a pull request: what is asked, by whom, and whether it may go on.
+
+    command = find_command(context, "/refresh-baselines")          # None: nobody asks for it by a comment
+    found = authorize(client, context, "/refresh-baselines", command)   # None: nobody asks for it at all
+
+Only on the word of somebody who could push anyway, and pinned to the commit that is the head now, so that a
+later push is not what is meant. A refresh makes a GPU host run a branch's code: so no fork may have one, and
+it can be started by hand too. Of an acceptance nothing is run, so a fork's will do.
+
+Whoever may comment may write anything, so every refusal is a sentence of ours: nothing of the comment
+is in it, and it may be told to everybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gate.errors import UsageError
+from gate.github.client import GitHubClient, quote_part
+from gate.github.errors import MissingError, find_text, find_value
+from gate.github.events import PullRequest, parse_pull, parse_time
+from gate.github.job import JobContext, is_sha
+from gate.publish.commands import (
+    REFRESH_COMMAND,
+    AuthorizedCommand,
+    CommandRefusedError,
+    CommandWords,
+    parse_accept_words,
+    parse_refresh_words,
+    parse_select,
+    split_command,
+)
+
+# What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.
+WRITERS = frozenset(("admin", "write"))
+ENVIRONMENT = "refresh-baselines"  # of the job that measures, in gate-refresh.yml
+_LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})")
+_BRANCH = "refs/heads/"
+# Rules of an environment that let nobody say no: a pause, and which branch's workflow may use it.
+_RULES_WITHOUT_REVIEW = frozenset(("wait_timer", "branch_policy"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommentCommand:
+    """A command. ``words`` follow it on the comment's first line, and are foreign; ``user`` wrote it."""
+
+    name: str
+    words: tuple[str, ...]
+    number: int  # of the pull request, or of an issue, where commands do nothing
+    comment_id: int
+    created: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
+    user: Mapping[str, object]
+    is_on_pull: bool
+
+    @property
+    def is_by_person(self) -> bool:
+        """Whether a person wrote it, and no bot that repeats what somebody said."""
+        return self.user.get("type") == "User"
+
+
+def find_command(context: JobContext, name: str) -> CommentCommand | None:
+    """Find the command in the comment that started this job; None where there is none.
+
+    An edited comment asks for nothing: it may have been a harmless one before.
+    """
+    event = context.event
+    words = split_command(find_text(event, "comment.body"), name)
+    number, comment_id = find_value(event, "issue.number"), find_value(event, "comment.id")
+    is_new = context.event_name == "issue_comment" and find_text(event, "action") == "created"
+    user = find_value(event, "comment.user")
+    if words is None or not is_new or not isinstance(number, int):
+        return None
+    return CommentCommand(
+        name=name,
+        words=words,
+        number=number,
+        comment_id=comment_id if isinstance(comment_id, int) else 0,
+        created=parse_time(find_value(event, "comment.created_at")),
+        user=user if isinstance(user, Mapping) else {},
+        is_on_pull=find_value(event, "issue.pull_request") is not None,
+    )
+
+
+def authorize(
+    client: GitHubClient, context: JobContext, name: str, command: CommentCommand | None
+) -> AuthorizedCommand | None:
+    """Decide about the event that started this job; None where nobody asked for the command ``name``.
+
+    ``command`` is what :func:`find_command` found.
+
+    Raises:
+        CommandRefusedError: A comment did, and may not; the message says why.
+        UsageError: The same of a dispatch by hand, or the event is another.
+        GitHubError: GitHub could not be asked: nothing goes on then.
+    """
+    is_refresh = name == REFRESH_COMMAND
+    if is_refresh and context.event_name == "workflow_dispatch":
+        return _authorize_dispatch(client, context)
+    if context.event_name != "issue_comment":
+        events = "issue_comment or workflow_dispatch" if is_refresh else "issue_comment"
+        what = f"{name} cannot be asked for by the event {context.event_name!r}"
+        raise UsageError(what, f"Start this workflow by {events}.")
+    if command is None:
+        return None
+    author, words = _read_command(client, context, command)
+    pull = _load_pull(client, context, command)
+    if is_refresh and pull.head_repository != pull.base_repository:
+        raise CommandRefusedError(
+            "the pull request comes from a fork: its code must not run where a refresh does",
+            "Push the branch to this repository after reviewing it, and ask there.",
+        )
+    if not pull.head_sha.startswith(words.sha):
+        raise CommandRefusedError(
+            f"the commit in the command is not the head of the pull request, which is {pull.head_sha[:12]}",
+            "Look at what was pushed since, then ask for that commit.",
+        )
+    return AuthorizedCommand(
+        author=author,
+        asked=command.created,
+        head_sha=pull.head_sha,
+        head_branch=pull.head_branch,
+        head_repository=pull.head_repository,
+        pr_number=command.number,
+        words=words,
+    )
+
+
+def make_outputs(name: str, request: AuthorizedCommand | None) -> Mapping[str, object]:
+    """Make the outputs that the following jobs are given."""
+    if request is None:
+        return {"authorized": "false"}
+    outputs = {"authorized": "true", "head-sha": request.head_sha, "pr-number": request.pr_number or ""}
+    if name == REFRESH_COMMAND:
+        outputs |= {"head-ref": request.head_branch, "select": request.words.select}
+    return outputs
+
+
+def _authorize_dispatch(client: GitHubClient, context: JobContext) -> AuthorizedCommand:
+    ref = find_text(context.event, "ref")
+    if not ref.startswith(_BRANCH) or not is_sha(context.sha):
+        raise UsageError("a refresh is for a branch", "Choose a branch when you start the workflow.")
+    select = find_text(context.event, "inputs.select").strip()
+    if select and not parse_select(f"select={select}"):
+        raise UsageError("the input select is not a selection", "Write it as in tag:smoke,bert/*.")
+    return AuthorizedCommand(
+        author=check_writer(client, context, find_value(context.event, "sender")),
+        head_sha=context.sha,
+        head_branch=ref.removeprefix(_BRANCH),
+        words=CommandWords(select=select),
+    )
+
+
+def check_writer(client: GitHubClient, context: JobContext, user: object) -> str:
+    """Ask GitHub what somebody may do here, and return their login.
+
+    What the event says of them is not believed.
+
+    Raises:
+        CommandRefusedError: They may not write, or are no person.
+        GitHubError: GitHub could not be asked: nothing goes on then.
+    """
+    login = find_text(user, "login")
+    if not _LOGIN.fullmatch(login) or find_text(user, "type") != "User":
+        raise CommandRefusedError("this must be asked for by a person", "Write the comment yourself.")
+    denied = CommandRefusedError(
+        "this needs the right to write to the repository", "Ask somebody who has it to comment."
+    )
+    try:
+        answer = client.get(f"{context.path}/collaborators/{quote_part(login)}/permission")
+    except MissingError:
+        raise denied from None
+    if find_value(answer, "permission") not in WRITERS or find_text(answer, "user.login") != login:
+        raise denied
+    return login
+
+
+def _read_command(
+    client: GitHubClient, context: JobContext, command: CommentCommand
+) -> tuple[str, CommandWords]:
+    """Check who wrote a command, then what it says; return the login and the parsed words."""
+    parse = parse_refresh_words if command.name == REFRESH_COMMAND else parse_accept_words
+    try:
+        words = parse(command.words)
+    except CommandRefusedError:
+        try:
+            check_writer(client, context, command.user)
+        except CommandRefusedError as denied:
+            denied.is_told = False
+            raise denied from None
+        raise
+    return check_writer(client, context, command.user), words
+
+
+def _load_pull(client: GitHubClient, context: JobContext, command: CommentCommand) -> PullRequest:
+    """Load the pull request that a command is about, which must be an open one of this repository."""
+    if not command.is_on_pull:
+        raise CommandRefusedError(f"{command.name} works on pull requests only", "Comment on a pull request.")
+    pull = parse_pull(client.get(f"{context.path}/pulls/{command.number}"))
+    if not pull.is_open:
+        raise CommandRefusedError("the pull request is closed", "Reopen it, and ask again.")
+    if pull.base_repository != find_value(context.event, "repository.id") or not is_sha(pull.head_sha):
+        raise CommandRefusedError("GitHub does not name the pull request's head", "Try again later.")
+    return pull
+
+
+def describe_protection(client: GitHubClient, context: JobContext) -> str:
+    """Describe what the environment of the job that measures lacks; empty where somebody must approve."""
+    try:
+        environment = client.get(f"{context.path}/environments/{ENVIRONMENT}")
+    except MissingError:
+        return f"There is no environment {ENVIRONMENT}: GitHub makes it when it is first used. {_ADVICE}"
+    rules = find_value(environment, "protection_rules")
+    kinds = {find_text(rule, "type") for rule in rules} if isinstance(rules, list) else set()
+    return (
+        "" if kinds - _RULES_WITHOUT_REVIEW else f"The environment {ENVIRONMENT} has no reviewers. {_ADVICE}"
+    )
+
+
+_ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."

@@ -1,0 +1,228 @@
+"""The branch of a proposal and its pull request: what stands on it already, commits, and asking to merge it.
+
+Refreshes of one commit add up: each is a commit of its own, whose message names the directory it is for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gate.errors import UsageError
+from gate.github.client import GitHubClient
+from gate.github.errors import (
+    DeniedError,
+    GitHubError,
+    MissingError,
+    RejectedError,
+    UncertainWriteError,
+    find_text,
+    find_value,
+)
+from gate.github.git_data import GitData, Tip, quote_branch
+from gate.github.job import JobContext
+
+BRANCH_PREFIX = "compile-gate/baselines/"
+WORKFLOWS_DIRECTORY = ".github/workflows"
+_MAX_TRIES = 5  # each loses to another proposal within the same second or two
+_MAX_PROPOSALS = 50  # of one commit: selections, directories and machines
+_DIRECTORY = re.compile(r"^Directory: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefreshRequest:
+    """What was authorised: the commit that was measured and the branch that the baselines are for."""
+
+    head_sha: str
+    head_ref: str
+    directory: str  # of the baselines, from the top of the repository
+    config: str = "gate.yml"  # whose registry makes the cases, from the top of the repository
+    reason: str = ""
+    author: str = ""
+    pr_number: int = 0
+
+    @property
+    def branch(self) -> str:
+        """The branch that the proposal is made on; one a pull request, or one a branch."""
+        return BRANCH_PREFIX + (f"pr-{self.pr_number}" if self.pr_number else self.head_ref)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposalOutcome:
+    """What came of it. ``url`` is the pull request, or where to open it; empty when nothing changed."""
+
+    commit: str = ""
+    url: str = ""
+    has_pull_request: bool = False
+    note: str = ""
+    setbacks: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """What the branch holds: the commit at its tip, empty without one, and what a proposal is added to.
+
+    ``directories`` are of the proposals that it already has for the measured commit; of another commit it
+    has none that count, and is written over.
+    """
+
+    sha: str
+    tree: str
+    directories: tuple[str, ...] = ()
+
+
+def find_standing(data: GitData, branch: str, head: Tip) -> Standing:
+    """Find what proposals for the commit ``head`` have put on the branch, one commit each."""
+    tip = data.find_branch(branch)
+    commits: list[Tip] = []
+    directories: list[str] = []
+    sha = tip
+    while sha and sha != head.sha and len(commits) < _MAX_PROPOSALS:
+        commit = data.load_tip(sha)
+        marks = _DIRECTORY.findall(commit.message)
+        if not marks:
+            break
+        commits.append(commit)
+        directories.append(marks[-1])
+        sha = commit.parent
+    if not commits or sha != head.sha:
+        return Standing(sha=tip, tree=head.tree)
+    return Standing(sha=tip, tree=commits[0].tree, directories=tuple(dict.fromkeys(directories)))
+
+
+def list_proposed(data: GitData, standing: Standing, head: Tip) -> dict[str, dict[str, str]]:
+    """List what the branch has otherwise than the measured commit: directory -> path -> blob."""
+    found = {}
+    for directory in standing.directories:
+        stored = data.list_files(head.tree, directory)
+        there = data.list_files(standing.tree, directory)
+        found[directory] = {path: blob for path, blob in there.items() if stored.get(path) != blob}
+    return found
+
+
+def _move_branch(data: GitData, branch: str, standing: Standing, commit: str) -> bool:
+    """Point the branch to a commit that was made for what it was found to hold.
+
+    False where another proposal was faster: it must not be lost. GitHub moves a branch to a child only if
+    nothing came between; where proposals of an older commit are written over, the tip is looked at again.
+    """
+    if not standing.sha or standing.directories:
+        return data.advance_branch(branch, standing.sha, commit)
+    if data.find_branch(branch) != standing.sha:
+        return False
+    data.force_branch(branch, commit)
+    return True
+
+
+def check_tip(data: GitData, request: RefreshRequest) -> None:
+    """Check that the branch still is where it was measured.
+
+    A proposal is made on the measured commit, so merging it would bring that commit back.
+
+    Raises:
+        UsageError: Somebody pushed meanwhile, or the branch is gone.
+    """
+    if data.find_branch(request.head_ref) != request.head_sha:
+        raise UsageError(
+            f"the branch is not at {request.head_sha[:12]} any more, which was measured: it was pushed to",
+            "Ask for the refresh again: it then measures the branch as it is now.",
+        )
+
+
+def commit_files(
+    client: GitHubClient, context: JobContext, request: RefreshRequest, files: Mapping[str, str], message: str
+) -> str:
+    """Commit files on the proposal's branch, unless all is there already; return the commit.
+
+    Empty where there is nothing to propose.
+
+    Raises:
+        UsageError: The branch that the proposal is for has moved on.
+    """
+    data = GitData(client, context.path)
+    head = data.load_tip(request.head_sha)
+    message = f"{message}\nDirectory: {request.directory}\n"
+    for _ in range(_MAX_TRIES):
+        standing = find_standing(data, request.branch, head)
+        tree = data.write_tree(standing.tree, request.directory, files) if files else head.tree
+        if tree == head.tree:
+            return ""
+        if tree == standing.tree:
+            return standing.sha
+        parent = standing.sha if standing.directories else request.head_sha
+        commit = data.write_commit(tree, parent, message)
+        check_tip(data, request)  # again: measuring is long past, and writing takes its time
+        try:
+            if _move_branch(data, request.branch, standing, commit):
+                return commit
+        except (DeniedError, MissingError, RejectedError) as error:
+            raise _explain_refusal(data, context, request, error) from error
+    raise RejectedError(
+        f"the branch {request.branch} moved on {_MAX_TRIES} times meanwhile", "Ask for the refresh again."
+    )
+
+
+def _explain_refusal(
+    data: GitData, context: JobContext, request: RefreshRequest, error: GitHubError
+) -> GitHubError:
+    """Tell the one refusal of a branch that no permission of the job could lift from all others."""
+    default = find_text(context.event, "repository.default_branch")
+    tips = (data.find_branch(default) if default else "", request.head_sha)
+    if not all(tips):
+        return error
+    trees = {data.find_directory(data.load_tip(tip).tree, WORKFLOWS_DIRECTORY) for tip in tips}
+    if len(trees) == 1:
+        return error
+    return DeniedError(
+        f"GitHub refuses the branch {request.branch}: {error.what}. Its files in {WORKFLOWS_DIRECTORY}"
+        " are not those of the default branch, and github.token may not write such files",
+        "Merge the change of workflows first and update the branch, or give the mode propose-baselines an"
+        " app's token that may write workflows.",
+        error.status,
+    )
+
+
+def ask_for_merge(
+    client: GitHubClient, context: JobContext, request: RefreshRequest, title: str, body: str
+) -> ProposalOutcome:
+    """Open the pull request, or bring the open one up to date; without the right to, say where to open it."""
+    fields = {"title": title, "body": body}
+    try:
+        url = _open_pull(client, context, request, fields)
+    except DeniedError as error:
+        between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
+        return ProposalOutcome(
+            url=f"{context.server_url}/{context.repository}/compare/{between}?expand=1",
+            note=f"The branch {request.branch} is there; its pull request is yours to open: {error.what}",
+        )
+    return ProposalOutcome(url=url, has_pull_request=True, note=f"Proposed in {url}")
+
+
+def _open_pull(
+    client: GitHubClient, context: JobContext, request: RefreshRequest, fields: Mapping[str, str]
+) -> str:
+    number = _find_pull(client, context, request)
+    if not number:
+        body = {**fields, "head": request.branch, "base": request.head_ref}
+        try:
+            return find_text(client.post(f"{context.path}/pulls", body), "html_url")
+        except (UncertainWriteError, RejectedError):
+            # It may be there after all: by this request, or by one that ran at the same time.
+            number = _find_pull(client, context, request)
+            if not number:
+                raise
+    return find_text(client.patch(f"{context.path}/pulls/{number}", fields), "html_url")
+
+
+def _find_pull(client: GitHubClient, context: JobContext, request: RefreshRequest) -> int:
+    head = f"{context.owner}:{request.branch}"
+    query = {"state": "open", "head": head, "base": request.head_ref}
+    for pull in client.paginate(f"{context.path}/pulls", query):
+        number = find_value(pull, "number")
+        same = (
+            find_text(pull, "head.ref") == request.branch and find_text(pull, "base.ref") == request.head_ref
+        )
+        if same and isinstance(number, int):
+            return number
+    return 0
