@@ -7,7 +7,6 @@ file.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
@@ -24,7 +23,7 @@ from gate.check.engine import Answer, Part, Unit
 from gate.cores import list_cores
 from gate.devices import find_kind
 from gate.errors import GateError, MachineError, UsageError
-from gate.files.codec import encode
+from gate.files.codec import dump
 from gate.files.structure import decode
 from gate.files.untrusted import parse_json
 from gate.lab.host.cores import divide_cores
@@ -117,7 +116,7 @@ _FIX_PROJECT = "Have the project at the same path, and the same commit, on every
 
 
 def _write(record: Reply | Unit) -> str:
-    return json.dumps(encode(record), allow_nan=False)
+    return dump(record)
 
 
 def _read(kind: type[Any], text: str) -> Any:  # noqa: ANN401 - of that kind

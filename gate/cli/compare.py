@@ -28,6 +28,7 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
 from gate.decide.explain.notes import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
+from gate.files.codec import pause_collector
 from gate.files.untrusted import is_present
 from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places, load_config
@@ -45,6 +46,7 @@ _UNKNOWN_PLAN = "A missing shard would not be noticed: measure with --shard K/N,
 _OF_BASELINES = frozenset({Code.RECORD, Code.RECORD_MORE, Code.RECORD_BETTER})
 
 
+@pause_collector()
 def run_compare(options: Namespace) -> ExitCode:
     """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
     if options.baseline == options.candidate == STDIN:
@@ -84,6 +86,7 @@ def _judge(candidate: Run, baselines: tuple[Baseline, ...], policy: Policy, *, b
     return decide_verdict(candidate, baselines, policy)
 
 
+@pause_collector()
 def run_report(options: Namespace) -> ExitCode:
     """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
     print_report(read_verdict(_find_verdict(options.verdict)), options)
@@ -123,6 +126,7 @@ def _find_verdict(named: str | None) -> str:
     return str(verdict)
 
 
+@pause_collector()
 def run_merge(options: Namespace) -> ExitCode:
     """Join the runs of shards into one ``run.json``; a shard that did not come back leaves a gap in it."""
     cases = load_cases(load_configured(options)) if options.select else ()

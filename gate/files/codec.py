@@ -23,7 +23,6 @@ import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -51,20 +50,22 @@ from gate.records.selftest import SelftestReport
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
     """Encode a record into dicts, lists, strings and numbers; the inverse of decoding."""
-    kind = type(record)
-    if kind is float or kind is str or record is None or kind is int or kind is bool:
-        return record
-    if isinstance(record, StrEnum):
-        return record.value
-    if isinstance(record, (tuple, list)):
-        if set(map(type, record)) <= {float}:
-            return list(record)
-        return [encode(item) for item in record]
-    if isinstance(record, Mapping):
-        return {str(key): encode(item) for key, item in record.items()}
-    if dataclasses.is_dataclass(kind):
-        return {name: encode(getattr(record, name)) for name in _list_field_names(kind)}
-    raise TypeError(f"cannot encode {kind.__name__}")
+    return json.loads(json.dumps(record, default=_list_fields))
+
+
+def dump(record: object) -> str:
+    """Encode a record, or a part of one, as one line of JSON.
+
+    Raises:
+        ValueError: It holds NaN or infinity, which its maker should have refused.
+    """
+    return json.dumps(record, default=_list_fields, allow_nan=False)
+
+
+def _list_fields(record: object) -> dict[str, object]:
+    if not dataclasses.is_dataclass(record):
+        raise TypeError(f"cannot encode {type(record).__name__}")
+    return {name: getattr(record, name) for name in _list_field_names(cast("Hashable", type(record)))}
 
 
 @cache
@@ -244,11 +245,6 @@ def encode_parts(kind: FileKind[R], record: R) -> Iterator[str]:
     yield "\n}\n"
 
 
-def dump(record: object) -> str:
-    """Encode a record, or a part of one, as one line of JSON."""
-    return json.dumps(encode(record), allow_nan=False)
-
-
 def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
     """Decode the bytes of a versioned file.
 
@@ -273,7 +269,7 @@ def save_plain(record: object, path: Path) -> None:
     Raises:
         ValueError: It holds NaN or infinity.
     """
-    write_atomic(path, json.dumps(encode(record), allow_nan=False))
+    write_atomic(path, dump(record))
 
 
 @contextmanager

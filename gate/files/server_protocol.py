@@ -12,7 +12,6 @@ A server is a process that has imported what workers need and forks them
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -64,7 +63,7 @@ def send(line: socket.socket, message: ServerOrder | ServerAnswer, descriptors: 
     Raises:
         OSError: The other end is gone.
     """
-    content = json.dumps(codec.encode(message)).encode() + b"\n"
+    content = codec.dump(message).encode() + b"\n"
     sent = socket.send_fds(line, [content], list(descriptors))
     if rest := content[sent:]:  # to send nothing fails where the other end has read all and hung up
         line.sendall(rest)

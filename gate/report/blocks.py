@@ -114,13 +114,16 @@ class _Found:
     severity: float
 
 
-def make_blocks(verdict: Verdict, *, everything: bool) -> tuple[Block, ...]:
-    """Return the blocks of a verdict; ``everything`` shows unchanged comparisons too, and each case."""
+def make_blocks(verdict: Verdict, *, everything: bool, most: int | None = None) -> tuple[Block, ...]:
+    """Return the blocks of a verdict; ``everything`` shows unchanged comparisons too, and each case.
+
+    Only the first ``most`` of them, if that is said.
+    """
     found = _list_found(verdict, everything=everything)
     alike = [[one] for one in found] if everything else _join_alike(_drop_common(found, verdict))
     ordered = sorted(alike, key=lambda group: (RANK[group[0].status], -group[0].severity))
     reproduced = _REPRODUCED if everything else _REPRODUCED - _SETTLED
-    return tuple(_make_block(group, verdict, reproduced) for group in ordered)
+    return tuple(_make_block(group, verdict, reproduced) for group in ordered[:most])
 
 
 def list_common_causes(verdict: Verdict) -> CommonCauses:

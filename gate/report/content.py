@@ -28,8 +28,11 @@ _IN_PAIRS = "the same for base and head, which were measured side by side"
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
 
 
-def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
-    """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too."""
+def make_report(verdict: Verdict, *, everything: bool = False, most: int | None = None) -> Report:
+    """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too.
+
+    Only the first ``most`` cases are shown one by one, if that is said.
+    """
     common = CommonCauses() if everything else list_common_causes(verdict)
     machine, notes = _part_notes(verdict, common)
     why, causes = _part_why(verdict, (*machine, *common.list_sentences()))
@@ -38,7 +41,7 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
         why=why,
         counts=count_statuses(verdict),
-        blocks=make_blocks(verdict, everything=everything),
+        blocks=make_blocks(verdict, everything=everything, most=most),
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
         scope=(

@@ -137,32 +137,30 @@ def _render_cases(
 ) -> list[str]:
     failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
     causes = group_cases(verdict.causes)
-    return [
-        _render_case(
+    cases = []
+    for one in deciding:
+        start, element = _begin_case(one), elements.get(one.status, "")
+        if not element:
+            cases.append(f"{start}/>")
+            continue
+        message, kind = _quote(complete_sentence(one)), _quote(one.reason.value)
+        if element == "skipped":
+            cases.append(f"{start}><skipped message={message}/></testcase>")
+            continue
+        details = _list_details(
             one,
-            elements.get(one.status, ""),
-            _list_details(
-                one,
-                failures.get(one.case_id) if one.status is Status.FAILED else None,
-                causes.get(one.case_id, ()),
-                render_command(one.case_id, [one], verdict),
-            ),
+            failures.get(one.case_id) if one.status is Status.FAILED else None,
+            causes.get(one.case_id, ()),
+            render_command(one.case_id, [one], verdict),
         )
-        for one in deciding
-    ]
+        body = escape("\n".join(details))
+        cases.append(f"{start}><{element} message={message} type={kind}>{body}</{element}></testcase>")
+    return cases
 
 
-def _render_case(comparison: Comparison, element: str, details: Sequence[str]) -> str:
+def _begin_case(comparison: Comparison) -> str:
     name = WHOLE_CASE if is_whole_case(comparison) else comparison.metric.value
-    start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)} {_NO_TIME}"
-    if not element:
-        return f"{start}/>"
-    message = _quote(complete_sentence(comparison))
-    if element == "skipped":
-        return f"{start}><skipped message={message}/></testcase>"
-    body = escape("\n".join(details))
-    kind = _quote(comparison.reason.value)
-    return f"{start}><{element} message={message} type={kind}>{body}</{element}></testcase>"
+    return f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)} {_NO_TIME}"
 
 
 def _list_details(

@@ -46,8 +46,10 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
     """Part the comparisons of a case into rows; those without a change and of one fate share one."""
     parts: dict[object, list[Comparison]] = defaultdict(list)
     for one in comparisons:
-        fate = (one.status, one.reason, one.decides, describe_comparison(one))
-        parts[fate if one.change is None else one.metric].append(one)
+        fate: object = one.metric
+        if one.change is None:
+            fate = one.status, one.reason, one.decides, describe_comparison(one)
+        parts[fate].append(one)
     return list(parts.values())
 
 

@@ -202,7 +202,7 @@ def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
     peer = subprocess.Popen((sys.executable, *_ARGUMENTS), stdin=subprocess.PIPE, bufsize=0, env=variables)
     assert peer.stdin is not None  # noqa: S101 - a pipe
     with suppress(BrokenPipeError):  # it has ended: the code that waits for it says so
-        peer.stdin.write(json.dumps(codec.encode(order)).encode() + b"\n")
+        peer.stdin.write(codec.dump(order).encode() + b"\n")
     return peer
 
 

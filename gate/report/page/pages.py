@@ -103,7 +103,7 @@ _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 
 def render_verdict_page(verdict: Verdict) -> str:
     """Return one HTML file with all that there is to see of a verdict; it needs no other."""
-    report = make_report(verdict, everything=True)
+    report = make_report(verdict, everything=True, most=_MOST_ROWS)
     cases = make_case_views(verdict, report)
     return render_page(
         "verdict.html",
@@ -125,8 +125,8 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
     The names are below the directory of that page.
     """
-    report = make_report(verdict, everything=True)
-    for found, anchor in _list_cases(verdict, report)[count_whole(verdict) : _MOST_ROWS]:
+    report = make_report(verdict, everything=True, most=_MOST_ROWS)
+    for found, anchor in _list_cases(verdict, report)[count_whole(verdict) :]:
         if found.block.status is not Status.UNCHANGED:
             case = make_case(found, anchor)
             text = render_page("case_page.html", title=found.block.title, case=case, home=VERDICT_PAGE)
@@ -138,7 +138,7 @@ def make_case_views(verdict: Verdict, report: Report) -> tuple[PageCase, ...]:
     whole = count_whole(verdict)
     return tuple(
         make_case(found, anchor) if position < whole else _make_line(found, anchor)
-        for position, (found, anchor) in enumerate(_list_cases(verdict, report)[:_MOST_ROWS])
+        for position, (found, anchor) in enumerate(_list_cases(verdict, report))
     )
 
 
