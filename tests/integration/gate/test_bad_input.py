@@ -27,6 +27,13 @@ models:
     cases: [{size: smoke, tags: [pr]}]
     sizes: {smoke: {}}
 """
+RUNNING = """\
+import os, torch
+from gate import Workload
+
+def build():
+    return Workload(forward=lambda x: BODY, inputs=(torch.ones(4),))
+"""
 HEADER = "version: 1\nreference_models: false\nselect: tag:pr\n"
 VALID = HEADER + MODEL
 BOMB = "version: 1\nselect: &a [x, x, x, x]\nregistry: &b [*a, *a, *a, *a]\nout: [*b, *b, *b, *b]\n"
@@ -85,6 +92,7 @@ def list_files(directory: Path) -> list[str]:
         pytest.param(
             VALID.replace("tiny_model:build", "tiny_model.build"), ["factory"], id="factory_spelling"
         ),
+        pytest.param(VALID, ["gate.yml", "factory", "tiny_model"], id="no_module"),
         pytest.param(
             VALID + "overrides: [{case: 'tinny/*', metric: drift, relative: 0, absolute: 1, reason: x}]\n",
             ["overrides[0]", "tinny/*"],
@@ -149,67 +157,62 @@ def test_hostile_run_file(tmp_path: Path, refuse: Refuse, content: bytes) -> Non
     assert list_files(tmp_path) == ["gate.yml", "run.json"]
 
 
-def test_hostile_baseline_stops_before_measuring(tmp_path: Path) -> None:
-    """A damaged baseline shows before minutes are spent, names its file, and no result is written."""
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A directory whose configuration and model are sound."""
     (tmp_path / "gate.yml").write_text(VALID)
-    (tmp_path / "baselines" / "somewhere").mkdir(parents=True)
-    (tmp_path / "baselines" / "somewhere" / "tiny.json").write_text('{"schema": "compile-gate/baseline/1"')
-    checked = run_gate(tmp_path, "check")
+    (tmp_path / "tiny_model.py").write_text(RUNNING.replace("BODY", "x + 1"))
+    return tmp_path
+
+
+def test_hostile_baseline_stops_before_measuring(project: Path) -> None:
+    """A damaged baseline shows before minutes are spent, names its file, and no result is written."""
+    (project / "baselines" / "somewhere").mkdir(parents=True)
+    (project / "baselines" / "somewhere" / "tiny.json").write_text('{"schema": "compile-gate/baseline/1"')
+    checked = run_gate(project, "check")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (2, 2), checked.stderr
     assert "tiny.json" in checked.stderr
-    assert not (tmp_path / "out").exists()
+    assert not (project / "out").exists()
 
 
 @pytest.mark.parametrize("environment", [{}, {"TORCHINDUCTOR_CACHE_DIR": "/elsewhere"}])
-def test_output_in_the_way_of_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_output_in_the_way_of_a_file(project: Path, environment: dict[str, str]) -> None:
     """An output directory that cannot be made is told in two lines, before anything else is said."""
-    (tmp_path / "gate.yml").write_text(VALID)
-    (tmp_path / "out").write_text("a file")
-    checked = run_gate(tmp_path, "check", "--no-base", environment=environment)
+    (project / "out").write_text("a file")
+    checked = run_gate(project, "check", "--no-base", environment=environment)
     assert checked.returncode in {2, 4}
     assert len(checked.stderr.splitlines()) == 2, checked.stderr
     assert "out" in checked.stderr
-    assert (tmp_path / "out").read_text() == "a file"
+    assert (project / "out").read_text() == "a file"
 
 
-def test_held_lock_is_the_machines_fault(tmp_path: Path) -> None:
+def test_held_lock_is_the_machines_fault(project: Path) -> None:
     """While another run holds the device, waiting too long is exit 4 and two lines, never a verdict."""
-    (tmp_path / "gate.yml").write_text(VALID)
     with hold_device("cpu", 60.0, ignore_event):
-        checked = run_gate(tmp_path, "check", "--lock-timeout", "0.5", "--quiet")
+        checked = run_gate(project, "check", "--lock-timeout", "0.5", "--quiet")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "in use" in checked.stderr
-    assert not (tmp_path / "out" / "verdict.json").exists()
+    assert not (project / "out" / "verdict.json").exists()
 
 
 @pytest.mark.slow
-def test_no_compiler_is_the_machines_fault(tmp_path: Path) -> None:
+def test_no_compiler_is_the_machines_fault(project: Path) -> None:
     """Without a C++ compiler nothing can be judged: exit 4 and what to install."""
-    (tmp_path / "gate.yml").write_text(VALID)
-    checked = run_gate(tmp_path, "check", "--quiet", environment={"CXX": "/no/such/compiler"})
+    checked = run_gate(project, "check", "--quiet", environment={"CXX": "/no/such/compiler"})
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "compiler" in checked.stderr
 
 
 @pytest.mark.slow
-def test_no_such_device_is_the_machines_fault(tmp_path: Path) -> None:
+def test_no_such_device_is_the_machines_fault(project: Path) -> None:
     """A CUDA device that is not there is exit 4, not a failed case."""
-    (tmp_path / "gate.yml").write_text(VALID)
-    checked = run_gate(tmp_path, "check", "--quiet", "--device", "cuda:63")
+    checked = run_gate(project, "check", "--quiet", "--device", "cuda:63")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "cuda:63" in checked.stderr
 
 
-RUNNING = """\
-import os, torch
-from gate import Workload
-
-def build():
-    return Workload(forward=lambda x: BODY, inputs=(torch.ones(4),))
-"""
 # The source of a model, the kind of its failure, and what is told of it: a message or the signal's status.
 BROKEN_MODELS = {
-    "no_module": (None, "error", "no_module_model"),
     "bad_import": ("import nowhere_to_be_found", "error", "nowhere_to_be_found"),
     "no_function": ("built = 1", "error", "build"),
     "no_workload": ("def build(): return 42", "error", "Workload"),
@@ -221,12 +224,12 @@ BROKEN_MODELS = {
 @pytest.mark.slow
 def test_models_that_cannot_be_measured_are_failed_cases(tmp_path: Path) -> None:
     """FAILED with kind, stage and message, be it for the import, the factory or the call: exit 12."""
-    models = [MODEL.partition("\n")[2].replace("tiny", name) for name in BROKEN_MODELS]
+    eager = MODEL.replace("size: smoke", "size: smoke, backend: eager")  # no failure is of generated code
+    models = [eager.partition("\n")[2].replace("tiny", name) for name in BROKEN_MODELS]
     settings = "lock_timeout_s: 600\nthreads: 1\nmax_trials: 1\nsampling: {super_blocks: 2, warmup_s: 0.05}\n"
     (tmp_path / "gate.yml").write_text(HEADER + settings + "models:\n" + "".join(models))
     for name, (source, _, _) in BROKEN_MODELS.items():
-        if source is not None:
-            (tmp_path / f"{name}_model.py").write_text(source + "\n")
+        (tmp_path / f"{name}_model.py").write_text(source + "\n")
     checked = run_gate(tmp_path, "check", "--quiet")
     assert checked.returncode == 12, checked.stdout + checked.stderr
     verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())

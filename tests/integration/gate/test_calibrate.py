@@ -24,7 +24,7 @@ models:
   - name: mlp
     factory: project_model:build
     cases:
-      - {size: smoke, expected_s: 15}
+      - {size: smoke, backend: eager, expected_s: 15}
     sizes: {smoke: {width: 64}}
 """
 MODEL = """\
