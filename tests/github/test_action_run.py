@@ -70,8 +70,10 @@ def test_an_old_interpreter_is_told(job: Job, tmp_path: Path) -> None:
 def test_a_python_without_torch_is_a_matter_of_the_machine(job: Job, bare_python: Path) -> None:
     """Exit code 4, and not a verdict: nothing is known about the code."""
     (job.workspace / "gate.yml").write_text(CONFIG)
+    (job.workspace / "tiny.py").touch()
     commit(job.workspace, "head")
-    given = {"baseline-ref": "head", "device": "cuda:97"}  # a device that no other test holds
+    job.environ["COMPILE_GATE_LOCKS"] = str(job.temporary)  # no other test holds these
+    given = {"baseline-ref": "head", "device": "cpu"}
 
     run = run_composite(ACTION, job, {"python": str(bare_python), **given})
 

@@ -211,7 +211,7 @@ def test_a_shard_is_measured_by_the_base_commits_registry(
     """The command measures the entry's cases as often as the configuration says; its run is the output."""
     seen: list[list[str]] = []
 
-    def measure(argv: list[str], environment: dict[str, str]) -> Ended:
+    def measure(argv: list[str], environment: dict[str, str], **_: object) -> Ended:
         assert "GITHUB_OUTPUT" not in environment
         seen.append(argv[5:])
         save_run(make_run(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
