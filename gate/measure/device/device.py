@@ -7,6 +7,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -289,5 +290,11 @@ def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private
 
 
 def _list_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a worker inherits and that change how a GPU is driven."""
-    return {name: environ[name] for name in sorted(environ) if name.startswith(_DRIVING)}
+    """The variables that a worker inherits and that change how a GPU is driven.
+
+    Torch itself points Triton to its own assembler once it compiles: its path differs between environments
+    that are the same.
+    """
+    own = str(Path(torch.__file__).parent)
+    driving = (name for name in sorted(environ) if name.startswith(_DRIVING))
+    return {name: environ[name] for name in driving if not environ[name].startswith(own)}

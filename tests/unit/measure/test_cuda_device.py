@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -29,6 +30,16 @@ def test_the_fingerprint_knows_what_code_is_generated_for() -> None:
     here, there = (replace(CUDA_HOST, device_model=one.model, device_traits=one.traits) for one in (h100, t4))
     assert not has_same_stack(here, there)
     assert not has_same_codegen(here, there)
+
+
+def test_an_assembler_that_torch_chose_itself_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch names its own ptxas once it compiles: its path says nothing of the GPU."""
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(Path(torch.__file__).parent / "bin" / "ptxas"))
+    monkeypatch.setenv("TRITON_PTXAS_BLACKWELL_PATH", "/opt/cuda/bin/ptxas")
+    with play_gpu() as (device, _):
+        traits = device.identify().traits
+    assert "TRITON_PTXAS_PATH" not in traits
+    assert traits["TRITON_PTXAS_BLACKWELL_PATH"] == "/opt/cuda/bin/ptxas"
 
 
 MIB = 2**20
