@@ -26,21 +26,22 @@ from gate.records.run import Pairing, Run, Trial
 from gate.report.words.failures import describe_failure
 from gate.report.words.measuring import describe_measuring
 
-# Milliseconds of an H100: eager and compiled, lowest and highest. Elementwise follows from bytes at 3 TB/s
-# (76 passes of 268 MB eagerly, 3 fused), the others from operations and bytes to a factor of two. By its
-# memory an H200 is up to 1.4 times as fast.
+# Milliseconds of an H100: eager and compiled, lowest and highest. Eager elementwise follows from its bytes at
+# 3 TB/s (76 passes of 268 MB in float32). Fused, its functions take longer than its bytes: 0.41 ms were
+# measured in bfloat16. The others follow from operations and bytes to a factor of two. By its memory an H200
+# is up to 1.4 times as fast.
 _EXPECTED_MS = {
-    "elementwise/inference-float32-full-default": ((6.0, 9.5), (0.25, 0.40)),
-    "elementwise/inference-bfloat16-full-default": ((3.0, 5.0), (0.12, 0.22)),
+    "elementwise/inference-float32-full-default": ((6.0, 9.5), (0.25, 0.60)),
+    "elementwise/inference-bfloat16-full-default": ((3.0, 5.0), (0.30, 0.55)),
     "stencil/inference-float32-full-default": ((5.0, 10.0), (0.4, 2.0)),
     "resnet50/inference-bfloat16-full-default": ((4.0, 12.0), (2.5, 8.0)),
     "bert/training-bfloat16-full-default": ((12.0, 35.0), (8.0, 25.0)),
 }
-# Seconds of a serial cold compile beside a host of 16 cores: tracing, and 0.4 s for each of Triton's
-# configurations.
+# Seconds of a serial cold compile beside a host of 16 cores: 1.6 to 2.1 s were measured of elementwise. The others
+# are tracing, and 0.4 s for each of Triton's configurations.
 _COLD_S = {
-    "elementwise/inference-float32-full-default": (3.0, 10.0),
-    "elementwise/inference-bfloat16-full-default": (3.0, 10.0),
+    "elementwise/inference-float32-full-default": (1.0, 5.0),
+    "elementwise/inference-bfloat16-full-default": (1.0, 5.0),
     "resnet50/inference-bfloat16-full-default": (25.0, 60.0),
     "bert/training-bfloat16-full-default": (30.0, 90.0),
 }
