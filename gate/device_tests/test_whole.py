@@ -37,8 +37,8 @@ _EXPECTED_MS = {
     "resnet50/inference-bfloat16-full-default": ((4.0, 12.0), (2.5, 8.0)),
     "bert/training-bfloat16-full-default": ((12.0, 35.0), (8.0, 25.0)),
 }
-# Seconds of a serial cold compile beside a host of 16 cores: 1.6 to 2.1 s were measured of elementwise. The others
-# are tracing, and 0.4 s for each of Triton's configurations.
+# Seconds of a serial cold compile beside a host of 16 cores: 1.6 to 2.1 s were measured of elementwise. The
+# others are tracing, and 0.4 s for each of Triton's configurations.
 _COLD_S = {
     "elementwise/inference-float32-full-default": (1.0, 5.0),
     "elementwise/inference-bfloat16-full-default": (1.0, 5.0),
