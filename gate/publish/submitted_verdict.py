@@ -10,7 +10,7 @@ import io
 import stat
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ from gate.errors import FileError
 from gate.files.codec import VERDICT, NewerFileError, decode_file
 from gate.files.soundness import ContradictionError
 from gate.files.untrusted import MAX_INTEGER
-from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Status, Tally, Threshold, Verdict
+from gate.records import OF_WHOLE_CASE, Comparison, Status, Verdict
 
 MAX_MEMBERS = 1000
 _CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory
@@ -203,53 +203,28 @@ def _check_consistency(verdict: Verdict) -> None:
         len(planned) == len(verdict.cases)
         and named <= planned
         and len(set(rows)) == len(rows)
-        and all(map(_is_bounded, verdict.comparisons))
-        and _is_tally_sound(verdict.tally)
+        and verdict.tally.disturbed_trials <= verdict.tally.trials
+        and verdict.tally.disturbed_pairs <= verdict.tally.pairs
+        and verdict.overhead_s >= 0
         and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
-        and all(number >= 0 for number in _list_amounts(verdict))
     )
     if not sound:
         raise RefusedError(Refusal.INCONSISTENT)
 
 
-def _list_numbers(verdict: Verdict) -> tuple[float, ...]:
-    explained = (one.fact for one in verdict.causes)
-    remarked = (fact for one in verdict.comparisons for fact in one.remarks)
-    told = (number for fact in (*explained, *remarked) for number in fact.numbers.values())
-    return (*_list_amounts(verdict), verdict.machine.canary, verdict.machine.suite, *told)
-
-
-def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
-    """List what there cannot be less than none of."""
-    times = (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
-    estimates = [part for one in verdict.comparisons for part in (one.baseline, one.candidate) if part]
-    return (
-        *times,
-        verdict.trials,
-        *(one.trial for one in verdict.failures),
-        *(amount for one in verdict.comparisons for amount in (one.pairs, one.more_pairs or 0)),
-        *(amount for estimate in estimates for amount in (estimate.noise or 0.0, estimate.n)),
-    )
-
-
-def _is_tally_sound(tally: Tally) -> bool:
-    counts = (tally.trials, tally.pairs, tally.paired_cases, tally.pairs_in_turn, tally.cleared)
-    parts = ((tally.disturbed_trials, tally.trials), (tally.disturbed_pairs, tally.pairs))
-    return all(0 <= count <= _LARGEST for count in counts) and all(0 <= part <= of for part, of in parts)
-
-
-def _is_bounded(comparison: Comparison) -> bool:
-    parts = (comparison.baseline, comparison.candidate, comparison.change, comparison.threshold)
-    return all(abs(number) <= _LARGEST for part in parts for number in _list_parts(part))
-
-
-def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]:
-    match part:
-        case None:
-            return ()
-        case Estimate():
-            return tuple(value for value in (part.centre, part.low, part.high) if value is not None)
-        case Change():
-            return (part.centre, part.low, part.high, part.detectable)
-        case Threshold():
-            return (part.relative, part.absolute)
+def _list_numbers(verdict: Verdict) -> Iterator[float]:
+    """All numbers that may be shown, but for whole ones: the decoder bounds those."""
+    yield from (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
+    yield from (verdict.machine.canary, verdict.machine.suite)
+    facts = [one.fact for one in (*verdict.causes, *verdict.failures)]
+    for one in verdict.comparisons:
+        facts += one.remarks
+        for estimate in filter(None, (one.baseline, one.candidate)):
+            parts = (estimate.centre, estimate.low, estimate.high, estimate.noise)
+            yield from (part for part in parts if part is not None)
+        if one.change:
+            yield from (one.change.centre, one.change.low, one.change.high, one.change.detectable)
+        if one.threshold:
+            yield from (one.threshold.relative, one.threshold.absolute)
+    for fact in facts:
+        yield from fact.numbers.values()
