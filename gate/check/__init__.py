@@ -18,6 +18,7 @@ from gate.check.procedure import (
     check_against_baselines,
     check_pairs,
     judge_recorded,
+    list_unfinished,
     make_need,
     settle_pairs,
 )

@@ -183,6 +183,12 @@ def settle_pairs(
     return replace(run, finished=True)
 
 
+def list_unfinished(run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None) -> tuple[str, ...]:
+    """The cases that :func:`settle_pairs` would give more pairs: only the time was too short for them."""
+    needs = _list_needs(run, list_unsettled(run, policy, suspects), ())
+    return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
+
+
 def make_need(run: Run, suspect: Suspect) -> Need:
     """Ask for the pairs that take a suspect to its next look; for none after the last.
 

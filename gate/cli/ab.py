@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check import Checked, check_pairs, want_whole
+from gate.check import Checked, check_pairs, list_unfinished, want_whole
 from gate.check.pair_schedule import is_paired
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
@@ -35,7 +35,7 @@ from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
-from gate.records import BASE_ARM, Metric, Outcome, Policy, Run
+from gate.records import BASE_ARM, Code, Fact, Metric, Outcome, Policy, Run
 from gate.store.anchor import AnchorFile
 from gate.store.policy import load_policy
 
@@ -137,6 +137,9 @@ def compare_arms(
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))
         measurer.save(checked.run)
+    if short := list_unfinished(checked.run, policy, factor.suspects):
+        notes = (Fact(code=Code.TIME_UP, cases=short), *checked.verdict.notes)
+        return replace(checked, verdict=replace(checked.verdict, notes=notes))
     return checked
 
 

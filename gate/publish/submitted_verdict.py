@@ -216,7 +216,7 @@ def _list_numbers(verdict: Verdict) -> Iterator[float]:
     """All numbers that may be shown, but for whole ones: the decoder bounds those."""
     yield from (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
     yield from (verdict.machine.canary, verdict.machine.suite)
-    facts = [one.fact for one in (*verdict.causes, *verdict.failures)]
+    facts = [*(one.fact for one in verdict.causes), *(one.fact for one in verdict.failures)]
     for one in verdict.comparisons:
         facts += one.remarks
         for estimate in filter(None, (one.baseline, one.candidate)):

@@ -108,6 +108,7 @@ class Code(StrEnum):
     BASE_NOT_MEASURED = "base_not_measured", "cases"
     BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise", "cases"
     BASE_LACKS_METRICS = "base_lacks_metrics", "cases"
+    TIME_UP = "time_up"  # of --minutes, before these cases were settled
     STORED_ONLY = "stored_only", "cases"  # not measured side by side with the base
     LACK_ACCEPTED = "lack_accepted"  # names: author, expires, reason
     LACK_EXPIRED = "lack_expired"  # names: author, expires

@@ -60,27 +60,7 @@ class CommonCauses:
         return f"all {number} cases" if number == self.of else f"{number} of {count_noun(self.of, 'case')}"
 
 
-def find_common_causes(verdict: Verdict, case_ids: Collection[str]) -> CommonCauses:
-    """Find what causes so many of these cases share, the weightiest first."""
-    causes = [one for one in verdict.causes if one.case_id in case_ids and explains(one)]
-    is_machine_noted = bool(case_ids) and any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for one in sorted(causes, key=lambda one: -one.weight):
-        if not (is_machine_noted and one.fact.code is Code.MACHINE_CHANGED):
-            found[_describe(one)].add(one.case_id)
-    sure = frozenset(one.case_id for one in verdict.comparisons if one.decides and one.status in RED)
-    moved = {one.case_id for one in causes if one.fact.code is Code.MACHINE_CHANGED}
-    return CommonCauses(
-        cases={cause: frozenset(cases) for cause, cases in found.items() if len(cases) >= MIN_ALIKE},
-        sure=sure,
-        of=len(case_ids),
-        is_machine_noted=is_machine_noted,
-        is_machine_cause=is_machine_noted and bool(moved & sure if sure else moved),
-    )
-
-
-def explains(one: Cause) -> bool:
-    """Whether it may account for a change, and is no detail beside one."""
+def _explains(one: Cause) -> bool:
     return one.weight >= LEAST_SHOWN
 
 
@@ -114,35 +94,45 @@ class _Found:
     severity: float
 
 
-def make_blocks(verdict: Verdict, *, everything: bool, most: int | None = None) -> tuple[Block, ...]:
-    """Return the blocks of a verdict; ``everything`` shows unchanged comparisons too, and each case.
+def make_blocks(
+    verdict: Verdict, *, everything: bool, most: int | None = None
+) -> tuple[tuple[Block, ...], CommonCauses]:
+    """Return the blocks of a verdict, and what many of their cases share, which none of them repeats.
 
-    Only the first ``most`` of them, if that is said.
+    ``everything`` shows unchanged comparisons too, and each case with all its causes; ``most`` is how many
+    blocks there are at most.
     """
     found = _list_found(verdict, everything=everything)
-    alike = [[one] for one in found] if everything else _join_alike(_drop_common(found, verdict))
-    ordered = sorted(alike, key=lambda group: (RANK[group[0].status], -group[0].severity))
+    common = CommonCauses() if everything else _find_common(found, verdict)
+    own = [replace(one, causes=_keep_own(one, common)) for one in found]
+    groups = [[one] for one in found] if everything else _join_alike(own)
+    ordered = sorted(groups, key=lambda group: (RANK[group[0].status], -group[0].severity))
     reproduced = _REPRODUCED if everything else _REPRODUCED - _SETTLED
-    return tuple(_make_block(group, verdict, reproduced) for group in ordered[:most])
+    return tuple(_make_block(group, verdict, reproduced) for group in ordered[:most]), common
 
 
-def list_common_causes(verdict: Verdict) -> CommonCauses:
-    """List what the cases of a report share, so that none of its blocks repeats it."""
-    return _find_common(_list_found(verdict, everything=False), verdict)
-
-
-def _find_common(found: Iterable[_Found], verdict: Verdict) -> CommonCauses:
-    return find_common_causes(verdict, frozenset(one.case_id for one in found))
-
-
-def _drop_common(found: Sequence[_Found], verdict: Verdict) -> list[_Found]:
-    """Leave to each case the causes that are its own and explain something."""
-    common = _find_common(found, verdict)
-    return [replace(one, causes=_keep_own(one, common)) for one in found]
+def _find_common(found: Sequence[_Found], verdict: Verdict) -> CommonCauses:
+    """Find what causes so many of these cases share, the weightiest first."""
+    case_ids = {one.case_id for one in found}
+    causes = [one for one in verdict.causes if one.case_id in case_ids and _explains(one)]
+    is_machine_noted = bool(found) and any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
+    shared: defaultdict[str, set[str]] = defaultdict(set)
+    for one in sorted(causes, key=lambda one: -one.weight):
+        if not (is_machine_noted and one.fact.code is Code.MACHINE_CHANGED):
+            shared[_describe(one)].add(one.case_id)
+    sure = frozenset(one.case_id for one in verdict.comparisons if one.decides and one.status in RED)
+    moved = {one.case_id for one in causes if one.fact.code is Code.MACHINE_CHANGED}
+    return CommonCauses(
+        cases={cause: frozenset(cases) for cause, cases in shared.items() if len(cases) >= MIN_ALIKE},
+        sure=sure,
+        of=len(found),
+        is_machine_noted=is_machine_noted,
+        is_machine_cause=is_machine_noted and bool(moved & sure if sure else moved),
+    )
 
 
 def _keep_own(found: _Found, common: CommonCauses) -> tuple[Cause, ...]:
-    weighty = tuple(filter(explains, found.causes))
+    weighty = tuple(filter(_explains, found.causes))
     # Details are better than nothing where something got worse, or failed.
     causes = weighty if weighty or found.status is Status.INCONCLUSIVE else found.causes
     return tuple(one for one in causes if not common.holds(one, found.status))

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.metrics import SPECS
-from gate.records import JUDGED, Code, Comparison, MachineShift, Status, Verdict
+from gate.records import JUDGED, Code, Comparison, MachineShift, Outcome, Status, Verdict
 from gate.records.targets import TARGET_KIND
-from gate.report.blocks import CommonCauses, list_common_causes, make_blocks
+from gate.report.blocks import CommonCauses, make_blocks
 from gate.report.clean import clean_line
 from gate.report.footer import COLUMNS, list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.suite import list_sections, list_totals
 from gate.report.view import NextStep, Report
-from gate.report.words.headline import LIKELY, write_headline, write_why
+from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 from gate.report.words.templates import name_metric, name_status
@@ -33,15 +33,17 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
 
     Only the first ``most`` cases are shown one by one, if that is said.
     """
-    common = CommonCauses() if everything else list_common_causes(verdict)
-    machine, notes = _part_notes(verdict, common)
-    why, causes = _part_why(verdict, (*machine, *common.list_sentences()))
+    blocks, common = make_blocks(verdict, everything=everything, most=most)
+    noted, notes = _part_notes(verdict, common)
+    doubts = [write_doubt(verdict)] if verdict.outcome is Outcome.INCONCLUSIVE else []
+    shared = common.list_sentences() or [clean_line(one, MAX_SENTENCE) for one in doubts if one]
+    why, causes = _part_why(verdict, (*noted, *shared))
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
         why=why,
         counts=count_statuses(verdict),
-        blocks=make_blocks(verdict, everything=everything, most=most),
+        blocks=blocks,
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
         scope=(
@@ -79,11 +81,11 @@ def _part_why(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, 
 
 
 def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the notes say of the machine, where it may be a cause of something; and the others."""
+    """Those of the time, and of the machine where it may be a cause of something; and the others."""
     parts: tuple[list[str], list[str]] = ([], [])
     for fact, note in zip(verdict.notes, write_notes(verdict), strict=True):
-        is_cause = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
-        parts[not is_cause].append(clean_line(note, MAX_SENTENCE))
+        is_machine = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
+        parts[not (is_machine or fact.code is Code.TIME_UP)].append(clean_line(note, MAX_SENTENCE))
     return tuple(parts[0]), tuple(parts[1])
 
 

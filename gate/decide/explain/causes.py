@@ -87,10 +87,14 @@ def _needs_cause(one: Comparison) -> bool:
     return one.status not in QUIET or is_eagers_alone(one)
 
 
-def find_first_cause(verdict: Verdict) -> Cause | None:
-    """Find the likeliest cause of the worst regression; ``None`` where nothing regressed, or none is told."""
-    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
-    order = dict.fromkeys(one.case_id for one in sorted(worse, key=lambda one: -one.severity))
+def find_first_cause(verdict: Verdict, status: Status = Status.REGRESSED) -> Cause | None:
+    """Find the likeliest cause of the worst regression; or of what is beyond its limit at another status.
+
+    ``None`` where there is no such comparison, or none has a likely cause.
+    """
+    rows = (one for one in verdict.comparisons if one.decides and one.status is status)
+    found = [one for one in rows if status is Status.REGRESSED or one.severity >= 1]
+    order = dict.fromkeys(one.case_id for one in sorted(found, key=lambda one: -one.severity))
     firsts = (_find_first(verdict.causes, case_id) for case_id in order)
     return next((one for one in firsts if one), None)
 

@@ -10,7 +10,7 @@ from gate.metrics import SPECS
 from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
-from gate.report.words.causes import describe_cause, lower_first
+from gate.report.words.causes import describe_cause, doubt_cause, lower_first
 from gate.report.words.comparisons import describe_comparison, describe_reason
 from gate.report.words.failures import describe_whole
 from gate.report.words.templates import describe_speed, fill, mention_move, name_base, name_direction
@@ -69,6 +69,14 @@ def _find_obstacle(one: Comparison) -> str:
 _COULD_NOT_TELL = "could not tell"  # as pairs say
 _ONE_PAIR = "measured in one pair with the base only"  # it takes two, even for a count
 _UNSETTLED = "pairs with the base differ too much from each other"
+
+
+def write_doubt(verdict: Verdict) -> str:
+    """The likeliest cause of what looks worst and could not be decided; ``""`` without one."""
+    cause = find_first_cause(verdict, Status.INCONCLUSIVE)
+    if cause is None or cause.fact.code is Code.UNEXPLAINED:
+        return ""
+    return f"{doubt_cause(describe_cause(cause.fact)).rstrip('.')} ({_name_case(cause.case_id, verdict)})."
 
 
 def write_first_cause(verdict: Verdict) -> str:

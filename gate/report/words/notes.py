@@ -48,6 +48,10 @@ _UNJUDGED: Mapping[Code, str] = {
 }
 _TEMPLATES: Mapping[Code, str] = {
     Code.STOPPED: "The run was stopped before its end.",
+    Code.TIME_UP: (
+        "The time of --minutes was up before {case_list:some} could be settled: allow more, or continue with"
+        " --resume."
+    ),
     Code.STORED_ONLY: "Not measured side by side with the base: the times of {cases:case}.",
     Code.LACK_ACCEPTED: "{author} accepts that there are no baselines until {expires}: {reason}.",
     Code.LACK_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",

@@ -14,6 +14,7 @@ from gate.check import (
     check_against_baselines,
     check_pairs,
     judge_recorded,
+    list_unfinished,
 )
 from gate.decide import decide_side_by_side, decide_verdict
 from gate.records import Code, Metric, Outcome, Pairing, Reason, Status, Verdict
@@ -330,6 +331,15 @@ def test_plan_in_pairs_needs_nothing_stored() -> None:
     checked = check_pairs(given, run, POLICY)
     assert {case_id: given.measured.count(case_id) for case_id in ("a/x", "b/x")} == {"a/x": 6, "b/x": 6}
     assert find(checked.verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.BEYOND_BAR)]
+
+
+def test_cases_that_time_was_too_short_for() -> None:
+    """Of two cases that take six pairs each, two pairs settle the counters; with enough time none is left."""
+    subjects = [Subject(name="a", slower=0.2), Subject(name="b")]
+    run = replace(make_run(subjects), trials=(), trials_planned=0)
+    short = check_pairs(Given(subjects=subjects, time_for=2), run, POLICY)
+    assert list_unfinished(short.run, POLICY) == ("a/x", "b/x")
+    assert list_unfinished(check_pairs(Given(subjects=subjects), run, POLICY).run, POLICY) == ()
 
 
 def measure_pairs_of_slow(breaks: float = 0.0) -> tuple[Checked, CheckTerms]:

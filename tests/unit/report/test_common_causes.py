@@ -15,8 +15,10 @@ from gate.records import (
     Comparison,
     Fact,
     Metric,
+    Outcome,
     Reason,
     Status,
+    Threshold,
     Verdict,
 )
 from gate.report.content import make_report
@@ -70,6 +72,29 @@ def test_a_cause_of_four_cases_is_told_once(empty: Verdict) -> None:
 
     assert report.causes == (f"{MAYBE_SAME} (all 4 cases).",)
     assert [block.causes for block in report.blocks] == [()]
+
+
+@pytest.mark.parametrize(("centre", "told"), [(0.06, (f"{MAYBE_SAME} (c0).",)), (-0.06, ())])
+def test_the_likely_cause_of_what_looks_worst_stands_above(
+    empty: Verdict, centre: float, told: tuple[str, ...]
+) -> None:
+    """Where nothing could be decided a reader sees what to look at; nothing, where nothing looks worse."""
+    verdict = replace(hold(empty, "ii", SAME), outcome=Outcome.INCONCLUSIVE)
+    change, limit = replace(MAYBE, centre=centre), Threshold(relative=0.05, absolute=0.0)
+    rows = tuple(replace(one, change=change, threshold=limit) for one in verdict.comparisons)
+
+    assert make_report(replace(verdict, comparisons=rows)).causes == told
+
+
+def test_time_that_was_up_stands_above(empty: Verdict) -> None:
+    """It is why the cases were not settled, and no note below."""
+    up = Fact(code=Code.TIME_UP, cases=("c0",))
+    report = make_report(replace(hold(empty, "i", SAME), notes=(up,)))
+
+    assert report.causes == (
+        "The time of --minutes was up before c0 could be settled: allow more, or continue with --resume.",
+    )
+    assert report.notes == ()
 
 
 def test_three_cases_tell_their_causes_themselves(empty: Verdict) -> None:
