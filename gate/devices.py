@@ -34,7 +34,6 @@ class DeviceKind:
     has_tf32: bool  # float32 is multiplied in something coarser unless that is turned off
     draws_tuning: bool  # kernels are tuned by timing them, so each compile may choose others
     forks: bool  # its workers from a server; else each is a process of its own
-    why_not_kept: str  # why its toolchain's files are not kept between runs; "" where they are
     toolchain: str  # what compiles for it
     toolchain_fix: str
     limits: Mapping[str, float]  # keys of gate.yml whose default is another than that of the file
@@ -52,7 +51,6 @@ CPU = DeviceKind(
     has_tf32=False,
     draws_tuning=False,
     forks=True,
-    why_not_kept="",
     toolchain="C++ compiler",
     toolchain_fix="Install a C++ compiler (g++) or set CXX.",
     limits={},
@@ -71,7 +69,6 @@ CUDA = DeviceKind(
     has_tf32=True,
     draws_tuning=True,
     forks=False,  # it is not known whether forked ones measure the same on a GPU
-    why_not_kept="kept for the CPU only",
     toolchain="CUDA toolchain",
     toolchain_fix="Check triton and driver.",
     # Full-size models compile in minutes, a tuned one in up to 7, and a trial compiles six times. Two full
@@ -94,7 +91,6 @@ TARGET = replace(
     CPU,
     name=TARGET_KIND,
     forks=False,  # torch must know of a target before it is imported
-    why_not_kept="a target needs none of them",
     toolchain="compiler for the target",
     toolchain_fix=f"Try another triton or torch: {find_page('targets')} lists those that were tried.",
 )

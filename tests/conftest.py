@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gate.lab.host.lock import VARIABLE
-from gate.lab.host.toolchain_place import CACHE_VARIABLE
 
 PARTS = ("all", "pure", "shared", "alone")
 PURE = tuple(Path(__file__).parent / "unit" / name for name in ("decide", "check", "calibrate", "bisect"))
@@ -68,19 +66,6 @@ def find_part(item: pytest.Item) -> str:
     if item.get_closest_marker("untraced") is not None:
         return "shared"
     return "pure" if any(item.path.is_relative_to(place) for place in PURE) else "shared"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def toolchain_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Prime the toolchain once for all runs of the session; the user's own is neither read nor written."""
-    place = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        place = place.parent  # shared by the workers
-    place /= "toolchain"
-    place.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(CACHE_VARIABLE, str(place))
-        yield place
 
 
 @pytest.fixture(scope="session", autouse=True)

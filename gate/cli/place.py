@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 from gate.cli.setup import Project, describe_source, is_surprising
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree
-from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.lab.trials.side_by_side import SideBySide, describe_base
 from gate.lab.trials.trials import LabSettings
 from gate.project.arm_cases import lend_files, load_base_cases
@@ -29,7 +27,6 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         trial_timeout_s=config.trial_timeout_s,
         lock_timeout_s=config.lock_timeout_s,
         tree=find_tree(config.directory),
-        toolchain_cache=find_toolchain_place(os.environ, config.device).directory,
     )
     return arm or make_working_tree_arm(config.directory), settings
 

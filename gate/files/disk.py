@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -76,40 +74,6 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> FileState:
     except OSError as error:
         raise describe_write_error(path, error) from error
     return state
-
-
-def make_private_directory(path: Path) -> Path:
-    """Make a directory that only this user can write to, or check that the one that is there is such.
-
-    Raises:
-        OSError: It cannot be made, or what is there is not private.
-    """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_private(path)
-    return path
-
-
-def check_private(path: Path) -> None:
-    """Check that a path is a directory of this user's, no link, that nobody else can write to.
-
-    Raises:
-        OSError: It is not, or it does not exist.
-    """
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError(errno.EPERM, "is not a directory of yours", str(path))
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(errno.EPERM, "can be written by others", str(path))
-
-
-def compute_size(directory: Path) -> int:
-    """Add up the bytes of the files below a directory; what vanishes meanwhile counts nothing."""
-    total = 0
-    for parent, _, names in os.walk(directory):
-        for name in names:
-            with suppress(OSError):
-                total += (Path(parent) / name).lstat().st_size
-    return total
 
 
 def read_written_ns(path: Path) -> int:

@@ -299,8 +299,6 @@ class Code(StrEnum):
     DEVICE_FREE = "device_free"  # names: device
     PRELOADED = "preloaded"  # names: library
     VARIABLES_WITHHELD = "variables_withheld"  # from workers, if any; names: variables
-    TOOLCHAIN_UNKEPT = "toolchain_unkept"  # names: reason, variable
-    TOOLCHAIN_KEPT = "toolchain_kept", "entries mib"  # names: place
     CASES_UNAVAILABLE = "cases_unavailable"  # names: text
     CASES_AVAILABLE = "cases_available"
     TORCH_DEVICES = "torch_devices", "devices"

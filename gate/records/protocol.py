@@ -133,7 +133,6 @@ class WorkerRequest:
     is_forked: bool = False  # from a server; a first compile then takes a few percent more CPU time
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
-    toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only
     sampling: Sampling = field(default_factory=Sampling)
     factories: tuple[str, ...] = ()  # import only
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair

@@ -12,7 +12,7 @@ from gate.measure.context import WorkerContext, try_case
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.target import measure_target
-from gate.measure.toolchain.toolchain import load_toolchain
+from gate.measure.toolchain import load_toolchain
 from gate.measure.warm import measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.workload.holding import hold

@@ -13,7 +13,6 @@ from action.samples import ACTION, commit, make_job
 
 from gate.files.codec import load_verdict
 from gate.lab.host import lock
-from gate.lab.host.toolchain_place import CACHE_VARIABLE
 from gate.records import Metric, Reason, Status
 
 CONFIG = """\
@@ -48,12 +47,11 @@ DRIFTING = MODEL.replace("+ 1", "+ (2 if torch.compiler.is_compiling() else 1)")
 
 
 @pytest.fixture
-def job(tmp_path: Path, toolchain_place: Path) -> Job:
+def job(tmp_path: Path) -> Job:
     """A clone with a model and a configuration, not yet committed."""
     # No space in these paths: Inductor hands them to the C++ compiler unquoted.
     made = make_job(tmp_path, workspace_name="work")
     made.limit_s = 540.0
-    made.environ[CACHE_VARIABLE] = str(toolchain_place)  # as a runner of one's own keeps it
     made.environ[lock.VARIABLE] = os.environ[lock.VARIABLE]  # waits for no gate but this test's
     (made.workspace / "gate.yml").write_text(CONFIG)
     (made.workspace / "tiny.py").write_text(MODEL)

@@ -35,7 +35,6 @@ _COMPARED = re.compile(r"""[=!]= ?["'](?:cpu|cuda)["']""")
 QUESTIONS = """
 from gate.action.inputs import INPUTS
 from gate.check.schedule import plan_content
-from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.project.config import apply_options, make_config
 from gate.project.entries import GateFile
 from gate.records import Metric
@@ -47,7 +46,6 @@ print({
     "budget_s": config.budget_s,
     "input": next(one for one in INPUTS if one.name == "device").expected,
     "compiles": plan_content([Metric.COMPILED_LATENCY], 2, config.device).compiles,
-    "kept": find_toolchain_place({}, config.device).reason,
     "faults": sum(one.demand.catch > 0.0 for one in list_faults("xpu") if one.kind == "slowdown"),
 })
 """
@@ -124,6 +122,5 @@ def test_row_of_the_guide_is_known_everywhere(tmp_path: Path) -> None:
         "budget_s": 2400.0,
         "input": "cpu, cuda, cuda:N, xpu or xpu:N",
         "compiles": True,  # its tuning is drawn anew
-        "kept": "kept for the CPU only",
         "faults": 4,  # of 30, 10, 5 and 3 %
     }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gate.devices import find_kind
 from gate.errors import GateError
 from gate.installation import OLDEST_PYTHON, OLDEST_TORCH, is_older
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT
 from gate.lab.host.gpu import GpuState, tell_service, tell_unlisted
-from gate.lab.host.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials.trials import MIN_FREE_BYTES
 from gate.records import Code, Fact, name_words
 from gate.records.events import Check, CheckLevel, fail_check, grade_check, pass_check, warn_check
@@ -127,7 +126,6 @@ class MachineState:
     lock_problem: GateError | None = None  # why it cannot be taken by anybody here
     variables: tuple[str, ...] = ()  # set here, not handed to workers
     preloaded: str = ""  # LD_PRELOAD
-    toolchain: ToolchainState = field(default_factory=ToolchainState)
     gpu: GpuState | None = None
     unavailable: str = ""  # which cases cannot run here, and why
     mps: str = ""  # where CUDA's Multi-Process Service listens
@@ -241,16 +239,6 @@ def _look_at_variables(state: MachineState) -> Check:
     return pass_check("variables", told)
 
 
-def _look_at_toolchain(state: MachineState) -> Check:
-    kept, place = state.toolchain, state.toolchain.place
-    if place.directory is None:
-        told = _tell(Code.TOOLCHAIN_UNKEPT, reason=place.reason, variable=CACHE_VARIABLE)
-        return grade_check("toolchain", told, warns=place.trouble)
-    names = name_words(place=str(place.directory))
-    numbers = {"entries": kept.entries, "mib": kept.size_bytes / _MIB}
-    return pass_check("toolchain", Fact(code=Code.TOOLCHAIN_KEPT, numbers=numbers, names=names))
-
-
 def _tell(code: Code, **words: str) -> Fact:
     return Fact(code=code, names=name_words(**words))
 
@@ -269,5 +257,4 @@ _LOOKS: tuple[Callable[[MachineState], Check], ...] = (
     _look_at_git,
     _look_at_lock,
     _look_at_variables,
-    _look_at_toolchain,
 )

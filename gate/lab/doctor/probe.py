@@ -18,7 +18,6 @@ from gate.lab.host.gpu import find_service, look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
 from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.host.scratch import find_scratch_place
-from gate.lab.host.toolchain_place import find_toolchain_place, load_toolchain_state
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
 from gate.programs import ask_program, read_free_bytes, read_text
@@ -92,7 +91,6 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         lock_problem=lock_problem,
         variables=list_dropped_variables(os.environ),
         preloaded=os.environ.get("LD_PRELOAD", ""),
-        toolchain=load_toolchain_state(find_toolchain_place(os.environ, settings.device)),
         gpu=gpu,
         mps=find_service(os.environ),
         nvml_problem=str(python.get("nvml", "")),

@@ -74,7 +74,6 @@ class LabSettings:
     trial_timeout_s: float = 300.0  # of each worker process
     lock_timeout_s: float = 60.0
     worker: tuple[str, ...] = WORKER_ARGUMENTS
-    toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
     run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
     ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
     keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
@@ -207,7 +206,6 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
-        toolchain_cache=str(settings.toolchain_cache or "") if role == WorkerRole.PRIME else "",
         sampling=settings.sampling,
     )
     return WorkerJob(

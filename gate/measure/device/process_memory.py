@@ -111,11 +111,6 @@ def read_cpu_model() -> str:
     return _read_cpu_field("model name") or platform.machine()
 
 
-def read_cpu_flags() -> str:
-    """Read what instructions the CPU has, as the kernel lists them; empty where it does not."""
-    return _read_cpu_field("flags") or _read_cpu_field("Features")
-
-
 def _read_cpu_field(name: str) -> str:
     try:
         text = _CPU_INFO.read_text()

@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from gate.errors import GateError
 from gate.files import codec
@@ -25,7 +24,6 @@ from gate.measure.process.logbook import Logbook, find_missing, make_worker_fail
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Code, Fact, FailureKind, name_words
 from gate.records.protocol import (
-    WORKER_ARGUMENTS,
     Stage,
     WorkerFailure,
     WorkerRequest,
@@ -72,7 +70,7 @@ def run_request(path: str, begun: float) -> None:
     set_search_path(request)
     logbook = Logbook(Path(request.result), request.role, begun)
     if request.role == WorkerRole.PRIME:
-        _prime(request, path, logbook)
+        _prime(request, logbook)
     elif request.role == WorkerRole.IMPORT:
         _import_factories(request, logbook)
     else:
@@ -167,25 +165,13 @@ def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
     logbook.enter(Stage.DONE)
 
 
-def _prime(request: WorkerRequest, path: str, logbook: Logbook) -> None:
+def _prime(request: WorkerRequest, logbook: Logbook) -> None:
     logbook.save()
     try:
         _measure_toolchain(request, logbook)
     except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
-        if type(error).__name__ == "StaleToolchainError":  # its module imports torch
-            _prime_anew(request, path, str(error))
         traceback.print_exc()  # with every frame: what is shown leaves the gate's own out
         logbook.fail(error, find_missing(error))
-
-
-def _prime_anew(request: WorkerRequest, path: str, why: str) -> NoReturn:
-    """Become a fresh primer that keeps nothing: this process remembers what it found of no use."""
-    sys.stderr.write(f"what an earlier run kept of the toolchain is of no use: {why}\n")
-    sys.stderr.flush()
-    fresh = replace(request, toolchain_cache="")
-    codec.save_plain(fresh, Path(path))
-    command = (sys.executable, *WORKER_ARGUMENTS, path)
-    os.execv(sys.executable, command)  # noqa: S606 - as a process of its own is started, though this be forked
 
 
 def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
@@ -195,15 +181,12 @@ def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
 
     from gate.measure.device.environment import capture_environment  # noqa: PLC0415 - torch
     from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
-    from gate.measure.toolchain.toolchain import prime_toolchain, prime_with_cache  # noqa: PLC0415 - torch
+    from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
 
     torch.set_num_threads(request.threads)
     logbook.enter(Stage.COMPILE)
     device = open_device(request.device)
-    if request.toolchain_cache:
-        prime_with_cache(device, Path(request.toolchain_cache))
-    else:
-        prime_toolchain(device)
+    prime_toolchain(device)
     logbook.leave()
     logbook.record(environment=capture_environment(device, request))
     logbook.enter(Stage.DONE)

@@ -36,8 +36,6 @@ _PHRASES: Mapping[Code, str] = {
     Code.DEVICE_FREE: "{device} is free",
     Code.PRELOADED: "LD_PRELOAD is {library}",
     Code.VARIABLES_WITHHELD: "{withheld}",
-    Code.TOOLCHAIN_UNKEPT: "never kept: {reason}",
-    Code.TOOLCHAIN_KEPT: "{entries} kept, {mib} MiB, in {place}",
     Code.CASES_UNAVAILABLE: "{text}",
     Code.CASES_AVAILABLE: "all that are selected can run here",
     Code.TORCH_DEVICES: "torch sees {devices} CUDA devices",
@@ -82,7 +80,6 @@ _FIXES: Mapping[Code, str] = {
     Code.UNUSABLE: "{fix}",
     Code.DEVICE_HELD: "Wait for it to end.",
     Code.PRELOADED: "A preloaded allocator changes what is measured: unset it, or always set it.",
-    Code.TOOLCHAIN_UNKEPT: "Have it removed, or set {variable} to a directory of yours.",
     Code.CASES_UNAVAILABLE: (
         "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
     ),

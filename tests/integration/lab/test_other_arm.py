@@ -71,9 +71,7 @@ def make_interpreter(place: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_base_of_another_commit_and_interpreter(
-    tmp_path: Path, toolchain_place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_base_of_another_commit_and_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The base's model is measured by the base's torch, with pytest lent, though TMPDIR has a blank."""
     make_repository(tmp_path / "project")
     python = make_interpreter(tmp_path / "other")
@@ -84,8 +82,7 @@ def test_base_of_another_commit_and_interpreter(
         directory=tmp_path / "project", base="main", base_python=str(python), head_python=sys.executable
     )
     events: list[Event] = []
-    kept = toolchain_place / "toolchain"
-    settings = LabSettings(out=tmp_path / "out", sampling=QUICK, trial_timeout_s=240.0, toolchain_cache=kept)
+    settings = LabSettings(out=tmp_path / "out", sampling=QUICK, trial_timeout_s=240.0)
     with open_arms(options) as arms, open_lab(arms.base.arm, settings, events.append) as lab:
         lent = {path.name for path in Path(arms.base.arm.variables["COMPILE_GATE_PACKAGES"]).iterdir()}
         result = run_worker(make_job(lab.bench, WorkerRole.COLD, CASE, 1))

@@ -56,7 +56,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(out: Path, toolchain_place: Path) -> Run:
+def run(out: Path) -> Run:
     """A run of a case that works, one that crashes and one that raises, as read back from disk."""
     (out / "tree").mkdir()
     (out / "tree" / "shop.py").write_text(FACTORIES, encoding="utf-8")
@@ -66,7 +66,6 @@ def run(out: Path, toolchain_place: Path) -> Run:
         threads=1,
         sampling=QUICK,
         trial_timeout_s=240.0,
-        toolchain_cache=toolchain_place / "toolchain",
     )
     arm = Arm(name="head", python=sys.executable, directory=str(out / "tree"))
     cases = (make_case("crash"), make_case("raise_error"), make_case("chain", numbers=4096))

@@ -80,7 +80,6 @@ class Workshop:
     """A directory of models with a primed toolchain; each case starts on a cache that holds nothing else."""
 
     directory: Path
-    kept: Path  # where the toolchain is kept for later runs
     pool: ServerPool
 
     @property
@@ -113,7 +112,6 @@ class Workshop:
             directory=str(self.directory),
             result=str(self.directory / f"{role}.json"),
             benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
-            toolchain_cache=str(self.kept) if role == WorkerRole.PRIME else "",
             sampling=Sampling(super_blocks=3, warmup_s=0.05),
         )
 
@@ -164,13 +162,11 @@ def pool() -> Iterator[ServerPool]:
 
 
 @pytest.fixture(scope="session")
-def open_workshop(
-    tmp_path_factory: pytest.TempPathFactory, toolchain_place: Path, pool: ServerPool
-) -> OpenWorkshop:
+def open_workshop(tmp_path_factory: pytest.TempPathFactory, pool: ServerPool) -> OpenWorkshop:
     """Open a workshop in a directory of its own, not yet primed."""
 
     def make(name: str) -> Workshop:
-        made = Workshop(tmp_path_factory.mktemp(name), toolchain_place / "toolchain", pool)
+        made = Workshop(tmp_path_factory.mktemp(name), pool)
         made.temporary.mkdir()
         (made.directory / "made_up.py").write_text(MODELS)
         return made

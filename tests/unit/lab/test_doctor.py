@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from gate.errors import MachineError
 from gate.lab.doctor.checks import MachineState, examine_machine, is_fit
 from gate.lab.host.gpu import GpuState
-from gate.lab.host.toolchain_place import ToolchainPlace, ToolchainState
 from gate.records import Code, Fact
 from gate.records.events import Check, CheckLevel
 from gate.report.words.findings import advise_check, describe_finding
@@ -44,7 +42,6 @@ GPU = GpuState(
     memory_total_mib=100000.0,
 )
 LINKED = MachineError("the lock file is a link", "Have it removed.")
-REFUSED = ToolchainPlace(reason="/home/me/.cache is not a directory of yours", trouble=True)
 WELL_GPU = replace(WELL, device="cuda", torch="2.13.0+cu130", torch_devices=1, gpu=GPU)
 
 
@@ -93,7 +90,6 @@ def test_fit_machine(state: MachineState) -> None:
         ("lock", CheckLevel.WARN, {"holder": "process 4711 of ada"}),
         ("lock", CheckLevel.FAIL, {"lock_problem": LINKED}),
         ("variables", CheckLevel.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
-        ("toolchain", CheckLevel.WARN, {"toolchain": ToolchainState(place=REFUSED)}),
     ],
 )
 def test_findings(name: str, level: CheckLevel, change: dict[str, object]) -> None:
@@ -177,16 +173,3 @@ def test_words() -> None:
     )
     dirty = find_check(replace(WELL, dirty=True), "git")
     assert describe_finding(dirty.fact) == "git version 2.39.5, at 0123456789, uncommitted changes"
-
-
-def test_words_of_the_toolchain() -> None:
-    """The kept toolchain is told with its size, or why there is none."""
-    place = ToolchainPlace(directory=Path("/home/me/.cache/compile-gate/toolchain"))
-    kept = ToolchainState(place=place, entries=2, size_bytes=300 * 2**20)
-    assert describe_finding(find_check(replace(WELL, toolchain=kept), "toolchain").fact) == (
-        "2 kept, 300 MiB, in /home/me/.cache/compile-gate/toolchain"
-    )
-    off = ToolchainState(place=ToolchainPlace(reason="COMPILE_GATE_CACHE is off"))
-    assert describe_finding(find_check(replace(WELL, toolchain=off), "toolchain").fact) == (
-        "never kept: COMPILE_GATE_CACHE is off"
-    )

@@ -1,1 +1,0 @@
-"""The compiler's one-off work: paid once, kept between runs, never charged to a case."""
