@@ -26,7 +26,7 @@ from gate.decide.judge.interval import Bar, Reading, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
 from gate.decide.judge.times import Times, follow_latency, judge_time, show_measured
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
-from gate.metrics import LATENCIES, SPECS, Family, Role, Scope
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
 from gate.records import (
     MAYBE_WORSE,
     Code,
@@ -56,10 +56,14 @@ class JudgingRules:
     machine: Machine
     has_base: bool = False  # pairs with it settle what stored values leave open
 
-    @property
-    def is_far(self) -> bool:
-        """Whether times are not compared: the machine runs at another speed, and no base is at hand."""
-        return self.machine.is_far and not self.has_base
+    def find_machine(self, metric: Metric) -> Machine:
+        """Which of the two a time is of: a GPU, or its host, which compiles."""
+        return self.machine.host or self.machine if metric in COMPILE_TIMES else self.machine
+
+    def is_far(self, question: Question) -> bool:
+        """Whether a time is not compared: the machine runs at another speed, and no base is at hand."""
+        of_host = question.spec.scope is Scope.HOST and not self.has_base
+        return of_host and self.find_machine(question.metric).is_far
 
     def make_bar(self, question: Question) -> Bar:
         """What a noisy question's change must reach."""
@@ -75,7 +79,7 @@ class JudgingRules:
             question.metric,
             question.logs,
             self.priors[question.metric],
-            self.machine.sitting if by_clock else SITTING,
+            self.find_machine(question.metric).sitting if by_clock else SITTING,
             self.find_shift(question.metric),
         )
 
@@ -87,7 +91,9 @@ class JudgingRules:
         if metric not in _BY_CLOCK:
             return 0.0
         is_call = metric in LATENCIES and not self.has_base
-        return self.machine.suite_shift if is_call and self.machine.suite_shift else self.machine.shift
+        if is_call and self.machine.suite_shift:
+            return self.machine.suite_shift
+        return self.find_machine(metric).shift
 
 
 def make_rules(
@@ -241,8 +247,8 @@ def _judge_questions(
             findings[metric] = judge_steady(question)
         elif metric not in readings:
             findings[metric] = find_unreadable(question)
-        elif rules.is_far and question.spec.scope is Scope.HOST:
-            speed = _name_speed(rules.machine.shift)
+        elif rules.is_far(question):
+            speed = _name_speed(rules.find_machine(metric).shift)
             findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
         else:
             found, speed = judge_time(metric, times), _name_speed(rules.find_shift(metric))

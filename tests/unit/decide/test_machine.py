@@ -12,6 +12,7 @@ import pytest
 from gate.decide import screen_run
 from gate.decide.judge.machine import Machine
 from gate.records import BaseArm, Metric, Reason, Status
+from tests.hosts import CUDA_HOST
 from tests.told import tell_notes, tell_row
 
 from .conftest import TYPICAL, Situation, decide, find_comparison, make_baselines, make_policy, make_run
@@ -178,6 +179,27 @@ def test_with_a_base_times_of_a_far_machine_are_compared(base: bool, status: Sta
     arm = BaseArm(label="main", environment=run.environment, provenance=run.provenance, cases=run.cases)
     screening = screen_run(replace(run, base=arm if base else None), make_baselines(one), make_policy())
     assert [row.status for row in screening.comparisons if row.metric is COLD] == [status]
+
+
+@pytest.mark.parametrize(
+    ("python", "copy", "expected"),
+    [
+        (1.5, 1.0, {COLD: Status.NOT_COMPARABLE, LATENCY: Status.REGRESSED}),
+        (1.0, 1.5, {COLD: Status.REGRESSED, LATENCY: Status.NOT_COMPARABLE}),
+    ],
+)
+def test_compile_times_are_of_a_gpus_host_and_calls_of_the_card(
+    python: float, copy: float, expected: Mapping[Metric, Status]
+) -> None:
+    """Both take half as long again: what the host or the card accounts for convicts nobody."""
+    one = with_canaries(
+        {"python": (EXACT, (python,) * 3), "copy": (EXACT, (copy,) * 3), "matmul": (EXACT, (copy,) * 3)},
+        before={COLD: (10.0,) * 3, LATENCY: (0.010,) * 3},
+        after={COLD: (15.0,) * 3, LATENCY: (0.015,) * 3},
+        host=CUDA_HOST,
+    )
+    verdict = decide(one, environment=CUDA_HOST)
+    assert {metric: find_comparison(verdict, metric).status for metric in expected} == expected
 
 
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
