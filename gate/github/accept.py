@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from gate.errors import FileError
 from gate.github.artifact import fetch_verdict
-from gate.github.client import GitHubClient, quote_part
-from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError, find_text
-from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
+from gate.github.client import GitHubClient
+from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError
+from gate.github.events import got_other_base, list_pulls_of_head, list_runs, parse_workflow_run
 from gate.github.git_data import GitData
 from gate.github.job import JobContext
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
@@ -50,14 +50,13 @@ def find_failed_run(
     Raises:
         CommandRefusedError: There is none, it has not ended or not failed, it is newer than the comment, it
             was for another base, or another pull request may have started it.
-        GitHubError: GitHub could not be asked.
     """
     short = request.head_sha[:12]
     found = _list_runs(client, context, workflow, request)
     if not found:
         raise CommandRefusedError(f"the gate has not run for {short}", "Wait until it has ended.")
-    status, run = max(found, key=lambda one: (one[1].started, one[1].id))  # the one that began last
-    if status != "completed":
+    run = found[-1]
+    if not run.conclusion:
         raise CommandRefusedError(
             f"the gate still runs for {short}", "Wait until it has ended, and look at what it says."
         )
@@ -67,29 +66,29 @@ def find_failed_run(
         )
     _check_seen(run, request.asked)
     _check_only(client, context, run, request)
-    _check_base(client, context, request.pr_number, run.created)
+    if got_other_base(client, context, request.pr_number, run.created):
+        raise CommandRefusedError(
+            "the pull request got another base branch after the gate ran",
+            "Push a commit, which may be an empty one, so that it is measured against the new base.",
+        )
     return run
 
 
 def _list_runs(
     client: GitHubClient, context: JobContext, workflow: str, request: AuthorizedCommand
-) -> list[tuple[str, CiRun]]:
-    """List the runs that the pull request's head started, each with whether it has ended.
+) -> list[CiRun]:
+    """List the runs that the pull request's head started; the one that began last is the last.
 
     A commit may be the head of several, from other branches and forks, with runs of their own.
     """
-    name = workflow.rpartition("/")[2]  # GitHub takes the file's name for its workflow
-    path = f"{context.path}/actions/workflows/{quote_part(name)}/runs"
-    query = {"event": "pull_request", "head_sha": request.head_sha}
     try:
-        found = list(client.paginate(path, query, key="workflow_runs"))
+        runs = list_runs(client, context, workflow, request.head_sha)
+        return [run for run in runs if _is_of(run, request)]
     except MissingError:
         raise CommandRefusedError(
             "the repository has no workflow of the name in this one's input",
             "Where your gate lies in another file, name that in the input workflow.",
         ) from None
-    runs = [(find_text(one, "status"), parse_workflow_run(one)) for one in found]
-    return [(status, run) for status, run in runs if _is_of(run, request)]
 
 
 def _is_of(run: CiRun, request: AuthorizedCommand) -> bool:
@@ -128,21 +127,8 @@ def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: 
             )
 
 
-def _check_base(client: GitHubClient, context: JobContext, pr_number: int, created: str) -> None:
-    """Check that the pull request still has the base that the run was for."""
-    if got_other_base(client, context, pr_number, created):
-        raise CommandRefusedError(
-            "the pull request got another base branch after the gate ran",
-            "Push a commit, which may be an empty one, so that it is measured against the new base.",
-        )
-
-
 def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> None:
-    """Start the failed jobs of a run again, with its own event and commit; those that passed stay.
-
-    Raises:
-        GitHubError: GitHub refuses, as it does for runs of more than 30 days ago.
-    """
+    """Start the failed jobs of a run again, with its own event and commit; those that passed stay."""
     path = f"{context.path}/actions/runs/{run.id}"
     try:
         client.post(f"{path}/rerun-failed-jobs", {})
@@ -163,7 +149,6 @@ def accept_regression(
 
     Raises:
         CommandRefusedError: There is nothing that could be accepted; nothing was written.
-        GitHubError: GitHub does not do its part; nothing is accepted.
     """
     run = find_failed_run(client, context, terms.workflow, request)
     try:
@@ -187,7 +172,6 @@ def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acc
 
     Raises:
         FileError: The file cannot be used.
-        GitHubError: GitHub does not tell.
     """
     name = name_commit_file(commit)
     content = data.load_file(name, ref, MAX_COMMIT_BYTES)
@@ -199,7 +183,6 @@ def store_acceptances(data: GitData, acceptances: Sequence[Acceptance], message:
 
     Raises:
         CommandRefusedError: What is stored cannot be added to.
-        GitHubError: GitHub, or a rule of the repository, does not let it be stored.
     """
     accepted = acceptances[0].commit
     for _ in range(MAX_TRIES):

@@ -32,11 +32,7 @@ class Artifact:
 
 
 def list_artifacts(client: GitHubClient, repository: str, run_id: int, name: str) -> list[Artifact]:
-    """List the artifacts of a run that have a name, the oldest first.
-
-    Raises:
-        GitHubError: The API does not answer.
-    """
+    """List the artifacts of a run that have a name, the oldest first."""
     listed = client.paginate(
         f"/repos/{repository}/actions/runs/{run_id}/artifacts", {"name": name}, key="artifacts"
     )
@@ -62,7 +58,6 @@ def fetch_verdict(client: GitHubClient, repository: str, run: CiRun, name: str) 
 
     Raises:
         RefusedError: There is none, or none that can be believed to be one.
-        GitHubError: The API or the storage does not answer.
     """
     found = list_artifacts(client, repository, run.id, name)
     if not found:
@@ -84,7 +79,6 @@ def fetch_run(client: GitHubClient, context: JobContext, run_id: int, name: str)
 
     Raises:
         RunRefusedError: There is none, or none that can be used.
-        GitHubError: The API or the storage does not answer.
     """
     found = list_artifacts(client, context.repository, run_id, name)
     kept = [one for one in found if not one.is_expired]
@@ -124,9 +118,6 @@ def find_own_conclusion(client: GitHubClient, repository: str, run: CiRun, artif
 
     GitHub does not say which job that was. It is the one that uploaded something when the artifact was made,
     and of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
-
-    Raises:
-        GitHubError: The API does not answer.
     """
     found = list_artifacts(client, repository, run.id, artifact_name)
     if not found:

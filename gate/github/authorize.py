@@ -88,12 +88,11 @@ def authorize(
 ) -> AuthorizedCommand | None:
     """Decide about the event that started this job; None where nobody asked for the command ``name``.
 
-    ``command`` is what :func:`find_command` found.
+    ``command`` is what :func:`find_command` found. Where GitHub cannot be asked, nothing goes on.
 
     Raises:
         CommandRefusedError: A comment did, and may not; the message says why.
         UsageError: The same of a dispatch by hand, or the event is another.
-        GitHubError: GitHub could not be asked: nothing goes on then.
     """
     is_refresh = name == REFRESH_COMMAND
     if is_refresh and context.event_name == "workflow_dispatch":
@@ -159,7 +158,6 @@ def check_writer(client: GitHubClient, context: JobContext, user: object) -> str
 
     Raises:
         CommandRefusedError: They may not write, or are no person.
-        GitHubError: GitHub could not be asked: nothing goes on then.
     """
     login = find_text(user, "login")
     if not _LOGIN.fullmatch(login) or find_text(user, "type") != "User":

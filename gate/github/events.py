@@ -73,7 +73,6 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
 
     Raises:
         UsageError: The job's event is about another run.
-        GitHubError: The API does not tell.
     """
     attempt = _find_attempt(run_id, job)
     run = load_workflow_run(client, job.repository, run_id)
@@ -91,15 +90,19 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
 
 
 def load_workflow_run(client: GitHubClient, repository: str, run_id: int) -> CiRun:
-    """Load a run.
-
-    Raises:
-        GitHubError: The API does not tell, or tells of another run.
-    """
+    """Load a run."""
     run = parse_workflow_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
     if run.id != run_id:
         raise UnreachableError(f"GitHub's answer is about another run than {run_id}", "Try again later.")
     return run
+
+
+def list_runs(client: GitHubClient, job: JobContext, workflow: str, head_sha: str) -> list[CiRun]:
+    """List the runs of a workflow's file for a commit; the one that began last is the last."""
+    name = quote_part(workflow.rpartition("/")[2])  # GitHub takes the file's name for its workflow
+    path = f"{job.path}/actions/workflows/{name}/runs"
+    listed = client.paginate(path, {"head_sha": head_sha}, key="workflow_runs")
+    return sorted(map(parse_workflow_run, listed), key=lambda run: (run.started, run.id))
 
 
 def is_of_workflow(run: CiRun, repository: str, expected: str) -> bool:
@@ -131,11 +134,7 @@ def has_moved(client: GitHubClient, repository: str, target: Target) -> bool:
 
 
 def got_other_base(client: GitHubClient, job: JobContext, pr_number: int, since: str) -> bool:
-    """Whether a pull request got another base branch since a time, as ``2026-11-01T12:00:00Z``.
-
-    Raises:
-        GitHubError: GitHub does not tell.
-    """
+    """Whether a pull request got another base branch since a time, as ``2026-11-01T12:00:00Z``."""
     return any(
         find_text(event, "event") in _RETARGETED and parse_time(event.get("created_at")) >= since
         for event in client.paginate(f"{job.path}/issues/{pr_number}/events")
@@ -143,11 +142,7 @@ def got_other_base(client: GitHubClient, job: JobContext, pr_number: int, since:
 
 
 def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -> bool:
-    """Whether a commit is among the branch's: whoever may push a fork can bring any other one along.
-
-    Raises:
-        GitHubError: GitHub does not tell.
-    """
+    """Whether a commit is among the branch's: whoever may push a fork can bring any other one along."""
     try:
         found = client.get(f"/repos/{repository}/compare/{quote_part(branch)}...{sha}")
     except MissingError:
@@ -204,9 +199,6 @@ def list_pulls_of_head(
     """List the open pull requests into a repository, by its id, that have a commit as their head.
 
     From whatever branch or fork: GitHub lists those that have the commit anywhere.
-
-    Raises:
-        GitHubError: GitHub does not tell.
     """
     found = map(parse_pull, client.paginate(f"{job.path}/commits/{head_sha}/pulls"))
     return [
@@ -291,9 +283,6 @@ def note_touched(
     """Note which of ``rules`` (paths in the repository) a pull request changes.
 
     Only the rules are named, never a file of the pull request.
-
-    Raises:
-        GitHubError: GitHub does not tell.
     """
     known = tuple(rules)
     files = client.paginate(f"/repos/{repository}/pulls/{number}/files")
@@ -325,29 +314,21 @@ def is_of_retarget(run: CiRun, repository: str) -> bool:
     return run.path in {WORKFLOW, f"{repository}/{WORKFLOW}"}
 
 
-def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflow: str) -> Target | None:
+def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflow: str) -> Target:
     """Find what a failed run of ``gate-retarget`` takes back: the newest run of ``workflow`` for its commit.
 
-    ``None`` where there is nothing to take back: the run did not fail, the pull request has moved on, or
-    the gate's run has not ended, and is told when it has.
-
-    Raises:
-        GitHubError: GitHub does not tell.
+    Nothing where the run did not fail, the pull request has moved on, or the gate's run has not ended: then
+    it is told when it has.
     """
     run = target.run
+    nothing = replace(target, silence=target.silence or "no run of the gate is for another base")
     if run.conclusion != "failure" or target.pull is None:
-        return None
-    path = f"{job.path}/actions/workflows/{quote_part(workflow.rpartition('/')[2])}/runs"
-    listed = client.paginate(path, {"head_sha": run.head_sha}, key="workflow_runs")
-    ours = [(parse_workflow_run(one), find_text(one, "status")) for one in listed]
+        return nothing
     # One commit may be a fork's head too, whose runs are for another pull request.
     found = [
-        (one, status)
-        for one, status in ours
+        one
+        for one in list_runs(client, job, workflow, run.head_sha)
         if one.is_of_pull_request
         and (one.head_sha, one.head_repository) == (run.head_sha, run.head_repository)
     ]
-    if not found:
-        return None
-    newest, status = max(found, key=lambda pair: pair[0].id)
-    return replace(target, run=newest) if status == "completed" else None
+    return replace(target, run=found[-1]) if found and found[-1].conclusion else nothing

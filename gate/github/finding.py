@@ -100,15 +100,12 @@ class Task:
             return None
 
 
-def find_target(context: PublishContext, settings: Settings) -> Target | None:
+def find_target(context: PublishContext, settings: Settings) -> Target:
     """Find whose verdict is told; for a changed base branch that of the gate's own run, if it has ended."""
     client, job = context.client, context.job
     target = resolve_target(client, job, settings.run_id)
     if is_of_retarget(target.run, job.repository):
-        outdated = find_outdated(client, job, target, settings.workflow)
-        if outdated is None:
-            return None
-        target = outdated
+        target = find_outdated(client, job, target, settings.workflow)
     run = target.run
     # A run that was cancelled because its commit is no pull request's head any more says nothing either.
     if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):

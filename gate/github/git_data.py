@@ -171,9 +171,6 @@ class GitData:
         """Point a branch from ``old``, empty where it is to be made, to its child ``new``.
 
         False where the branch has moved on meanwhile: what it points to now is left alone.
-
-        Raises:
-            GitHubError: The rules of the repository, or the token's rights, forbid it.
         """
         try:
             if old:
@@ -238,12 +235,10 @@ def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
 
     Raises:
         RegistryError: Its files cannot be used, or lie outside the repository.
-        GitHubError: GitHub does not tell.
     """
     with TemporaryDirectory(prefix="compile-gate-registry-") as place:
-        files = _Files(data, sha, Path(place))
         try:
-            return _load_cases(files, config)
+            return _load_cases(data, sha, Path(place), config)
         except UsageError:
             raise RegistryError(
                 f"{config} of the measured commit, or a registry that it names, cannot be used",
@@ -251,28 +246,20 @@ def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
             ) from None
 
 
-class _Files:
-    """Files of a commit, copied to below a directory under the names that they have in it."""
+def _load_cases(data: GitData, sha: str, place: Path, config: str) -> tuple[Case, ...]:
+    """Load the cases from files of the commit, which are copied to below ``place`` under their names."""
 
-    def __init__(self, data: GitData, sha: str, place: Path) -> None:
-        self._data = data
-        self._sha = sha
-        self.place = place
-
-    def copy(self, path: Path) -> bool:
+    def copy(path: Path) -> bool:
         """Copy the file that belongs at ``path``, and say whether there is one."""
-        name = path.relative_to(self.place).as_posix()
-        content = self._data.load_file(name, self._sha, MAX_YAML_BYTES)
+        content = data.load_file(path.relative_to(place).as_posix(), sha, MAX_YAML_BYTES)
         if content is None:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         return True
 
-
-def _load_cases(files: _Files, config: str) -> tuple[Case, ...]:
-    path = files.place / config
-    if not files.copy(path):
+    path = place / config
+    if not copy(path):
         return load_cases(make_config(GateFile(version=VERSION)))
     loaded = load_config(path)
     # A registry may be named as `../models.yml`: what counts is where that is, and it must be in the commit.
@@ -280,7 +267,7 @@ def _load_cases(files: _Files, config: str) -> tuple[Case, ...]:
     if len(registry) > MAX_REGISTRIES:
         raise FileError(config, "registry", f"names more than {MAX_REGISTRIES} files", "Join some.")
     for one in registry:
-        if not one.is_relative_to(files.place) or one == files.place or not files.copy(one):
+        if not one.is_relative_to(place) or one == place or not copy(one):
             raise FileError(
                 config, "registry", "names a file that the repository does not have", "Name another."
             )

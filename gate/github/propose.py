@@ -46,7 +46,6 @@ def propose_refresh(
         UsageError: The run is not of the authorised commit or its registry, or not fit to be recorded; or
             the branch has moved on.
         FileError: A stored baseline is damaged.
-        GitHubError: GitHub does not do its part; a branch may have been made.
     """
     data = GitData(client, context.path)
     check_tip(data, request)

@@ -66,9 +66,6 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
     """
     try:
         target = (find_upgrade if settings.issue else find_target)(context, settings)
-        if target is None:
-            text = "There is nothing to publish: no run of the gate is for another base.\n"
-            return Publication(summary=text)
         if target.silence:
             text = f"{escape_text(f'There is nothing to publish: {target.silence}.')}\n"
             return Publication(outputs={"head-sha": target.run.head_sha}, summary=text)
