@@ -146,8 +146,16 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
     return replace(verdict, **more)
 
 
+def make_rows(**changes: Any) -> tuple[Comparison, ...]:
+    """What did not change in any case, but for some fields of all."""
+    return tuple(replace(row, **changes) for case in CASES for row in make_unchanged(case))
+
+
+UNSTORED = {"status": Status.NEW, "reason": Reason.NO_BASELINE, "baseline": None, "change": None}
+
+
 def make_passing(**more: Any) -> Verdict:
-    return make_verdict(*(row for case in CASES for row in make_unchanged(case)), **more)
+    return make_verdict(*make_rows(), **more)
 
 
 def make_failing(**more: Any) -> Verdict:

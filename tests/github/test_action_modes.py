@@ -32,60 +32,65 @@ SHA = "a" * 40
 Command = Callable[[list[str], dict[str, str]], int | str]
 
 
+class Stage:
+    """A step of a pull request's job in a clone; something else runs in the place of ``gate``."""
+
+    def __init__(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (root / "work").mkdir()
+        monkeypatch.chdir(root / "work")
+        monkeypatch.setattr(step, "run_child", self._run_child)
+        self._capsys = capsys
+        Path("gate.yml").write_text("version: 1\n")
+        Path("model.py").write_text("x = 1\n")
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "GITHUB_OUTPUT": str(root / "output"),
+            "GITHUB_STEP_SUMMARY": str(root / "summary"),
+            "GITHUB_EVENT_PATH": str(root / "event.json"),
+            "RUNNER_TEMP": str(root),
+        }
+        # What runs, or how it ends: a text is why it failed, with exit code 2.
+        self.command: Command | int | str = make_passing()
+        self.seen: list[list[str]] = []  # the arguments of each command
+        self.base, self.head = "", ""
+        self.set_pull(commit(Path.cwd(), "base"), commit(Path.cwd(), "head"))
+
+    def _run_child(self, argv: list[str], environment: dict[str, str], **_: object) -> Ended:
+        assert argv[1:3] == ["-I", "-S"]
+        assert argv[4] == "gate"
+        self.seen.append(argv[5:])
+        came = self.command(argv[5:], environment) if callable(self.command) else self.command
+        return Ended(code=2, complaints=(came,)) if isinstance(came, str) else Ended(code=came)
+
+    def run(self, **inputs: str) -> int:
+        return run_action({**self.environ, **{f"INPUT_{key.upper()}": text for key, text in inputs.items()}})
+
+    def set_event(self, payload: object) -> None:
+        Path(self.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(payload))
+
+    def set_pull(self, base: str, head: str) -> None:
+        """Let base and head be those of the pull request."""
+        self.base, self.head = base, head
+        self.set_event({"pull_request": {"base": {"sha": base}, "head": {"sha": head}}})
+
+    def read_printed(self) -> str:
+        return self._capsys.readouterr().out
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        return parse_command_file(Path(self.environ["GITHUB_OUTPUT"]).read_text())
+
+    @property
+    def summary(self) -> str:
+        return Path(self.environ["GITHUB_STEP_SUMMARY"]).read_text()
+
+
 @pytest.fixture
-def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of a step in a clone, with command files."""
-    workspace = tmp_path / "work"
-    workspace.mkdir()
-    (workspace / "gate.yml").write_text("version: 1\n")
-    (workspace / "model.py").write_text("x = 1\n")
-    monkeypatch.chdir(workspace)
-    base, head = commit(workspace, "base"), commit(workspace, "head")
-    write_event(tmp_path / "event.json", base, head)
-    return {
-        "PATH": os.environ["PATH"],
-        "GITHUB_OUTPUT": str(tmp_path / "output"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
-        "RUNNER_TEMP": str(tmp_path),
-    }
-
-
-def write_event(path: Path, base: str, head: str) -> None:
-    """Write the payload of a pull request."""
-    path.write_text(json.dumps({"pull_request": {"base": {"sha": base}, "head": {"sha": head}}}))
-
-
-def read_event(environ: dict[str, str]) -> tuple[str, str]:
-    """Read base and head of the pull request."""
-    pull = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]
-    return pull["base"]["sha"], pull["head"]["sha"]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
-    """Set what runs instead of ``gate``; a text that it gives is why it failed, with exit code 2."""
-
-    def set_command(stand_in: Command) -> None:
-        def run(argv: list[str], environment: dict[str, str], **_: object) -> Ended:
-            assert argv[1:3] == ["-I", "-S"]
-            assert argv[4] == "gate"
-            came = stand_in(argv[5:], environment)
-            return Ended(code=2, complaints=(came,)) if isinstance(came, str) else Ended(code=came)
-
-        monkeypatch.setattr(step, "run_child", run)
-
-    return set_command
-
-
-def note_arguments(seen: list[list[str]], then: Command) -> Command:
-    """Make a command that notes its arguments before it does what ``then`` does."""
-
-    def run(argv: list[str], environment: dict[str, str]) -> int | str:
-        seen.append(argv)
-        return then(argv, environment)
-
-    return run
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Stage:
+    """Return a step that is about to run."""
+    return Stage(tmp_path, monkeypatch, capsys)
 
 
 def make_check(run: Run, baseline: Run, code: int) -> Command:
@@ -106,6 +111,11 @@ def make_check(run: Run, baseline: Run, code: int) -> Command:
     return check
 
 
+def make_passing(code: int = 0) -> Command:
+    """Make a command that finds nothing, and ends with a code."""
+    return make_check(make_run(SHA), make_run("b" * 40), code)
+
+
 def make_broken_run(location: str) -> Run:
     """Make a run in which the case has one more graph break than ``make_run`` has."""
     trial = Trial(
@@ -117,20 +127,14 @@ def make_broken_run(location: str) -> Run:
     return make_run(SHA, trials=(trial,), trials_planned=1)
 
 
-def read_outputs(environ: dict[str, str]) -> dict[str, str]:
-    return parse_command_file(Path(environ["GITHUB_OUTPUT"]).read_text())
-
-
-def test_a_regression_is_told_in_every_way(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_regression_is_told_in_every_way(stage: Stage) -> None:
     """Outputs, summary, the headline and the line of the new graph break; the exit code is the gate's."""
-    command(make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10))
+    stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
-    code = run_action(environ)
+    code = stage.run()
 
-    outputs = read_outputs(environ)
-    base, head = read_event(environ)
+    outputs = stage.outputs
+    base, head = stage.base, stage.head
     assert code == 10
     assert outputs == {
         "baseline-sha": base,
@@ -146,16 +150,14 @@ def test_a_regression_is_told_in_every_way(
         "report-path": str(Path("out/report.md").absolute()),
         "page-path": str(Path("out/report.html").absolute()),
     }
-    printed = capsys.readouterr().out
+    printed = stage.read_printed()
     assert "\n::error title=compile-gate::REGRESSION: " in printed
     place = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
     assert f"\n::error {place}" in printed
-    assert "REGRESSION" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert "REGRESSION" in stage.summary
 
 
-def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(stage: Stage) -> None:
     """The run holds both; the annotation is on the one that the report calls new."""
     run, base = make_broken_run("model.py:1"), make_broken_run("model.py:1")
     (trial,) = run.trials
@@ -163,37 +165,29 @@ def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(
     samples = {**trial.samples, Metric.GRAPH_BREAKS: (2.0,)}
     trial = replace(trial, samples=samples, graph_breaks=(*trial.graph_breaks, new))
     Path("more.py").write_text("a = 1\nb = 2\n", encoding="utf-8")
-    command(make_check(replace(run, trials=(trial,)), base, 10))
+    stage.command = make_check(replace(run, trials=(trial,)), base, 10)
 
-    assert run_action(environ) == 10
-    assert f"title=compile-gate%3A {CASE} graph_breaks,file=more.py,line=2::" in capsys.readouterr().out
+    assert stage.run() == 10
+    assert f"title=compile-gate%3A {CASE} graph_breaks,file=more.py,line=2::" in stage.read_printed()
 
 
 @pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])
-def test_a_line_that_is_not_in_the_clone_is_not_shown(
-    environ: dict[str, str],
-    command: Callable[[Command], None],
-    capsys: pytest.CaptureFixture[str],
-    location: str,
-) -> None:
+def test_a_line_that_is_not_in_the_clone_is_not_shown(stage: Stage, location: str) -> None:
     """A place is what measured code said; only a file of the clone becomes one."""
-    command(make_check(make_broken_run(location), make_run("b" * 40), 10))
+    stage.command = make_check(make_broken_run(location), make_run("b" * 40), 10)
 
-    run_action(environ)
+    stage.run()
 
-    assert "file=" not in capsys.readouterr().out
+    assert "file=" not in stage.read_printed()
 
 
-def test_what_measured_code_prints_is_no_command_to_the_runner(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_measured_code_prints_is_no_command_to_the_runner(stage: Stage) -> None:
     """Between the two tokens, which differ each time, the runner obeys nothing."""
-    command(make_check(make_run(SHA), make_run("b" * 40), 0))
     tokens = []
 
     for _ in range(2):
-        run_action(environ)
-        lines = capsys.readouterr().out.splitlines()
+        stage.run()
+        lines = stage.read_printed().splitlines()
         (first,) = (line for line in lines if line.startswith("::stop-commands::"))
         token = first.removeprefix("::stop-commands::")
         assert not any(line.startswith("::") for line in lines[: lines.index(first)])
@@ -204,114 +198,93 @@ def test_what_measured_code_prints_is_no_command_to_the_runner(
     assert all(len(token) == 32 for token in tokens)
 
 
-def test_a_passing_check_under_a_lenient_rule_is_not_an_error(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_passing_check_under_a_lenient_rule_is_not_an_error(stage: Stage) -> None:
     """Where nothing fails a regression is a warning: a green job shows no error."""
-    command(make_check(make_broken_run(""), make_run("b" * 40), 0))
+    stage.command = make_check(make_broken_run(""), make_run("b" * 40), 0)
 
-    assert run_action(environ) == 0
-    printed = capsys.readouterr().out
+    assert stage.run() == 0
+    printed = stage.read_printed()
     assert "::warning title=compile-gate::REGRESSION" in printed
     assert "::error" not in printed
 
 
 @pytest.mark.parametrize(("code", "ended"), [(3, 0), (10, 10), (11, 11)])
 def test_the_change_that_adds_the_configuration_need_not_compare_anything(
-    environ: dict[str, str],
-    command: Callable[[Command], None],
-    capsys: pytest.CaptureFixture[str],
-    code: int,
-    ended: int,
+    stage: Stage, code: int, ended: int
 ) -> None:
     """Its base has none, so a first check is green with a notice; what it does find fails all the same."""
     base = git(Path.cwd(), "commit-tree", "-m", "empty", git(Path.cwd(), "mktree"))
     git(Path.cwd(), "reset", "--quiet", "--soft", base)
-    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(Path.cwd(), "add gate.yml"))
-    command(make_check(make_run(SHA), make_run("b" * 40), code))
+    stage.set_pull(base, commit(Path.cwd(), "add gate.yml"))
+    stage.command = make_passing(code)
 
-    assert run_action(environ) == ended
-    assert read_outputs(environ)["exit-code"] == str(ended)
-    printed = capsys.readouterr().out
+    assert stage.run() == ended
+    assert stage.outputs["exit-code"] == str(ended)
+    printed = stage.read_printed()
     assert "::notice title=compile-gate::The base commit has no configuration yet" in printed
 
 
-def test_what_compares_nothing_fails_where_the_base_has_a_configuration(
-    environ: dict[str, str], command: Callable[[Command], None]
-) -> None:
+def test_what_compares_nothing_fails_where_the_base_has_a_configuration(stage: Stage) -> None:
     """Only the first change is let through."""
-    command(make_check(make_run(SHA), make_run("b" * 40), 3))
+    stage.command = make_passing(3)
 
-    assert run_action(environ) == 3
+    assert stage.run() == 3
 
 
-def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(
-    environ: dict[str, str], command: Callable[[Command], None]
-) -> None:
+def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(stage: Stage) -> None:
     """A self-hosted runner keeps its workspace: what lies there is removed before measuring."""
-    make_check(make_run(SHA), make_run("b" * 40), 0)([], {})
-    command(lambda _, __: 4)
+    make_passing()([], {})
+    stage.command = 4
 
-    assert run_action(environ) == 4
-    assert read_outputs(environ) == {"exit-code": "4"}
+    assert stage.run() == 4
+    assert stage.outputs == {"exit-code": "4"}
 
 
 @pytest.mark.parametrize("code", [1, 2, 4, 130, 137])
-def test_a_verdict_beside_a_failure_is_none(
-    environ: dict[str, str], command: Callable[[Command], None], code: int
-) -> None:
+def test_a_verdict_beside_a_failure_is_none(stage: Stage, code: int) -> None:
     """What is measured could have written it, and have ended the command: it is not published."""
-    command(make_check(make_run(SHA), make_run("b" * 40), code))
+    stage.command = make_passing(code)
 
-    assert run_action(environ) == code
-    assert read_outputs(environ) == {"exit-code": str(code)}
+    assert stage.run() == code
+    assert stage.outputs == {"exit-code": str(code)}
 
 
 @pytest.mark.parametrize("name", ["out", "out/verdict.json"])
-def test_what_lies_where_results_go_is_told(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_what_lies_where_results_go_is_told(stage: Stage, name: str) -> None:
     """A change may bring a file, or a directory, in place of either."""
-    command(lambda _, __: 0)
+    stage.command = 0
     if name == "out":
         Path(name).write_text("")
     else:
         Path(name).mkdir(parents=True)
 
-    assert run_action(environ) == 2
-    assert "::error title=compile-gate::" in (printed := capsys.readouterr().out)
+    assert stage.run() == 2
+    assert "::error title=compile-gate::" in (printed := stage.read_printed())
     assert "out/verdict.json cannot be replaced: " in printed
 
 
-def test_an_error_of_the_command_is_the_annotation(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_the_command_is_the_annotation(stage: Stage) -> None:
     """Whoever looks at the run's page reads what is wrong and the fix, and need not look for a log."""
-    command(lambda _, __: "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?")
+    stage.command = "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?"
 
-    assert run_action(environ) == 2
-    printed = capsys.readouterr().out
+    assert stage.run() == 2
+    printed = stage.read_printed()
     assert "::error title=compile-gate::no tag matches 'tag:pr'. Did you mean 'tag:gpu'?\n" in printed
     assert "see the log" not in printed
 
 
 @pytest.mark.parametrize("mode", ["plan", "measure", "refresh"])
-def test_modes_without_a_verdict_say_why_they_failed(
-    environ: dict[str, str],
-    command: Callable[[Command], None],
-    capsys: pytest.CaptureFixture[str],
-    mode: str,
-) -> None:
+def test_modes_without_a_verdict_say_why_they_failed(stage: Stage, mode: str) -> None:
     """There is no report that would say it."""
-    command(lambda _, __: "no such case: bart. Did you mean bert?")
+    stage.command = "no such case: bart. Did you mean bert?"
 
-    assert run_action({**environ, "INPUT_MODE": mode}) == 2
-    assert "::error title=compile-gate::no such case: bart. Did you mean bert?\n" in capsys.readouterr().out
-    assert read_outputs(environ)["exit-code"] == "2"
+    assert stage.run(mode=mode) == 2
+    assert "::error title=compile-gate::no such case: bart. Did you mean bert?\n" in stage.read_printed()
+    assert stage.outputs["exit-code"] == "2"
 
 
 def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The traceback, which may quote the change, is no command to the runner; the output is there."""
 
@@ -320,90 +293,78 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
 
     monkeypatch.setitem(modes._MODES, ActionMode.CHECK, (fail, ()))
 
-    assert run_action(environ) == 1
-    printed = capsys.readouterr().out
+    assert stage.run() == 1
+    printed = stage.read_printed()
     found = list_commands(printed)
     assert [one.name for one in found] == ["stop-commands", "error"]
     assert "Traceback" in printed
     assert "TypeError: unexpected. This is a bug in compile-gate" in found[-1].data
-    assert read_outputs(environ) == {"exit-code": "1"}
+    assert stage.outputs == {"exit-code": "1"}
 
 
-def test_a_line_is_told_from_the_top_of_the_repository(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_is_told_from_the_top_of_the_repository(stage: Stage) -> None:
     """GitHub shows an annotation there, wherever the configuration and the working directory are."""
     top = Path.cwd()
     Path("perf").mkdir()
     for name in ("gate.yml", "model.py"):
         (top / name).rename(top / "perf" / name)
     base = commit(top, "base")
-    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(top, "head"))
-    command(make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10))
+    stage.set_pull(base, commit(top, "head"))
+    stage.command = make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10)
 
-    run_action({**environ, "INPUT_CONFIG": "perf/gate.yml"})
-    from_above = capsys.readouterr().out
-    command(make_check(make_broken_run(f"{top}/perf/model.py:1"), make_run("b" * 40), 10))
-    run_action({**environ, "INPUT_WORKING_DIRECTORY": "perf"})
+    stage.run(config="perf/gate.yml")
+    from_above = stage.read_printed()
+    stage.command = make_check(make_broken_run(f"{top}/perf/model.py:1"), make_run("b" * 40), 10)
+    stage.run(working_directory="perf")
 
     assert ",file=perf/model.py,line=1::" in from_above
-    assert ",file=perf/model.py,line=1::" in capsys.readouterr().out
+    assert ",file=perf/model.py,line=1::" in stage.read_printed()
 
 
-def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(
-    environ: dict[str, str], command: Callable[[Command], None]
-) -> None:
+def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(stage: Stage) -> None:
     """Exit code 0 without a verdict is an error."""
-    command(lambda _, __: 0)
+    stage.command = 0
 
-    assert run_action(environ) == 2
+    assert stage.run() == 2
 
 
-def test_a_change_to_the_rules_is_said_and_does_not_hold(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_change_to_the_rules_is_said_and_does_not_hold(stage: Stage) -> None:
     """The command is given the base's rules; page and summary name the file; nothing is left behind."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
     commit(Path.cwd(), "head")
 
-    run_action(environ)
+    stage.run()
 
-    (argv,) = seen
-    base, _ = read_event(environ)
+    (argv,) = stage.seen
     assert argv[0] == "check"
-    assert argv[1].startswith(f"--config={environ['RUNNER_TEMP']}/compile-gate-rules-")
-    assert argv[2:4] == [f"--directory={Path.cwd()}", f"--rules-commit={base}"]
-    assert argv[4].startswith(f"--baselines={environ['RUNNER_TEMP']}")
+    assert argv[1].startswith(f"--config={stage.environ['RUNNER_TEMP']}/compile-gate-rules-")
+    assert argv[2:4] == [f"--directory={Path.cwd()}", f"--rules-commit={stage.base}"]
+    assert argv[4].startswith(f"--baselines={stage.environ['RUNNER_TEMP']}")
     text = "This change touches what it is judged by (gate.yml); it was judged by commit "
-    assert f"::warning title=compile-gate::{text}" in capsys.readouterr().out
-    assert f"> {text}" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert f"::warning title=compile-gate::{text}" in stage.read_printed()
+    assert f"> {text}" in stage.summary
 
 
 @pytest.mark.parametrize(("keys", "expected"), [("", "regression"), ("fail_on: new\nselect: bert\n", "new")])
 def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
-    environ: dict[str, str], command: Callable[[Command], None], keys: str, expected: str
+    stage: Stage, keys: str, expected: str
 ) -> None:
     """The change's own gate.yml says otherwise; the action's default holds where the base's says nothing."""
-    seen: list[list[str]] = []
     found: list[Config] = []
 
     def check(argv: list[str], _: dict[str, str]) -> int:
-        seen.append(argv)
         found.append(load_config(Path(argv[1].partition("=")[2])))
         return 2
 
-    command(check)
+    stage.command = check
     Path("gate.yml").write_text(f"version: 1\n{keys}")
     base = commit(Path.cwd(), "another base")
     Path("gate.yml").write_text("version: 1\nfail_on: never\nselect: unet\n")
-    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(Path.cwd(), "head"))
+    stage.set_pull(base, commit(Path.cwd(), "head"))
 
-    assert run_action(environ) == 2
+    assert stage.run() == 2
 
-    said = [one for one in seen[0] if one.startswith(("--fail-on", "--select"))]
+    said = [one for one in stage.seen[0] if one.startswith(("--fail-on", "--select"))]
     assert said == ([] if keys else ["--fail-on=regression"])
     assert (found[0].fail_on or "regression") == expected
     assert found[0].select == ("bert" if keys else "")
@@ -411,17 +372,14 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
 
 @pytest.mark.parametrize("mode", ["check", "plan", "judge"])
 @pytest.mark.parametrize("name", ["fail-on", "select"])
-def test_a_workflow_does_not_say_how_a_change_is_judged(
-    environ: dict[str, str], capsys: pytest.CaptureFixture[str], mode: str, name: str
-) -> None:
+def test_a_workflow_does_not_say_how_a_change_is_judged(stage: Stage, mode: str, name: str) -> None:
     """The publisher would have to say the same; on a push or a schedule a workflow may."""
     shard = Path("shards/run.json")
     shard.parent.mkdir()
     shard.write_text("{}")
-    given = {"INPUT_MODE": mode, f"INPUT_{name.upper().replace('-', '_')}": "never"}
 
-    assert run_action({**environ, **given}) == 2
-    assert "of a pull request or a merge group the base's gate.yml says that" in capsys.readouterr().out
+    assert stage.run(mode=mode, **{name.replace("-", "_"): "never"}) == 2
+    assert "of a pull request or a merge group the base's gate.yml says that" in stage.read_printed()
 
 
 def list_base_arguments(argv: list[str]) -> list[str]:
@@ -430,26 +388,16 @@ def list_base_arguments(argv: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(("confirm", "expected"), [(None, True), ("true", True), ("false", False)])
 def test_suspects_are_confirmed_against_the_base_commit(
-    environ: dict[str, str], command: Callable[[Command], None], confirm: str | None, expected: bool
+    stage: Stage, confirm: str | None, expected: bool
 ) -> None:
     """By default, for a pull request: the command is given the base's commit to run side by side with."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
-    base, _ = read_event(environ)
-
-    assert run_action(environ | ({"INPUT_CONFIRM": confirm} if confirm else {})) == 0
-    assert list_base_arguments(seen[0]) == [f"--base={base}" if expected else "--no-base"]
+    assert stage.run(**({"confirm": confirm} if confirm else {})) == 0
+    assert list_base_arguments(stage.seen[0]) == [f"--base={stage.base}" if expected else "--no-base"]
 
 
-def test_a_trial_merge_is_judged_by_what_it_was_merged_into(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trial_merge_is_judged_by_what_it_was_merged_into(stage: Stage) -> None:
     """With a stale payload, too, nothing that main did meanwhile is this change's."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
-    stale, _ = read_event(environ)
+    stale = stage.base
     git(Path.cwd(), "checkout", "--quiet", "-b", "topic", stale)
     Path("README.md").write_text("topic")
     head = commit(Path.cwd(), "topic")
@@ -457,144 +405,111 @@ def test_a_trial_merge_is_judged_by_what_it_was_merged_into(
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.02\n")
     base = commit(Path.cwd(), "main goes on")
     git(Path.cwd(), "merge", "--quiet", "--no-ff", "--message", "trial", "topic")
-    write_event(Path(environ["GITHUB_EVENT_PATH"]), stale, head)
+    stage.set_pull(stale, head)
 
-    assert run_action(environ) == 0
+    assert stage.run() == 0
 
-    assert f"--rules-commit={base}" in seen[0]
-    assert list_base_arguments(seen[0]) == [f"--base={base}"]
-    assert read_outputs(environ)["baseline-sha"] == base
-    printed = capsys.readouterr().out
+    assert f"--rules-commit={base}" in stage.seen[0]
+    assert list_base_arguments(stage.seen[0]) == [f"--base={base}"]
+    assert stage.outputs["baseline-sha"] == base
+    printed = stage.read_printed()
     assert f"commit {base}: what GitHub merged this change into, to try it." in printed
     assert "::warning" not in printed
 
 
-def test_a_changed_workflow_is_said(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_workflow_is_said(stage: Stage) -> None:
     """GitHub runs a pull request's own workflows, so whoever reads the result must look at them."""
-    command(make_check(make_run(SHA), make_run("b" * 40), 0))
     Path(".github/workflows").mkdir(parents=True)
     Path(".github/workflows/gate.yml").write_text("on: pull_request\n")
     commit(Path.cwd(), "head")
 
-    run_action(environ)
+    stage.run()
 
     said = "This change touches .github/workflows/gate.yml: GitHub ran this check as the change has it."
-    assert f"::warning title=compile-gate::{said}" in capsys.readouterr().out
-    assert said in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert f"::warning title=compile-gate::{said}" in stage.read_printed()
+    assert said in stage.summary
 
 
-def test_a_push_has_nothing_to_be_confirmed_against(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_push_has_nothing_to_be_confirmed_against(stage: Stage) -> None:
     """Without a base commit in the event there is no side-by-side run, and nothing to say about it."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
-    Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")
+    stage.set_event({})
 
-    assert run_action(environ) == 0
-    assert list_base_arguments(seen[0]) == ["--no-base"]
-    assert "side by side" not in capsys.readouterr().out
+    assert stage.run() == 0
+    assert list_base_arguments(stage.seen[0]) == ["--no-base"]
+    assert "side by side" not in stage.read_printed()
 
 
-def test_a_base_out_of_reach_is_a_note_and_no_failure(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_base_out_of_reach_is_a_note_and_no_failure(stage: Stage) -> None:
     """In a shallow clone the check goes on without confirming, and page and summary say how to fix it."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
     base, head = commit(Path.cwd(), "base"), commit(Path.cwd(), "head")
     shallow = Path.cwd().parent / "shallow"
     clone = ["git", "clone", "--quiet", "--depth=1", f"file://{Path.cwd()}", str(shallow)]
     subprocess.run(clone, check=True)
-    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, head)
+    stage.set_pull(base, head)
 
-    code = run_action({**environ, "INPUT_WORKING_DIRECTORY": str(shallow), "INPUT_BASELINE_REF": "head"})
+    code = stage.run(working_directory=str(shallow), baseline_ref="head")
 
     reason = f"the base commit {base} is not in this clone."
     said = f"What looks worse is not measured again side by side: {reason}"
     assert code == 0
-    assert list_base_arguments(seen[0]) == ["--no-base"]
+    assert list_base_arguments(stage.seen[0]) == ["--no-base"]
     assert (
         f"::warning title=compile-gate::{said} Give actions/checkout `fetch-depth: 0`."
-        in capsys.readouterr().out
+        in stage.read_printed()
     )
-    assert said in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert said in stage.summary
 
 
-def test_a_base_without_a_common_ancestor_is_out_of_reach(
-    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_base_without_a_common_ancestor_is_out_of_reach(stage: Stage) -> None:
     """The commit is there, and there is no place where the change left it."""
-    command(make_check(make_run(SHA), make_run("b" * 40), 0))
-    base, _ = read_event(environ)
+    base = stage.base
     subprocess.run(["git", "checkout", "--quiet", "--orphan", "other"], check=True)
-    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(Path.cwd(), "unrelated"))
+    stage.set_pull(base, commit(Path.cwd(), "unrelated"))
 
-    assert run_action({**environ, "INPUT_BASELINE_REF": "head"}) == 0
-    assert f"HEAD and the base commit {base[:12]} have no commit in common." in capsys.readouterr().out
+    assert stage.run(baseline_ref="head") == 0
+    assert f"HEAD and the base commit {base[:12]} have no commit in common." in stage.read_printed()
 
 
-def test_an_upgrade_begins_its_summary_with_the_paragraph(
-    environ: dict[str, str], command: Callable[[Command], None]
-) -> None:
+def test_an_upgrade_begins_its_summary_with_the_paragraph(stage: Stage) -> None:
     """The command is ``ab`` on both interpreters; summary and outputs tell what came of it."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
-    given = {"INPUT_MODE": "upgrade", "INPUT_BASE_PYTHON": "old/python", "INPUT_HEAD_PYTHON": "new/python"}
-
-    assert run_action({**environ, **given}) == 0
-    assert seen[0] == [
+    assert stage.run(mode="upgrade", base_python="old/python", head_python="new/python") == 0
+    assert stage.seen[0] == [
         *("ab", "--fail-on=regression"),
         *("--base-python=old/python", "--head-python=new/python"),
     ]
-    summary = Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+    summary = stage.summary
     assert summary.startswith("torch 2.13.0 in both stacks: 1 case of 1 model, measured side by side.")
     assert "\n\n## " in summary
-    assert read_outputs(environ)["result-path"].endswith("verdict.json")
+    assert stage.outputs["result-path"].endswith("verdict.json")
 
 
-def test_the_anchor_is_told_as_a_verdict_is(
-    environ: dict[str, str], command: Callable[[Command], None]
-) -> None:
+def test_the_anchor_is_told_as_a_verdict_is(stage: Stage) -> None:
     """The command is ``ab --anchor``; its report is the summary, its exit code the step's."""
-    seen: list[list[str]] = []
-    check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(note_arguments(seen, check))
-
-    assert run_action({**environ, "INPUT_MODE": "anchor", "INPUT_MINUTES": "150"}) == 0
-    assert seen == [["ab", "--anchor", "--fail-on=regression", "--minutes=150"]]
-    assert Path(environ["GITHUB_STEP_SUMMARY"]).read_text().startswith("## ")
-    assert read_outputs(environ)["result-path"].endswith("verdict.json")
+    assert stage.run(mode="anchor", minutes="150") == 0
+    assert stage.seen == [["ab", "--anchor", "--fail-on=regression", "--minutes=150"]]
+    assert stage.summary.startswith("## ")
+    assert stage.outputs["result-path"].endswith("verdict.json")
 
 
-def test_a_refresh_tells_where_the_run_is(
-    environ: dict[str, str], command: Callable[[Command], None]
-) -> None:
+def test_a_refresh_tells_where_the_run_is(stage: Stage) -> None:
     """It measures as often as a baseline wants; the run is what the next job is given."""
-    seen: list[list[str]] = []
 
-    def measure(argv: list[str], _: dict[str, str]) -> int:
-        seen.append(argv)
+    def measure(*_: object) -> int:
         save_run(make_run(SHA), Path("out/run.json"))
         return 0
 
-    command(measure)
+    stage.command = measure
 
-    assert run_action({**environ, "INPUT_MODE": "refresh", "INPUT_SELECT": "bert"}) == 0
-    assert seen == [["measure", "--trials=5", "--select=bert"]]
-    assert run_action({**environ, "INPUT_MODE": "refresh", "INPUT_TRIALS": "4"}) == 0
-    assert seen[1] == ["measure", "--trials=4"]
-    outputs = read_outputs(environ)
+    assert stage.run(mode="refresh", select="bert") == 0
+    assert stage.seen == [["measure", "--trials=5", "--select=bert"]]
+    assert stage.run(mode="refresh", trials="4") == 0
+    assert stage.seen[1] == ["measure", "--trials=4"]
+    outputs = stage.outputs
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
 
 @pytest.mark.parametrize("mode", ["check", "plan", "measure", "judge", "upgrade", "anchor", "refresh"])
-def test_code_under_test_has_no_way_to_the_runner(environ: dict[str, str], mode: str) -> None:
+def test_code_under_test_has_no_way_to_the_runner(stage: Stage, mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""
     hidden = {
         **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
@@ -603,16 +518,16 @@ def test_code_under_test_has_no_way_to_the_runner(environ: dict[str, str], mode:
     stacks = {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"} if mode == "upgrade" else {}
     inputs = parse_inputs({"INPUT_MODE": mode, **stacks})
 
-    kept = make_child_environment({**environ, **hidden, "GITHUB_SHA": SHA}, inputs)
+    kept = make_child_environment({**stage.environ, **hidden, "GITHUB_SHA": SHA}, inputs)
 
     assert sorted(kept) == ["GITHUB_SHA", "PATH"]
 
 
-def test_what_writes_gets_the_token_and_nothing_measured(environ: dict[str, str]) -> None:
+def test_what_writes_gets_the_token_and_nothing_measured(stage: Stage) -> None:
     """The input becomes the variable that the command reads, and is in none of its arguments."""
     inputs = parse_inputs({"INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"})
 
-    kept = make_child_environment({**environ, "INPUT_TOKEN": "ghs_x"}, inputs)
+    kept = make_child_environment({**stage.environ, "INPUT_TOKEN": "ghs_x"}, inputs)
 
     assert kept["GITHUB_TOKEN"] == "ghs_x"
     assert "INPUT_TOKEN" not in kept
@@ -622,39 +537,34 @@ def test_what_writes_gets_the_token_and_nothing_measured(environ: dict[str, str]
     ("run_id", "event", "expected"), [("5", {}, "5"), ("", {"workflow_run": {"id": 9}}, "9")]
 )
 def test_a_run_to_publish_is_the_inputs_or_the_events(
-    environ: dict[str, str],
-    command: Callable[[Command], None],
-    run_id: str,
-    event: dict[str, Any],
-    expected: str,
+    stage: Stage, run_id: str, event: dict[str, Any], expected: str
 ) -> None:
     """With neither, the input is named."""
-    seen: list[list[str]] = []
-    command(note_arguments(seen, lambda *_: 0))
-    Path(environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
-    given = {**environ, "INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"}
+    stage.command = 0
+    stage.set_event(event)
+    given = {"mode": "publish", "token": "ghs_x"}
 
-    assert run_action({**given, "INPUT_RUN_ID": run_id}) == 0
-    assert f"--run-id={expected}" in seen[0]
-    Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")
-    assert run_action(given) == 2
+    assert stage.run(**given, run_id=run_id) == 0
+    assert f"--run-id={expected}" in stage.seen[0]
+    stage.set_event({})
+    assert stage.run(**given) == 2
 
 
-def test_an_output_cannot_forge_another(environ: dict[str, str]) -> None:
+def test_an_output_cannot_forge_another(stage: Stage) -> None:
     """A value with lines that look like outputs stays one value."""
     hostile = "x\nverdict=PASS\nend\nverdict<<end\nPASS\nend"
 
-    write_outputs(environ, {"select": hostile, "cases": 3})
+    write_outputs(stage.environ, {"select": hostile, "cases": 3})
 
-    assert read_outputs(environ) == {"select": hostile, "cases": "3"}
+    assert stage.outputs == {"select": hostile, "cases": "3"}
 
 
-def test_a_summary_stays_within_what_github_takes(environ: dict[str, str]) -> None:
+def test_a_summary_stays_within_what_github_takes(stage: Stage) -> None:
     """Beyond 1 MiB GitHub drops all of it: it is cut on a character, and says so once."""
     for _ in range(3):
-        append_summary(environ, "\u00e9" * MAX_SUMMARY_BYTES)
+        append_summary(stage.environ, "\u00e9" * MAX_SUMMARY_BYTES)
 
-    content = Path(environ["GITHUB_STEP_SUMMARY"]).read_bytes()
+    content = Path(stage.environ["GITHUB_STEP_SUMMARY"]).read_bytes()
     assert len(content) <= MAX_SUMMARY_BYTES
     assert content.decode().count("Cut short") == 1
 

@@ -16,11 +16,13 @@ from records import (
     GREEN,
     RUN,
     SHA,
+    UNSTORED,
     make_base,
     make_comparison,
     make_failing,
     make_passing,
     make_regressed,
+    make_rows,
     make_unchanged,
     make_verdict,
 )
@@ -84,66 +86,53 @@ CHANGED_CODE = Fact(
 )
 
 
+CAUSES = tuple(
+    Cause(case_id=CASES[0].id, kind=kind, fact=fact)
+    for kind, fact in (
+        (CauseKind.GRAPH_BREAK, Fact(code=Code.GRAPH_BREAK, names=name_words(location="evil.py:1"))),
+        (CauseKind.CHANGED_CODE, CHANGED_CODE),
+    )
+)
+FAILURE = CaseFailure(
+    case_id=CASES[1].id,
+    trial=0,
+    kind=FailureKind.KILLED,
+    stage="compile",
+    fact=make_raised("Killed"),
+    log_tail="x",
+)
+EVIL = Case(id="evil/<img>@all", model="evil")
+MOVED = {
+    "accepted": (Status.ACCEPTED, Reason.ACCEPTED, (0.01, 0.0108)),
+    "improved": (Status.IMPROVED, Reason.BEYOND_BAR, (0.01, 0.008)),
+    "inconclusive": (Status.INCONCLUSIVE, Reason.UNSETTLED, (0.01, 0.0106)),
+}
+
+
 def make_verdicts() -> dict[str, Verdict]:
     """Every kind of verdict that a reader can meet, by name."""
     first, second, third = CASES
-    explained = [
-        (CauseKind.GRAPH_BREAK, Fact(code=Code.GRAPH_BREAK, names=name_words(location="evil.py:1"))),
-        (CauseKind.CHANGED_CODE, CHANGED_CODE),
-    ]
-    causes = tuple(Cause(case_id=first.id, kind=kind, fact=fact) for kind, fact in explained)
-    failure = CaseFailure(
-        case_id=second.id,
-        trial=0,
-        kind=FailureKind.KILLED,
-        stage="compile",
-        fact=make_raised("Killed"),
-        log_tail="x",
-    )
+    rest = (*make_unchanged(second), *make_unchanged(third))
     failed = replace(
         make_comparison(second, Metric.COMPILED_LATENCY, Status.FAILED, Reason.CASE_FAILED),
         baseline=None,
         candidate=None,
         change=None,
     )
-    rest = (*make_unchanged(second), *make_unchanged(third))
-    one = {
-        "accepted": (Status.ACCEPTED, Reason.ACCEPTED, (0.01, 0.0108)),
-        "improved": (Status.IMPROVED, Reason.BEYOND_BAR, (0.01, 0.008)),
-        "inconclusive": (Status.INCONCLUSIVE, Reason.UNSETTLED, (0.01, 0.0106)),
-    }
+    removed = replace(failed, status=Status.MISSING, reason=Reason.REMOVED, case_id=first.id)
+    elsewhere = {"status": Status.NOT_COMPARABLE, "reason": Reason.OTHER_ENVIRONMENT, "change": None}
     other = replace(CUDA_HOST, torch="2.14.1", device_uuid="GPU-2")
     return {
         "pass": make_passing(),
-        "regression": make_failing(causes=causes),
-        "incomplete": make_verdict(*make_regressed(first), failed, *rest[2:], failures=(failure,)),
-        "removed": make_verdict(
-            *rest, replace(failed, status=Status.MISSING, reason=Reason.REMOVED, case_id=first.id)
-        ),
-        "nothing_compared": make_verdict(
-            *(
-                replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
-                for case in CASES
-                for row in make_unchanged(case)
-            ),
-            baseline_environments=(),
-        ),
-        "upgrade": make_verdict(
-            *(
-                replace(row, status=Status.NOT_COMPARABLE, reason=Reason.OTHER_ENVIRONMENT, change=None)
-                for case in CASES
-                for row in make_unchanged(case)
-            ),
-            environment=other,
-        ),
-        "unknown_cases": make_verdict(
-            *make_unchanged(first),
-            *make_regressed(Case(id="evil/<img>@all", model="evil")),
-            cases=(first, Case(id="evil/<img>@all", model="evil")),
-        ),
+        "regression": make_failing(causes=CAUSES),
+        "incomplete": make_verdict(*make_regressed(first), failed, *rest[2:], failures=(FAILURE,)),
+        "removed": make_verdict(*rest, removed),
+        "nothing_compared": make_verdict(*make_rows(**UNSTORED), baseline_environments=()),
+        "upgrade": make_verdict(*make_rows(**elsewhere), environment=other),
+        "unknown_cases": make_verdict(*make_unchanged(first), *make_regressed(EVIL), cases=(first, EVIL)),
         **{
             name: make_verdict(make_comparison(first, Metric.COMPILED_LATENCY, status, reason, values), *rest)
-            for name, (status, reason, values) in one.items()
+            for name, (status, reason, values) in MOVED.items()
         },
     }
 
