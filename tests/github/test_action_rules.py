@@ -22,7 +22,7 @@ from gate.action.step import ActionStep
 from gate.decide.evidence.baselines import make_baselines
 from gate.errors import MachineError, UsageError
 from gate.files.codec import BASELINE, decode_file
-from gate.project.config import load_config
+from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.records import Baseline, Metric
 from gate.store.baselines import encode_baseline
@@ -43,17 +43,53 @@ thresholds:
 """
 
 
+class Repo:
+    """A repository with a directory ``top`` for the gate, below a directory with a space, entered."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.root = place / "a repository"
+        self.top = self.root / "sub"
+
+    def write(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (self.top / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.top / name).write_text(text)
+
+    def commit(self, files: dict[str, str] | None = None, *, gone: str = "") -> str:
+        """Commit what there is, with these files and without that one."""
+        if gone:
+            (self.top / gone).unlink()
+        self.write(files or {})
+        return commit(self.root, "a commit")
+
+    def git(self, *arguments: str) -> str:
+        return git(self.root, *arguments)
+
+    def prepare(self, sha: str, place: str = "rules", **more: str) -> RuleSource:
+        """Prepare the rules of a commit, or of the working tree."""
+        base = BaseCommit(sha=sha, origin="") if sha else None
+        return prepare_rules(more.get("config", ""), more.get("baselines", ""), base, self.place / place)
+
+    def load(self, sha: str, place: str = "rules") -> Config:
+        """Load the configuration that is prepared of a commit."""
+        return load_config(Path(self.prepare(sha, place).config))
+
+    def prepare_in_vain(self, sha: str, **more: str) -> UsageError:
+        with pytest.raises(UsageError) as caught:
+            self.prepare(sha, **more)
+        return caught.value
+
+
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with a directory for the gate, below a directory with a space, entered."""
-    directory = tmp_path / "a repository" / "sub"
-    write(
-        directory,
-        {"gate.yml": CONFIG, "models/cases.yml": MODELS, "perf/baselines/x.json": make_baseline("base")},
-    )
-    (directory.parent / "README.md").write_text("hello")
-    monkeypatch.chdir(directory)
-    return directory
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    """Return a repository with a configuration, a registry and a baseline."""
+    made = Repo(tmp_path)
+    stored = {"perf/baselines/x.json": make_baseline("base")}
+    made.write({"gate.yml": CONFIG, "models/cases.yml": MODELS} | stored)
+    (made.root / "README.md").write_text("hello")
+    monkeypatch.chdir(made.top)
+    return made
 
 
 def make_baseline(reason: str, case: str = "lin/inference-float32-smoke-default") -> str:
@@ -72,22 +108,10 @@ def load_one(path: Path) -> Baseline:
     return decode_file(BASELINE, path.read_bytes(), str(path))
 
 
-def write(directory: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_text(text)
-
-
-def prepare(sha: str, place: Path, config: str = "", baselines: str = "") -> RuleSource:
-    """Prepare the rules of a commit, or of the working tree."""
-    return prepare_rules(config, baselines, BaseCommit(sha=sha, origin="") if sha else None, place)
-
-
-def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> None:
+def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:
     """Thresholds, registry and baselines are the base's; the files that were touched are named."""
-    base = commit(checkout.parent, "base")
-    write(
-        checkout,
+    base = repo.commit()
+    repo.commit(
         {
             "gate.yml": CONFIG.replace("0.05", "0.90"),
             "models/cases.yml": MODELS.replace("5", "6"),
@@ -95,16 +119,15 @@ def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> Non
             "perf/baselines/new.json": make_baseline("head", "other/test"),
         },
     )
-    commit(checkout.parent, "head")
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     config = load_config(Path(rules.config))
     assert config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
     assert [case.expected_s for case in load_cases(config)] == [5]
     assert list_reasons(rules.baselines) == {"x.json": "base"}
-    assert rules.directory == str(checkout)  # where measured code is imported from is the head's
-    assert config.out == checkout / "results"
+    assert rules.directory == str(repo.top)  # where measured code is imported from is the head's
+    assert config.out == repo.top / "results"
     assert rules.sha == base
     assert rules.changed == (
         "sub/gate.yml",
@@ -114,157 +137,143 @@ def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> Non
     )
 
 
-def test_limits_that_nobody_set_stay_those_of_the_device_and_the_cases(
-    checkout: Path, tmp_path: Path
-) -> None:
+def test_limits_that_nobody_set_stay_those_of_the_device_and_the_cases(repo: Repo) -> None:
     """A limit that the base sets holds; the others are the defaults of whatever the change measures on."""
-    (checkout / "gate.yml").write_text(f"{CONFIG}budget_s: 77\n")
-    config = load_config(Path(prepare(commit(checkout.parent, "base"), tmp_path / "rules").config))
+    (repo.top / "gate.yml").write_text(f"{CONFIG}budget_s: 77\n")
+    config = repo.load(repo.commit())
     assert config.budget_s == 77
     assert {"budget_s", "trial_timeout_s", "pair_budget_s"} & set(config.origins) == {"budget_s"}
 
 
-def test_a_history_is_written_where_the_checkout_has_it(checkout: Path, tmp_path: Path) -> None:
+def test_a_history_is_written_where_the_checkout_has_it(repo: Repo) -> None:
     """Not among the rules, which nothing may write to while it is measured."""
-    (checkout / "gate.yml").write_text(f"{CONFIG}history: kept/history\n")
-    rules = prepare(commit(checkout.parent, "base"), tmp_path / "rules")
-    assert load_config(Path(rules.config)).history == checkout / "kept" / "history"
+    (repo.top / "gate.yml").write_text(f"{CONFIG}history: kept/history\n")
+    rules = repo.prepare(repo.commit())
+    assert load_config(Path(rules.config)).history == repo.top / "kept" / "history"
 
 
-def test_what_the_base_did_meanwhile_is_not_held_against_the_change(checkout: Path, tmp_path: Path) -> None:
+def test_what_the_base_did_meanwhile_is_not_held_against_the_change(repo: Repo) -> None:
     """Changed is what the change touched since it branched off, not where the two differ."""
-    commit(checkout.parent, "base")
-    write(checkout, {"src.py": "x = 1"})
-    commit(checkout.parent, "head")
+    repo.commit()
+    repo.commit({"src.py": "x = 1"})
 
-    assert prepare(commit(checkout.parent, "again"), tmp_path / "rules").changed == ()
+    assert repo.prepare(repo.commit()).changed == ()
 
 
-@pytest.mark.usefixtures("checkout")
-def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(tmp_path: Path) -> None:
+def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo) -> None:
     """A push or a dispatch changes nothing that is still to be merged."""
-    rules = prepare("", tmp_path / "rules", config="my.yml", baselines="b")
+    rules = repo.prepare("", config="my.yml", baselines="b")
 
     assert rules == RuleSource(config="my.yml", baselines="b")
-    assert not (tmp_path / "rules").exists()
+    assert not (repo.place / "rules").exists()
 
 
-def test_a_base_without_configuration_says_that_the_heads_holds(checkout: Path, tmp_path: Path) -> None:
+def test_a_base_without_configuration_says_that_the_heads_holds(repo: Repo) -> None:
     """The change that introduces the gate has nothing else to go by, and that is told."""
-    (checkout / "gate.yml").unlink()
-    base = commit(checkout.parent, "base")
-    write(checkout, {"gate.yml": CONFIG})
+    base = repo.commit(gone="gate.yml")
+    repo.write({"gate.yml": CONFIG})
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     assert (rules.config, rules.sha, rules.changed) == ("", "", ("sub/gate.yml",))
 
 
-def test_a_base_without_baselines_has_none(checkout: Path, tmp_path: Path) -> None:
+def test_a_base_without_baselines_has_none(repo: Repo) -> None:
     """Baselines that only the change brings are not used: nothing is compared, and the verdict says so."""
-    (checkout / "perf/baselines/x.json").unlink()
-    base = commit(checkout.parent, "base")
-    write(checkout, {"perf/baselines/mine.json": make_baseline("head")})
+    base = repo.commit(gone="perf/baselines/x.json")
+    repo.write({"perf/baselines/mine.json": make_baseline("head")})
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     assert list(Path(rules.baselines).iterdir()) == []
 
 
-def test_baselines_may_be_named_by_the_workflow(checkout: Path, tmp_path: Path) -> None:
+def test_baselines_may_be_named_by_the_workflow(repo: Repo) -> None:
     """The input goes before the configuration, and means the base's directory of that name."""
-    write(checkout, {"other/y.json": make_baseline("base")})
-    base = commit(checkout.parent, "base")
+    base = repo.commit({"other/y.json": make_baseline("base")})
 
-    rules = prepare(base, tmp_path / "rules", config="gate.yml", baselines="other")
+    rules = repo.prepare(base, config="gate.yml", baselines="other")
 
     assert [path.name for path in Path(rules.baselines).iterdir()] == ["y.json"]
 
 
-def test_a_shallow_clone_is_told_what_it_lacks(checkout: Path, tmp_path: Path) -> None:
+def test_a_shallow_clone_is_told_what_it_lacks(repo: Repo) -> None:
     """A base commit that is not there is an error with its fix, never a check against the head."""
-    commit(checkout.parent, "head")
+    repo.commit()
 
     with pytest.raises(UsageError, match="is not in this clone") as caught:
-        prepare("f" * 40, tmp_path / "rules")
+        repo.prepare("f" * 40)
 
     assert "fetch-depth: 0" in caught.value.fix
 
 
-def test_a_path_outside_the_repository_is_refused(checkout: Path, tmp_path: Path) -> None:
+def test_a_path_outside_the_repository_is_refused(repo: Repo) -> None:
     """The base commit cannot have it, so a change could be judged by anything."""
-    base = commit(checkout.parent, "base")
+    base = repo.commit()
 
     with pytest.raises(UsageError, match="outside the repository"):
-        prepare(base, tmp_path / "rules", baselines="../../elsewhere")
+        repo.prepare(base, baselines="../../elsewhere")
 
 
-def test_nothing_of_the_change_is_in_the_way(checkout: Path, tmp_path: Path) -> None:
+def test_nothing_of_the_change_is_in_the_way(repo: Repo) -> None:
     """Whatever names a change brings, the base's rules lie where none of them can be."""
-    base = commit(checkout.parent, "base")
-    (checkout / ".gate-of-base.yml").mkdir()
-    (checkout / "gate.yml").unlink()
-    (checkout / "gate.yml").mkdir()
+    base = repo.commit()
+    (repo.top / ".gate-of-base.yml").mkdir()
+    (repo.top / "gate.yml").unlink()
+    (repo.top / "gate.yml").mkdir()
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
-    assert Path(rules.config).is_relative_to(tmp_path / "rules")
+    assert Path(rules.config).is_relative_to(repo.place / "rules")
     assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
 
 
-def test_the_nearest_configuration_of_the_base_holds(checkout: Path, tmp_path: Path) -> None:
+def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
     """It is looked for upwards, as the command line does; one that only the change has is none."""
-    (checkout / "gate.yml").unlink()
-    write(checkout.parent, {"gate.yml": CONFIG.replace("registry: [", "registry: [sub/")})
-    base = commit(checkout.parent, "base")
-    write(checkout, {"gate.yml": CONFIG.replace("0.05", "0.90")})
-    commit(checkout.parent, "head")
+    (repo.top / "gate.yml").unlink()
+    repo.write({"../gate.yml": CONFIG.replace("registry: [", "registry: [sub/")})
+    base = repo.commit()
+    repo.commit({"gate.yml": CONFIG.replace("0.05", "0.90")})
 
-    rules = prepare(base, tmp_path / "rules")
-
+    rules = repo.prepare(base)
     assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert rules.directory == str(checkout.parent)
+    assert rules.directory == str(repo.root)
 
 
-def test_attributes_do_not_hide_rules(checkout: Path, tmp_path: Path) -> None:
+def test_attributes_do_not_hide_rules(repo: Repo) -> None:
     """What `.gitattributes` leaves out of archives, or rewrites in them, is read as it is."""
-    write(
-        checkout.parent,
-        {".gitattributes": "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"},
+    attributes = "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"
+    base = repo.commit(
+        {"../.gitattributes": attributes, "perf/baselines/x.json": make_baseline("$Format:%H$")}
     )
-    write(checkout, {"perf/baselines/x.json": make_baseline("$Format:%H$")})
-    base = commit(checkout.parent, "base")
 
-    rules = prepare(base, tmp_path / "rules")
-
+    rules = repo.prepare(base)
     assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
     assert list_reasons(rules.baselines) == {"x.json": "$Format:%H$"}
 
 
 @pytest.mark.parametrize("link", ["gate.yml", "models/cases.yml", "perf/baselines/x.json", "perf"])
-def test_a_link_among_the_rules_is_refused_by_name(checkout: Path, tmp_path: Path, link: str) -> None:
+def test_a_link_among_the_rules_is_refused_by_name(repo: Repo, link: str) -> None:
     """It could point anywhere, and what lies behind one on the way would be missed in silence."""
-    (checkout / link).rename(checkout / "elsewhere")
-    (checkout / link).symlink_to(checkout / "elsewhere")
-    base = commit(checkout.parent, "base")
+    (repo.top / link).rename(repo.top / "elsewhere")
+    (repo.top / link).symlink_to(repo.top / "elsewhere")
+    base = repo.commit()
 
     with pytest.raises(UsageError, match=f"sub/{link} of commit {base[:12]} is a symbolic link"):
-        prepare(base, tmp_path / "rules")
+        repo.prepare(base)
 
 
-def test_names_of_any_kind_are_read(checkout: Path, tmp_path: Path) -> None:
+def test_names_of_any_kind_are_read(repo: Repo) -> None:
     """Spaces, quotes, line ends and bytes that are no text are all parts of names."""
     names = ["a b.json", 'q".json', "line\nend.json", os.fsdecode(b"\xff.json")]
-    write(
-        checkout,
+    base = repo.commit(
         {
             f"perf/baselines/{one}": make_baseline(f"b{index}", f"m{index}/test")
             for index, one in enumerate(names)
         },
     )
-    base = commit(checkout.parent, "base")
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     assert list_reasons(rules.baselines) == {
         "x.json": "base",
@@ -272,18 +281,18 @@ def test_names_of_any_kind_are_read(checkout: Path, tmp_path: Path) -> None:
     }
 
 
-def test_changed_workflows_are_flagged_and_only_the_changes_own(checkout: Path, tmp_path: Path) -> None:
+def test_changed_workflows_are_flagged_and_only_the_changes_own(repo: Repo) -> None:
     """A workflow runs as the change has it, so it is named apart; the base's later commits are not."""
-    commit(checkout.parent, "base")
-    git(checkout.parent, "checkout", "--quiet", "-b", "topic")
-    write(checkout.parent, {".github/workflows/gate.yml": "on: pull_request\n"})
-    commit(checkout.parent, "head")
-    git(checkout.parent, "checkout", "--quiet", "main")
-    write(checkout.parent, {".github/workflows/other.yml": "on: push\n"})
-    base = commit(checkout.parent, "meanwhile")
-    git(checkout.parent, "checkout", "--quiet", "topic")
+    repo.commit()
+    repo.git("checkout", "--quiet", "-b", "topic")
+    repo.write({"../.github/workflows/gate.yml": "on: pull_request\n"})
+    repo.commit()
+    repo.git("checkout", "--quiet", "main")
+    repo.write({"../.github/workflows/other.yml": "on: push\n"})
+    base = repo.commit()
+    repo.git("checkout", "--quiet", "topic")
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     assert (rules.changed, rules.workflows) == ((), (".github/workflows/gate.yml",))
 
@@ -294,35 +303,35 @@ def make_step(place: Path, base: str) -> ActionStep:
 
 
 @pytest.mark.parametrize("touched", ["config/gate.yml", "files/sub/perf/baselines/x.json", "files/new.json"])
-def test_rules_that_were_written_to_are_told(checkout: Path, tmp_path: Path, touched: str) -> None:
+def test_rules_that_were_written_to_are_told(repo: Repo, touched: str) -> None:
     """Measured code runs as the same user and can write to them: that it did is an error, not a verdict."""
-    step = make_step(tmp_path, commit(checkout.parent, "base"))
+    step = make_step(repo.place, repo.commit())
 
     with pytest.raises(MachineError, match="were written to while measuring"), hold_rules(step) as rules:
         (Path(rules.config).parents[1] / touched).write_text("mine")
 
 
-def test_nothing_is_left_of_the_rules(checkout: Path, tmp_path: Path) -> None:
+def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
     """Neither in the runner's temporary directory nor in the checkout."""
-    step = make_step(tmp_path / "temp", commit(checkout.parent, "base"))
-    (tmp_path / "temp").mkdir()
-    before = sorted(checkout.rglob("*"))
+    step = make_step(repo.place / "temp", repo.commit())
+    (repo.place / "temp").mkdir()
+    before = sorted(repo.top.rglob("*"))
 
     with hold_rules(step) as rules:
         assert Path(rules.config).is_file()
-        assert sorted(checkout.rglob("*")) == before
+        assert sorted(repo.top.rglob("*")) == before
 
-    assert list((tmp_path / "temp").iterdir()) == []
+    assert list((repo.place / "temp").iterdir()) == []
 
 
 def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the change would be judged by its own rules whenever the disk is slow."""
-    base = commit(checkout.parent, "base")
+    base = repo.commit()
     git_itself = shutil.which("git")
-    (tmp_path / "bin").mkdir()
-    script = tmp_path / "bin" / "git"
+    (repo.place / "bin").mkdir()
+    script = repo.place / "bin" / "git"
     slow = r'case "$*" in *\ ls-tree\ *) exec sleep 60;; esac'
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
@@ -330,18 +339,16 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     monkeypatch.setattr(base_module, "LIMIT_S", 0.5)
 
     with pytest.raises(MachineError, match=r"git ls-tree took longer than 0\.5 s"):
-        prepare(base, tmp_path / "rules")
+        repo.prepare(base)
 
 
-def test_names_are_no_patterns(checkout: Path, tmp_path: Path) -> None:
+def test_names_are_no_patterns(repo: Repo) -> None:
     """A path with brackets is that path, in what is read and in what is said to have changed."""
-    write(checkout, {"a.yml": MODELS.replace("5", "6"), "[ab].yml": MODELS})
-    (checkout / "gate.yml").write_text(CONFIG.replace("models/cases.yml", '"[ab].yml"'))
-    base = commit(checkout.parent, "base")
-    (checkout / "a.yml").write_text(MODELS.replace("5", "7"))
-    commit(checkout.parent, "head")
+    repo.write({"a.yml": MODELS.replace("5", "6"), "[ab].yml": MODELS})
+    base = repo.commit({"gate.yml": CONFIG.replace("models/cases.yml", '"[ab].yml"')})
+    repo.commit({"a.yml": MODELS.replace("5", "7")})
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     assert [case.expected_s for case in load_cases(load_config(Path(rules.config)))] == [5]
     assert rules.changed == ()
@@ -372,18 +379,17 @@ def test_names_are_no_patterns(checkout: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_change_that_breaks_the_rules_is_refused_itself(
-    checkout: Path, tmp_path: Path, files: dict[str, str], told: str
+    repo: Repo, files: dict[str, str], told: str
 ) -> None:
     """Judged by the base's rules it would pass, and every later change would fail."""
-    base = commit(checkout.parent, "base")
-    write(checkout, files)
-    commit(checkout.parent, "head")
+    base = repo.commit()
+    repo.commit(files)
 
     with pytest.raises(UsageError, match=told) as caught:
-        prepare(base, tmp_path / "rules")
+        repo.prepare(base)
 
     assert caught.value.fix.endswith("Merged as it is, this would fail the check of every change.")
-    assert str(tmp_path) not in str(caught.value)
+    assert str(repo.place) not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -402,52 +408,42 @@ def test_a_change_that_breaks_the_rules_is_refused_itself(
     ],
 )
 def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
-    checkout: Path, tmp_path: Path, files: dict[str, str], told: str
+    repo: Repo, files: dict[str, str], told: str
 ) -> None:
     """Any other change is refused by the name of the base's file, with what would help."""
-    commit(checkout.parent, "good")
-    write(checkout, files)
-    base = commit(checkout.parent, "broken")
-    other = prepare_in_vain(base, tmp_path / "other")
+    repo.commit()
+    base = repo.commit(files)
+    other = repo.prepare_in_vain(base, place="other")
 
-    git(checkout.parent, "revert", "--no-edit", "HEAD")
-    rules = prepare(base, tmp_path / "rules")
+    repo.git("revert", "--no-edit", "HEAD")
+    rules = repo.prepare(base)
 
     assert other.what.startswith(told.format(base=base[:7]))
     assert other.fix.endswith("A change that mends this is judged by its own rules.")
     assert (rules.config, rules.baselines, rules.sha) == ("", "", "")
     assert rules.mended.startswith(told.format(base=base[:7]))
-    assert str(tmp_path) not in f"{other}{rules.mended}"
+    assert str(repo.place) not in f"{other}{rules.mended}"
 
 
-def prepare_in_vain(base: str, place: Path) -> UsageError:
-    with pytest.raises(UsageError) as caught:
-        prepare(base, place)
-    return caught.value
-
-
-def test_a_change_that_mends_and_breaks_is_told_of_both(checkout: Path, tmp_path: Path) -> None:
+def test_a_change_that_mends_and_breaks_is_told_of_both(repo: Repo) -> None:
     """What is wrong with the change itself is as much in its way as what it mends."""
-    (checkout / "gate.yml").write_text(CONFIG + "\t- x\n")
-    base = commit(checkout.parent, "broken")
-    write(checkout, {"gate.yml": CONFIG, "perf/baselines/x.json": "x"})
-    commit(checkout.parent, "head")
+    base = repo.commit({"gate.yml": CONFIG + "\t- x\n"})
+    repo.commit({"gate.yml": CONFIG, "perf/baselines/x.json": "x"})
 
-    error = prepare_in_vain(base, tmp_path / "rules")
+    error = repo.prepare_in_vain(base)
 
     assert error.what.startswith(f"sub/gate.yml of the base commit {base[:7]}:8: ")
     assert [one.what.partition(":")[0] for one in error.others] == ["sub/perf/baselines/x.json"]
 
 
-def test_a_base_that_the_clone_lacks_is_not_mended(checkout: Path, tmp_path: Path) -> None:
+def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
     """What a partial clone does not have may well be sound: a change is never judged by its own for that."""
-    base = commit(checkout.parent, "base")
-    blob = git(checkout.parent, "rev-parse", f"{base}:sub/perf/baselines/x.json")
-    (checkout / "perf/baselines/x.json").unlink()
-    commit(checkout.parent, "head")
-    (checkout.parent / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    base = repo.commit()
+    blob = repo.git("rev-parse", f"{base}:sub/perf/baselines/x.json")
+    repo.commit(gone="perf/baselines/x.json")
+    (repo.root / ".git/objects" / blob[:2] / blob[2:]).unlink()
 
-    assert "this clone lacks the content" in prepare_in_vain(base, tmp_path / "rules").what
+    assert "this clone lacks the content" in repo.prepare_in_vain(base).what
 
 
 MOVED = MODELS.replace("mm.f:ok", "mm.models:build")
@@ -481,29 +477,21 @@ LIN, MINE = "lin/inference-float32-smoke-default", "mine/test"
     ],
 )
 def test_a_model_is_measured_where_the_change_has_it(
-    checkout: Path,
-    tmp_path: Path,
-    before: str,
-    after: str,
-    place: str,
-    moved: tuple[str, ...],
-    removed: tuple[str, ...],
+    repo: Repo, before: str, after: str, place: str, moved: tuple[str, ...], removed: tuple[str, ...]
 ) -> None:
     """By the change's entry of the same definition; a case that has none there is named as removed."""
-    write(checkout, {"models/cases.yml": before})
-    base = commit(checkout.parent, "base")
-    write(checkout, {"models/cases.yml": after})
-    commit(checkout.parent, "head")
+    base = repo.commit({"models/cases.yml": before})
+    repo.commit({"models/cases.yml": after})
 
-    rules = prepare(base, tmp_path / "rules")
+    rules = repo.prepare(base)
 
     (case,) = load_cases(load_config(Path(rules.config)))
     assert (case.factory or case.node, rules.moved, rules.removed) == (place, moved, removed)
 
 
-def test_a_moved_model_brings_no_rules_of_its_own(checkout: Path, tmp_path: Path) -> None:
+def test_a_moved_model_brings_no_rules_of_its_own(repo: Repo) -> None:
     """Thresholds, limits, quarantine, sampling, tags and expectations stay the base's."""
-    base = commit(checkout.parent, "base")
+    base = repo.commit()
     loose = f"""\
 limits: [{{metric: drift, at_most: 99}}]
 quarantine: [{{case: "*", owner: me, reason: x, expires: {datetime.now(UTC).date() + timedelta(days=30)}}}]
@@ -513,11 +501,10 @@ trials: 1
 max_trials: 1
 """
     head = {"gate.yml": CONFIG.replace("0.05", "0.9") + loose, "models/cases.yml": MOVED.replace("5", "50")}
-    write(checkout, head)
-    commit(checkout.parent, "head")
-    own = load_config(Path(prepare(base, tmp_path / "rules").config))
-    git(checkout.parent, "checkout", "--quiet", base)
-    before = load_config(Path(prepare(base, tmp_path / "base").config))
+    repo.commit(head)
+    own = repo.load(base)
+    repo.git("checkout", "--quiet", base)
+    before = repo.load(base, "base")
 
     (model,) = own.models
     assert (model.factory, model.cases) == ("mm.models:build", before.models[0].cases)
@@ -535,58 +522,51 @@ max_trials: 1
         ("ci/gate.yml", "gate.yml", ""),
     ],
 )
-def test_a_configuration_that_moves_is_followed(
-    checkout: Path, tmp_path: Path, old: str, new: str, config: str
-) -> None:
+def test_a_configuration_that_moves_is_followed(repo: Repo, old: str, new: str, config: str) -> None:
     """Else a change could be judged by its own rules by moving them and saying so in the workflow."""
     own = CONFIG.replace(
         "registry: [models/cases.yml]", 'models: [{name: lin, factory: "f:ok", cases: [{}]}]'
     )
-    (checkout / "gate.yml").unlink()
-    write(checkout, {old: own})
-    base = commit(checkout.parent, "base")
-    (checkout / old).unlink()
-    write(checkout, {new: own.replace("0.05", "0.90")})
-    commit(checkout.parent, "head")
+    (repo.top / "gate.yml").unlink()
+    base = repo.commit({old: own})
+    (repo.top / old).unlink()
+    repo.commit({new: own.replace("0.05", "0.90")})
 
-    rules = prepare(base, tmp_path / "rules", config=config)
+    rules = repo.prepare(base, config=config)
 
     found = load_config(Path(rules.config))
     assert found.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert (rules.sha, rules.directory) == (base, str((checkout / new).parent))
-    assert found.out == (checkout / new).parent / "results"
+    assert (rules.sha, rules.directory) == (base, str((repo.top / new).parent))
+    assert found.out == (repo.top / new).parent / "results"
 
 
-def test_a_configuration_that_the_workflow_names_must_stay(checkout: Path, tmp_path: Path) -> None:
+def test_a_configuration_that_the_workflow_names_must_stay(repo: Repo) -> None:
     """Without it every later check would end with an error."""
-    base = commit(checkout.parent, "base")
-    (checkout / "gate.yml").unlink()
-    commit(checkout.parent, "head")
+    base = repo.commit()
+    repo.commit(gone="gate.yml")
 
     with pytest.raises(UsageError, match=r"this change has no gate\.yml, and the base commit does"):
-        prepare(base, tmp_path / "rules", config="gate.yml")
+        repo.prepare(base, config="gate.yml")
 
 
-def test_a_change_without_a_configuration_removes_all_of_it(checkout: Path, tmp_path: Path) -> None:
+def test_a_change_without_a_configuration_removes_all_of_it(repo: Repo) -> None:
     """Nothing is left to measure its own code by, and that is named."""
-    base = commit(checkout.parent, "base")
-    (checkout / "gate.yml").unlink()
-    commit(checkout.parent, "head")
+    base = repo.commit()
+    repo.commit(gone="gate.yml")
 
-    assert prepare(base, tmp_path / "rules").removed == (LIN,)
+    assert repo.prepare(base).removed == (LIN,)
 
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4' * 64}\nsize 12345\n"
 
 
 @pytest.mark.parametrize("name", ["perf/baselines/x.json", "models/cases.yml", "gate.yml"])
-def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(checkout: Path, tmp_path: Path, name: str) -> None:
+def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str) -> None:
     """Git's objects hold it in the base, or in a change, where the working tree has the file."""
-    good = commit(checkout.parent, "good")
-    (checkout / name).write_text(POINTER)
-    base = commit(checkout.parent, "with LFS")
+    good = repo.commit()
+    base = repo.commit({name: POINTER})
 
-    own, later = prepare_in_vain(good, tmp_path / "own"), prepare_in_vain(base, tmp_path / "later")
+    own, later = repo.prepare_in_vain(good, place="own"), repo.prepare_in_vain(base, place="later")
 
     assert f"sub/{name}" in own.what
     assert own.what.endswith("is a pointer of Git LFS, which the gate does not follow")
@@ -615,7 +595,7 @@ def test_what_is_followed_removed_or_mended_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rules: dict[str, Any], told: str
 ) -> None:
     """On the run's page: whoever reviews the change sees what it does to its own check."""
-    report_change(make_step(tmp_path, "base"), RuleSource(config="", baselines="", **rules))
+    report_change(make_step(tmp_path, "base"), RuleSource(config="", **rules))
     printed = capsys.readouterr().out
     assert printed.startswith("::warning title=compile-gate::This change ")
     assert told in printed

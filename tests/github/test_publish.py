@@ -464,7 +464,7 @@ def test_a_run_for_another_base_is_not_told(stage: Stage, name: str, created: st
 RETARGET = 101
 
 
-def add_retarget(stage: FakeGitHub, conclusion: str = "failure") -> None:
+def add_retarget(stage: Stage, conclusion: str = "failure") -> None:
     """The pull request gets another base after its run has ended, and gate-retarget has run for that."""
     stage.state.add_event(7, "base_ref_changed", "2026-11-01T12:30:00Z")
     run = stage.state.add_run(RETARGET, SHA)
@@ -507,7 +507,7 @@ def test_a_changed_base_that_takes_nothing_back_is_silent(stage: Stage, why: str
     if why == "pushed":
         stage.state.pulls[7]["head"]["sha"] = "e" * 40
     if why == "none":
-        del stage.run
+        del stage.state.runs[RUN.id]
     if why == "running":
         stage.run |= {"status": "in_progress", "conclusion": None}
 
