@@ -26,14 +26,12 @@ from gate.records import (
 from gate.records.groups import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
+from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, make_row
 from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_headline, write_opening
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
-from gate.report.words.templates import describe_change
-from gate.units import render_threshold, render_value
 
 _LOG_LINES = 60  # a dashboard folds it away
 ELEMENTS: Mapping[Status, str] = {
@@ -166,7 +164,7 @@ def _begin_case(comparison: Comparison) -> str:
 def _list_details(
     comparison: Comparison, failure: CaseFailure | None, causes: Sequence[Cause], again: str
 ) -> list[str]:
-    lines = _list_numbers(comparison)
+    lines = make_row([comparison]).describe_bounds()
     if failure:
         lines.append(clean_line(describe_whole(failure)))
         lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
@@ -174,21 +172,6 @@ def _list_details(
     lines += [f"why: {clean_line(write(describe_cause(cause.fact)))}" for cause in causes]
     lines.append(f"run again: {again}")
     return lines + list(clean_lines(failure.log_tail, _LOG_LINES) if failure else ())
-
-
-def _list_numbers(comparison: Comparison) -> list[str]:
-    metric, lines = comparison.metric, []
-    if comparison.baseline and comparison.candidate:
-        before, after = comparison.baseline.centre, comparison.candidate.centre
-        lines.append(f"{render_value(metric, before)} -> {render_value(metric, after)}")
-    if comparison.change:
-        change = comparison.change
-        interval = render_change_interval(metric, change)
-        text = f"change {describe_change(metric, change.centre)}"
-        lines.append(f"{text}, interval {interval}" if interval else text)
-    if comparison.threshold and comparison.change:
-        lines.append(f"limit {render_threshold(metric, comparison.threshold)}")
-    return lines
 
 
 def _quote(text: str) -> str:

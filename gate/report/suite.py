@@ -1,8 +1,4 @@
-"""A suite's summary: means by family and mode, modes, scopes, and figures that others have published; pure.
-
-A published figure needs a public address at which its numbers stand. It is other people's: another
-machine, another torch, another harness. None of them decides anything.
-"""
+"""A suite's summary: means by family and mode, modes, scopes, and what others have published; pure."""
 
 from __future__ import annotations
 
@@ -16,70 +12,29 @@ from gate.report.view import ABSENT, Section, keep_filled
 from gate.units import count_noun, render_count, render_ratio, render_seconds, render_value
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
-    """Where figures stand, and what they were measured on as far as that is said there."""
-
-    address: str
-    hardware: str
-    torch: str
-
-
-# The data behind https://huggingface.co/docs/transformers/perf_torch_compile, which says: torch 2.0.1, mode
-# ``default``, the mean of 300 inferences of one image. It does not state the floating-point type.
-_TRANSFORMERS_A100 = Source(
-    address="https://huggingface.co/datasets/stevhliu/compile-benchmarks/blob/main/a100-benchmarks.csv",
-    hardware="NVIDIA A100",
-    torch="2.0.1",
-)
-
-
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """One call of a model, eager and compiled. ``size`` is that of the registry that means the same."""
+    """One inference of a model, eager and compiled. ``size`` is that of the registry that means the same."""
 
     model: str
     size: str
     batch: int
     eager_ms: float
     compiled_ms: float
-    task: Task = Task.INFERENCE
-    mode: Mode = Mode.DEFAULT
-    source: Source = _TRANSFORMERS_A100
-
-    @property
-    def speedup(self) -> float:
-        """Eager over compiled latency."""
-        return self.eager_ms / self.compiled_ms
 
 
-PUBLISHED = (
+# The data behind https://huggingface.co/docs/transformers/perf_torch_compile, which says: torch 2.0.1, mode
+# ``default``, the mean of 300 inferences of one image. It does not state the floating-point type.
+_SOURCE = "https://huggingface.co/datasets/stevhliu/compile-benchmarks/blob/main/a100-benchmarks.csv"
+_MEASURED_ON = "NVIDIA A100, torch 2.0.1"
+_PUBLISHED = (
     PublishedFigure("resnet50_batches", "batch1", 1, 6.531, 4.124),
     PublishedFigure("resnet50_batches", "batch16", 16, 7.018, 5.024),
     # The registry's own batch is 64: the nearest that was published.
     PublishedFigure("vit", "full", 16, 40.944, 40.01),
     PublishedFigure("convnext", "full", 16, 82.258, 75.561),
 )
-
-
-SUITE_TITLE = "The suite, geometric means"
-SUITE_MEANING = (
-    "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
-    " after which a cold compile is saved, for cases where it ever is."
-)
-MODES_TITLE = "Modes: which pays back after how many calls"
-MODES_MEANING = (
-    "Cold compile divided by the seconds that a call saves over eager; and the extra compile time over"
-    " mode default divided by the extra seconds saved."
-)
-SCOPES_TITLE = "Scopes: what compiling a part of a model saves"
-SCOPES_MEANING = (
-    "Cold compile divided by that of the whole model, and the speedup over eager. The ratio decides"
-    " nothing; the times do."
-)
-PUBLISHED_TITLE = "Published results for comparison"
-PUBLISHED_MEANING = "Another machine, torch and harness: only for the order of magnitude."
-NEVER = "never"
+_NEVER = "never"
 
 
 def describe_total(row: SuiteRow) -> str:
@@ -98,26 +53,25 @@ def describe_total(row: SuiteRow) -> str:
 def _describe_payback(row: SuiteRow) -> str:
     if row.break_even_calls is None:
         return "never pays back" if row.never_paid else ""
-    never = f" ({row.never_paid} {NEVER})" if row.never_paid else ""
+    never = f" ({row.never_paid} {_NEVER})" if row.never_paid else ""
     return f"pays back after {render_count(round(row.break_even_calls))} calls{never}"
 
 
 def describe_break_even(row: SuiteRow) -> str:
     """The calls of those that ever pay back, and how many never do."""
     if row.break_even_calls is None:
-        return NEVER if row.never_paid else ABSENT
+        return _NEVER if row.never_paid else ABSENT
     calls = render_count(round(row.break_even_calls))
-    return f"{calls} ({row.never_paid} {NEVER})" if row.never_paid else calls
+    return f"{calls} ({row.never_paid} {_NEVER})" if row.never_paid else calls
 
 
 def describe_calls(calls: float | None) -> str:
     """Calls until something has paid, or that it never does."""
-    return NEVER if calls is None else render_value(Metric.BREAK_EVEN_CALLS, round(calls))
+    return _NEVER if calls is None else render_value(Metric.BREAK_EVEN_CALLS, round(calls))
 
 
 MIN_CASES = 2  # a mean of one case is the case's own figures
 _MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
-_ALL = "all"
 
 
 def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
@@ -136,11 +90,14 @@ def list_sections(verdict: Verdict) -> tuple[Section, ...]:
 def _make_suite(verdict: Verdict) -> Section:
     measured = sum(row.cases for row in verdict.summary.rows if not row.family)
     return Section(
-        title=SUITE_TITLE,
+        title="The suite, geometric means",
         header=("task", "mode", "family", "cases", *_MEANS),
         rows=tuple(_list_means(verdict)) if measured >= MIN_CASES else (),
         right=frozenset({"cases", *_MEANS}),
-        meaning=SUITE_MEANING,
+        meaning=(
+            "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
+            " after which a cold compile is saved, for cases where it ever is."
+        ),
     )
 
 
@@ -149,7 +106,7 @@ def _list_means(verdict: Verdict) -> Iterator[tuple[str, ...]]:
         yield (
             row.task.value,
             row.mode.value,
-            clean_line(row.family) or _ALL,
+            clean_line(row.family) or "all",
             str(row.cases),
             _tell(render_ratio, row.speedup),
             _tell(render_seconds, row.cold_compile_s),
@@ -176,11 +133,14 @@ def _make_modes(verdict: Verdict) -> Section:
         for row in verdict.summary.modes
     ]
     return Section(
-        title=MODES_TITLE,
+        title="Modes: which pays back after how many calls",
         header=("case", *means),
         rows=tuple(rows),
         right=frozenset(means),
-        meaning=MODES_MEANING,
+        meaning=(
+            "Cold compile divided by the seconds that a call saves over eager; and the extra compile time"
+            " over mode default divided by the extra seconds saved."
+        ),
     )
 
 
@@ -196,11 +156,14 @@ def _make_scopes(verdict: Verdict) -> Section:
         for row in verdict.summary.scopes
     ]
     return Section(
-        title=SCOPES_TITLE,
+        title="Scopes: what compiling a part of a model saves",
         header=("case", *figures),
         rows=tuple(rows),
         right=frozenset(figures),
-        meaning=SCOPES_MEANING,
+        meaning=(
+            "Cold compile divided by that of the whole model, and the speedup over eager. The ratio decides"
+            " nothing; the times do."
+        ),
     )
 
 
@@ -213,22 +176,22 @@ def _make_published(verdict: Verdict) -> Section:
     rows = [
         (
             f"{figure.model}, batch {figure.batch}",
-            render_ratio(figure.speedup),
-            f"{figure.source.hardware}, torch {figure.source.torch}",
-            figure.source.address,
+            render_ratio(figure.eager_ms / figure.compiled_ms),
+            _MEASURED_ON,
+            _SOURCE,
             clean_line(case.id),
             render_ratio(speedups[case.id]),
         )
-        for figure in PUBLISHED
+        for figure in _PUBLISHED
         for case in verdict.cases
         if (case.model, case.size, case.task, case.mode)
-        == (figure.model, figure.size, figure.task, figure.mode)
+        == (figure.model, figure.size, Task.INFERENCE, Mode.DEFAULT)
         and case.id in speedups
     ]
     return Section(
-        title=PUBLISHED_TITLE,
+        title="Published results for comparison",
         header=("published", "theirs", "measured on", "source", "case", "ours"),
         rows=tuple(rows),
         right=frozenset({"theirs", "ours"}),
-        meaning=PUBLISHED_MEANING,
+        meaning="Another machine, torch and harness: only for the order of magnitude.",
     )
