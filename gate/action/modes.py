@@ -38,7 +38,6 @@ from gate.github.job import append_summary, load_payload, render_annotation, wri
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
 from gate.records import Outcome
-from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
 
@@ -209,7 +208,7 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     write_outputs(step.environ, {**describe_verdict(verdict), **outputs, "head-sha": head_sha, **paths})
     is_upgrade = step.inputs.mode is ActionMode.UPGRADE
-    first = f"{render_upgrade(verdict, escape_code)}\n\n" if is_upgrade else ""
+    first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
     run = load_run(results.run) if results.run.exists() else None
     for annotation in list_annotations(verdict, run, results.code, ended.code):

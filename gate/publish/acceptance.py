@@ -43,7 +43,7 @@ from gate.records import (
     Verdict,
     name_words,
 )
-from gate.report.markdown import escape_code
+from gate.report.markdown import escape_code, join_cells, render_table
 from gate.report.words.templates import name_metric
 from gate.store.policy import compute_expiry
 from gate.units import count_noun, render_allowance, render_change
@@ -249,7 +249,7 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
     yield f"Accepted for commit {first.commit[:12]} alone, until {first.expires}: {what}."
     yield f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else."
     if accepted.rows:
-        yield "\n".join(_list_lines(accepted))
+        yield _render_rows(accepted)
     if accepted.left:
         count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
         yield f"{count} not covered by it: the check stays red."
@@ -260,21 +260,23 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
     yield _describe_next(accepted)
 
 
-def _list_lines(accepted: Accepted) -> Iterator[str]:
-    yield "| case | metric | measured | accepted up to |"
-    yield "| --- | --- | ---: | ---: |"
-    for row, entry in list(zip(accepted.rows, accepted.acceptances, strict=False))[:MAX_ACCEPTED_ROWS]:
-        yield _render_row(row, entry)
-    if len(accepted.rows) > MAX_ACCEPTED_ROWS:
-        yield f"| *and {len(accepted.rows) - MAX_ACCEPTED_ROWS} more* | | | |"
+def _render_rows(accepted: Accepted) -> str:
+    left = len(accepted.rows) - MAX_ACCEPTED_ROWS
+    shown = zip(accepted.rows[:MAX_ACCEPTED_ROWS], accepted.acceptances, strict=False)
+    return render_table(
+        ("case", "metric", "measured", "accepted up to"),
+        {"measured", "accepted up to"},
+        [_render_row(row, entry) for row, entry in shown],
+        f"... and {left} more" if left > 0 else "",
+    )
 
 
 def _render_row(row: Comparison, entry: Acceptance) -> str:
     if row.reason is Reason.REMOVED:
-        return f"| {escape_code(row.case_id)} | the whole case | removed | |"
+        return join_cells((escape_code(row.case_id), "the whole case", "removed", ""))
     change = render_change(row.metric, row.change.centre) if row.change else ""
     allowance = render_allowance(row.metric, entry.allowance)
-    return f"| {escape_code(row.case_id)} | {name_metric(row.metric)} | {change} | {allowance} |"
+    return join_cells((escape_code(row.case_id), name_metric(row.metric), change, allowance))
 
 
 def _describe_next(accepted: Accepted) -> str:

@@ -99,7 +99,7 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
 def _check_complete(run: Run) -> None:
     if not run.finished:
         raise RunRefusedError("the run was stopped before its end", _AGAIN)
-    if unfit := list_unfit(run, _name_stage):
+    if unfit := list_unfit(run, lambda stage: stage if stage in _STAGES else "an unknown stage"):
         raise RunRefusedError(
             f"not fit to be recorded: {join_some([*unfit.values()], _NAMED)}",
             "Fix them or measure more trials; to record the others, leave these out with select=!CASE.",
@@ -139,7 +139,3 @@ def _list_numbers(baselines: Iterable[Baseline]) -> Iterator[float]:
         yield from baseline.phases_s.values()
         yield from baseline.kernels_s.values()
         yield from baseline.parts_s.values()
-
-
-def _name_stage(stage: str) -> str:
-    return stage if stage in _STAGES else "an unknown stage"

@@ -13,7 +13,7 @@ from statistics import median, stdev
 
 from gate.metrics import SPECS, Family, Role
 from gate.records import Baseline, Fact, Metric
-from gate.report.markdown import escape_code, escape_text
+from gate.report.markdown import escape_code, escape_text, fold, join_cells, join_parts, render_table
 from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_setback
 from gate.report.words.templates import describe_values
@@ -216,8 +216,8 @@ def _list_sections(text: ProposalText) -> list[str]:
         _render_setbacks(text),
         _render_growths(list_growths([*changed, *redefined])),
         _render_redefined(redefined),
-        _fold(len(moves), "What moved: {} value", _render_moves(moves)),
-        _fold(len(rest), "What else changed: {} case", _cut(rest, "- and {} more, in the files")),
+        fold(f"What moved: {count_noun(len(moves), 'value')}", _render_moves(moves)) if moves else "",
+        fold(f"What else changed: {count_noun(len(rest), 'case')}", _list_rest(rest)) if rest else "",
         _render_new(text),
     ]
 
@@ -247,19 +247,14 @@ def _name_code(setback: Setback) -> str:
 def _render_growths(growths: Sequence[Move]) -> str:
     if not growths:
         return ""
-    rows = [
-        f"| {escape_code(one.case_id)} | `{one.metric}` | {_render_noise(one.metric, one.old)} |"
-        f" {_render_noise(one.metric, one.new)} |"
-        for one in growths
-    ]
-    verb = "scatters" if len(rows) == 1 else "scatter"
-    title = f"### {count_noun(len(rows), 'metric')} {verb} more than before"
+    verb = "scatters" if len(growths) == 1 else "scatter"
+    title = f"### {count_noun(len(growths), 'metric')} {verb} more than before"
     why = (
         "Recorded noise hides smaller changes of these metrics. If the model does not explain it,"
         " measure again on a quieter machine."
     )
-    head = ["| case | metric | stored noise | new noise |", "| --- | --- | ---: | ---: |"]
-    return "\n".join([title, "", why, "", *head, *_cut(rows, "| and {} more, in the files | | | |")])
+    rows = [(one, _render_noise(one.metric, one.old), _render_noise(one.metric, one.new)) for one in growths]
+    return join_parts((title, why, _render_table(("stored noise", "new noise"), rows)))
 
 
 def _render_noise(metric: Metric, noise: float) -> str:
@@ -276,26 +271,33 @@ def _render_redefined(pairs: Sequence[Replacement]) -> str:
     verb = "is" if len(pairs) == 1 else "are"
     title = f"### {count_noun(len(pairs), 'case')} {verb} redefined on this branch"
     why = f"The stored values had another definition. Check that it explains what moved: {', '.join(names)}."
-    rows = _render_moves(moves) if moves else ["No median moved."]
-    return "\n".join([title, "", why, "", *rows])
+    return join_parts((title, why, _render_moves(moves) or "No median moved."))
 
 
-def _fold(count: int, what: str, lines: Sequence[str]) -> str:
-    """Fold lines that list ``count`` things below a summary that says so."""
-    if not count:
-        return ""
-    title = what.format(count) + ("" if count == 1 else "s")
-    return "\n".join(["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>"])
-
-
-def _render_moves(moves: Sequence[Move]) -> list[str]:
+def _render_moves(moves: Sequence[Move]) -> str:
     rows = [
-        f"| {escape_code(move.case_id)} | `{move.metric}` | {render_value(move.metric, move.old)} |"
-        f" {render_value(move.metric, move.new)} | {'worse' if move.is_worse else 'better'} |"
-        for move in moves
+        (
+            one,
+            render_value(one.metric, one.old),
+            render_value(one.metric, one.new),
+            "worse" if one.is_worse else "better",
+        )
+        for one in moves
     ]
-    head = ["| case | metric | stored | new | |", "| --- | --- | ---: | ---: | --- |"]
-    return [*head, *_cut(rows, "| and {} more, in the files | | | | |")]
+    return _render_table(("stored", "new", ""), rows)
+
+
+def _render_table(names: Sequence[str], rows: Sequence[tuple[Move, *tuple[str, ...]]]) -> str:
+    shown = [
+        join_cells((escape_code(one.case_id), f"`{one.metric}`", *cells)) for one, *cells in rows[:_MAX_ROWS]
+    ]
+    left = len(rows) - _MAX_ROWS
+    more = f"... and {left} more, in the files" if left > 0 else ""
+    return render_table(("case", "metric", *names), names, shown, more) if rows else ""
+
+
+def _list_rest(rest: list[str]) -> str:
+    return "\n".join(_cut(rest, "- and {} more, in the files"))
 
 
 def _render_rest(pairs: Iterable[Replacement]) -> list[str]:

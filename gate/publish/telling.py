@@ -107,7 +107,7 @@ def make_upgrade_finding(
         told,
         verdict=replace(trusted, notes=notes),
         steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
-        preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
+        preface=render_upgrade(trusted, find_stacks(verdict)),
     )
 
 

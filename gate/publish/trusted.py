@@ -108,7 +108,11 @@ NOTHING_KNOWN = Known()
 def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known = NOTHING_KNOWN) -> Verdict:
     """Make a verdict that holds nothing but what may be shown in the repository's own name."""
     ours = {case.id: case for case in base.cases}
-    comparisons = tuple(_strip_comparison(one) for one in verdict.comparisons if one.case_id in ours)
+    comparisons = tuple(
+        replace(one, remarks=tuple(map(_strip, one.remarks)))
+        for one in verdict.comparisons
+        if one.case_id in ours
+    )
     cases = tuple(ours[case.id] for case in verdict.cases if case.id in ours)
     stored = [(compute_environment_id(one.environment), one) for one in base.baselines]
     environments = {name: one.environment for name, one in stored}
@@ -119,7 +123,6 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
     # Notes on how it ran are made from the tally: this run has no trials.
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
     judged = any(is_judged(one) for one in comparisons)
-    against = _name_base(verdict.base, known) if verdict.base else None
     return replace(
         verdict,
         headline=_make_headline(verdict, comparisons, cases),
@@ -134,7 +137,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
             *known.accepted.notes,
             *note_unknown(verdict, cases),
             *note_target(verdict.environment),
-            *_note_environment(environment),
+            *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
             *list_notes(shown, comparisons, used, keep_own(base.policy, verdict.environment)),
             *note_tally(verdict.tally),
             *note_machine(verdict.machine, judged=judged),
@@ -144,18 +147,10 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
         provenance=provenance,
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=used_ids,
-        base=against,
+        base=PairBase(commit=known.base_sha, other_stack=verdict.base.other_stack) if verdict.base else None,
         summary=summarize_suite(cases, comparisons),
         config="",
     )
-
-
-def _name_base(base: PairBase, known: Known) -> PairBase:
-    return PairBase(commit=known.base_sha, other_stack=base.other_stack)
-
-
-def _strip_comparison(comparison: Comparison) -> Comparison:
-    return replace(comparison, remarks=tuple(map(_strip, comparison.remarks)))
 
 
 def _strip(fact: Fact) -> Fact:
@@ -227,10 +222,6 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
         "failed": sum(one.status in BROKEN for one in rows),
     }
     return (Fact(code=Code.CASES_UNSHOWN, numbers=numbers),)
-
-
-def _note_environment(environment: Environment) -> tuple[Fact, ...]:
-    return (Fact(code=Code.NO_BASELINES_HERE),) if environment is _BLANK else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ from gate.report.rows import (
     make_row,
     part_comparisons,
 )
-from gate.report.view import Block, Member, Row
+from gate.report.view import Block, Member
 from gate.report.words.causes import describe_cause, describe_common_cause, doubt_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.steps import write_again
@@ -260,7 +260,11 @@ def _make_block(group: Sequence[_Found], verdict: Verdict, reproduced: Collectio
     return Block(
         title=first.case_id if alone else count_noun(len(group), "case"),
         status=first.status,
-        rows=tuple(_drop_repetition(row) for row in rows) if first.failures else rows,
+        # A failed row needs no sentence of its own: the failures are listed below it.
+        rows=tuple(
+            replace(row, sentence="") if first.failures and row.status is Status.FAILED else row
+            for row in rows
+        ),
         failures=tuple(
             clean_line(describe_whole(one, f" of trial {one.trial}"), MAX_SENTENCE) for one in first.failures
         ),
@@ -293,8 +297,3 @@ def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
     if len(common) > MAX_CAUSES:
         common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more: `explain` shows them"]
     return tuple(common)
-
-
-def _drop_repetition(row: Row) -> Row:
-    """A failed row of a case whose failures are listed below it needs no sentence of its own."""
-    return replace(row, sentence="") if row.status is Status.FAILED else row

@@ -167,7 +167,11 @@ def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
         "How often the first trials call an unchanged case slower; in brackets, how often a change of"
         " that size would be missed. * current threshold."
     )
-    unjudged = ", ".join(map(_describe_unjudged, (cost for cost in costs if cost.in_force and cost.unjudged)))
+    unjudged = ", ".join(
+        f"{cost.metric} at {100 * cost.relative:.3g} % in {_render_share(cost.unjudged)} of the cases"
+        for cost in costs
+        if cost.in_force and cost.unjudged
+    )
     text = f"Too noisy to be judged with the current thresholds: {unjudged}." if unjudged else ""
     return Section(
         title="Thresholds and their cost",
@@ -176,10 +180,6 @@ def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
         right=frozenset(header[1:]),
         meaning="\n".join(filter(None, (meaning, text))),
     )
-
-
-def _describe_unjudged(cost: ThresholdCost) -> str:
-    return f"{cost.metric} at {100 * cost.relative:.3g} % in {_render_share(cost.unjudged)} of the cases"
 
 
 def _render_cost(cost: ThresholdCost | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gate.records import OTHER_PHASE, PHASES, CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence
+from gate.records import OTHER_PHASE, PHASES, CaseEvidence, GraphBreak, KernelChange, SideEvidence
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE
 from gate.report.view import ABSENT, Section
@@ -19,6 +19,7 @@ from gate.report.words.measuring import describe_measuring
 from gate.report.words.steps import write_tlparse
 from gate.units import render_seconds
 
+_T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
 OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
 _MAX_LINES = 400  # of a kernel's difference
@@ -68,7 +69,7 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
         phases=_make_table(
             ("Phases of a cold compile", "phase"),
             [
-                (name_phase(name), *(_render_phase(side, name) for side in evidence.sides))
+                (name_phase(name), *(_render(side.phases_s, name, render_seconds) for side in evidence.sides))
                 for name in list_phases(evidence)
             ],
         ),
@@ -82,7 +83,11 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
         recompiles=tuple(_clean(describe_recompile(one)) for one in after.recompile_reasons),
         caches=_make_table(
             ("Caches in the second process: hits / misses / bypasses", "cache"),
-            _list_sides(evidence, lambda side: side.caches, _describe_use),
+            _list_sides(
+                evidence,
+                lambda side: side.caches,
+                lambda use: f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}",
+            ),
         ),
         traces=tuple(_clean(write_tlparse(one, folder)) for side in evidence.sides for one in side.traces),
         unknown=tuple(_clean(describe_measuring(one)) for one in after.unknown),
@@ -99,8 +104,8 @@ def name_phase(phase: str) -> str:
     return "in no phase" if phase == OTHER_PHASE else phase.replace("_", " ")
 
 
-def _render_phase(side: SideEvidence, name: str) -> str:
-    return render_seconds(side.phases_s[name]) if name in side.phases_s else ABSENT
+def _render(found: Mapping[str, _T], name: str, write: Callable[[_T], str]) -> str:
+    return write(found[name]) if name in found else ABSENT
 
 
 def _make_table(names: tuple[str, str], rows: Iterable[tuple[str, ...]]) -> Section:
@@ -109,17 +114,13 @@ def _make_table(names: tuple[str, str], rows: Iterable[tuple[str, ...]]) -> Sect
     return Section(title=title, header=(column, *sides), rows=tuple(rows), right=frozenset(sides))
 
 
-_T = TypeVar("_T")
-
-
 def _list_sides(
     evidence: CaseEvidence, read: Callable[[SideEvidence], Mapping[str, _T]], write: Callable[[_T], str]
 ) -> Iterator[tuple[str, ...]]:
     """Each name with what there is of it on both sides, in the order of head."""
     before, after = map(read, evidence.sides)
     for name in dict.fromkeys((*after, *before)):
-        values = (write(side[name]) if name in side else ABSENT for side in (before, after))
-        yield (clean_line(name), *values)
+        yield (clean_line(name), *(_render(side, name, write) for side in (before, after)))
 
 
 def _compare_code(kernel: KernelChange) -> Difference:
@@ -144,10 +145,6 @@ def _make_break(one: GraphBreak) -> Break:
         location=clean_line(one.location) or "unknown place",
         stack=tuple(map(_clean, stack)),
     )
-
-
-def _describe_use(use: CacheUse) -> str:
-    return f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}"
 
 
 def _clean(text: str) -> str:

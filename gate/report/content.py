@@ -38,6 +38,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
     doubts = [write_doubt(verdict)] if verdict.outcome is Outcome.INCONCLUSIVE else []
     shared = common.list_sentences() or [clean_line(one, MAX_SENTENCE) for one in doubts if one]
     why, causes = _part_why(verdict, (*noted, *shared))
+    is_machine_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
@@ -47,11 +48,14 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
         scope=(
-            *(line for line in list_scope(verdict) if not _is_machine_noted(verdict) or line[0] != _MACHINE),
+            *(line for line in list_scope(verdict) if line[0] != _MACHINE or not is_machine_noted),
             *list_totals(verdict),
         ),
         notes=notes,
-        next_steps=tuple(map(_clean_step, write_steps(verdict))),
+        next_steps=tuple(
+            NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
+            for step in write_steps(verdict)
+        ),
         causes=causes,
         footer=list_footer(verdict),
         summary=list_sections(verdict),
@@ -87,14 +91,6 @@ def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...]
         is_machine = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
         parts[not (is_machine or fact.code is Code.TIME_UP)].append(clean_line(note, MAX_SENTENCE))
     return tuple(parts[0]), tuple(parts[1])
-
-
-def _is_machine_noted(verdict: Verdict) -> bool:
-    return any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
-
-
-def _clean_step(step: NextStep) -> NextStep:
-    return NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
 
 
 def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,6 @@ from gate.records import (
     QUIET,
     Case,
     CaseEvidence,
-    Cause,
     Comparison,
     Metric,
     Status,
@@ -62,16 +61,16 @@ def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
     sections = [
         [clean_line(case.id), *filter(None, [clean_line(write_first_cause(own), MAX_CAUSE)])],
         _render_numbers(own),
-        _render_causes(own.causes),
+        _list_lines(
+            "Causes, the likeliest first, with their weights (1: explains all of it)",
+            (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in own.causes),
+        ),
         *(
-            [
-                _render_values(own.comparisons, shown),
-                *_render_sides(make_view(shown, folder)),
-            ]
+            [_render_values(own.comparisons, shown), *_render_sides(make_view(shown, folder))]
             if shown
             else []
         ),
-        _render_failures(own),
+        _list_lines("Failures", (clean_line(describe_whole(one), MAX_SENTENCE) for one in own.failures)),
         _render_commands(own, case),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -95,28 +94,18 @@ def _render_numbers(own: Verdict) -> list[str]:
     lines = _lay_out(
         [titles, *((row.label, row.metric, row.before, row.after, row.change, row.interval) for row in rows)]
     )
-    sentences = [
-        "",
-        *(
-            f"    {row.sentence}" if row.status is Status.UNCHANGED and not row.is_plain else ""
-            for row in rows
-        ),
-    ]
-    return ["Numbers", *(line for pair in zip(lines, sentences, strict=True) for line in pair if line)]
+    numbers = ["Numbers", next(lines)]
+    for row, line in zip(rows, lines, strict=True):
+        numbers.append(line)
+        if row.status is Status.UNCHANGED and not row.is_plain:
+            numbers.append(f"    {row.sentence}")
+    return numbers
 
 
 def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _render_causes(causes: Sequence[Cause]) -> list[str]:
-    """The likeliest first, with what each weighs."""
-    return _list_lines(
-        "Causes, the likeliest first, with their weights (1: explains all of it)",
-        (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in causes),
-    )
 
 
 def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
@@ -174,10 +163,6 @@ def _render_code(view: CaseView) -> list[str]:
     more = [f"and {view.more_kernels} more kernels"] if view.more_kernels else []
     count = len(view.differences) + view.more_kernels
     return _list_lines(f"Generated code: {count} kernels differ", [*lines, *more])
-
-
-def _render_failures(own: Verdict) -> list[str]:
-    return _list_lines("Failures", (clean_line(describe_whole(one), MAX_SENTENCE) for one in own.failures))
 
 
 def _render_commands(own: Verdict, case: Case) -> list[str]:

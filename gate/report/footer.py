@@ -22,6 +22,7 @@ _LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
 
 def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return labelled lines; what is unknown is left out."""
+    toolchain_s = verdict.toolchain_s
     return label_lines(
         verdict.environment,
         ("head", describe_commit(verdict.provenance)),
@@ -29,7 +30,7 @@ def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         ("baselines", _describe_baselines(verdict)),
         ("run", _describe_run(verdict)),
         ("overhead", _describe_overhead(verdict)),
-        ("toolchain", _describe_toolchain(verdict.toolchain_s)),
+        ("toolchain", f"{render_duration(toolchain_s)} to warm up the compiler" if toolchain_s else ""),
     )
 
 
@@ -49,7 +50,8 @@ def describe_hardware(environment: Environment) -> str:
     The host that compiles for a target is no part of it: ``target: cuda:sm_90, as NVIDIA H100``.
     """
     if environment.device_kind == TARGET_KIND:
-        return f"{TARGET_KIND}: {_join((environment.device_model, _name_board(environment)))}"
+        board = environment.device_traits.get("board", "")
+        return f"{TARGET_KIND}: {_join((environment.device_model, f'as {board}' if board else ''))}"
     parts = [environment.device_model] if environment.device_model != environment.cpu else []
     parts += [
         environment.cpu,
@@ -58,11 +60,6 @@ def describe_hardware(environment: Environment) -> str:
     ]
     parts += [environment.isa, environment.clocks]
     return f"{_shorten(environment.device_kind)}: {_join(parts)}" if environment.device_kind else ""
-
-
-def _name_board(environment: Environment) -> str:
-    board = environment.device_traits.get("board", "")
-    return f"as {board}" if board else ""
 
 
 def describe_software(environment: Environment) -> str:
@@ -142,10 +139,6 @@ def _describe_overhead(verdict: Verdict) -> str:
         return ""
     share = render_percent(verdict.overhead_s / verdict.wall_s, signed=False)
     return f"{render_duration(verdict.overhead_s)} of it ({share}) spent by compile-gate"
-
-
-def _describe_toolchain(toolchain_s: float) -> str:
-    return f"{render_duration(toolchain_s)} to warm up the compiler" if toolchain_s else ""
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -104,7 +104,8 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
     report = make_report(verdict)
     known = [block for block in report.blocks if block.status is not Status.INCONCLUSIVE]
     steps = frame.steps
-    first, later = (steps, []) if steps is not None else _part_steps(report.next_steps)
+    own = [_render_step(step) for step in report.next_steps]
+    first, later = (own[:1], own[1:]) if steps is None else (steps, [])
     sections = [
         *_render_heading(report, frame),
         frame.preface,
@@ -152,7 +153,7 @@ def _render_changes(blocks: Iterable[Block], layout: Layout, before: str, *, und
         return ""
     header = ("case", "metric", before, "head", "change")
     shown = [_render_row(block, row, is_first=is_first) for block, row, is_first in rows[: layout.rows]]
-    return _render_table(header, {before, "head"}, shown, _render_more(len(rows) - layout.rows, "row"))
+    return render_table(header, {before, "head"}, shown, _render_more(len(rows) - layout.rows, "row"))
 
 
 def _render_undecided(blocks: Sequence[Block], layout: Layout, before: str) -> str:
@@ -160,13 +161,13 @@ def _render_undecided(blocks: Sequence[Block], layout: Layout, before: str) -> s
     table = _render_changes(blocks, layout, before, undecided=True)
     undecided = [block for block in blocks if block.status is Status.INCONCLUSIVE]
     parts = [table, *_render_blocks(undecided, layout)]
-    return _fold("Could not be decided", _join_parts(parts)) if table else ""
+    return fold("Could not be decided", join_parts(parts)) if table else ""
 
 
-def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str) -> str:
-    """A table, the columns named in ``right`` set to the right, and below it how many rows are left out."""
-    rule = _join_cells("---:" if name in right else "---" for name in header)
-    table = "\n".join([_join_cells(header), rule, *rows])
+def render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str = "") -> str:
+    """Render a table, the columns named in ``right`` set to the right, and below it what is left out."""
+    rule = join_cells("---:" if name in right else "---" for name in header)
+    table = "\n".join([join_cells(header), rule, *rows])
     return f"{table}\n\n{more}" if more else table
 
 
@@ -176,10 +177,11 @@ def _render_row(block: Block, row: Row, *, is_first: bool) -> str:
     text = escape_text(row.change or row.label)
     is_news = row.decides and row.status in RED
     change = f"**{text}**" if is_news else text if row.decides else f"{text}, does not decide"
-    return _join_cells((case, row.metric, escape_text(row.before), escape_text(row.after), change))
+    return join_cells((case, row.metric, escape_text(row.before), escape_text(row.after), change))
 
 
-def _join_cells(cells: Iterable[str]) -> str:
+def join_cells(cells: Iterable[str]) -> str:
+    """Join cells, which are Markdown, to a row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -203,8 +205,8 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     log = [_render_log(block.log_tail)] if block.log_tail else []
     title = block.title if block.members else f"<code>{_escape_all(_cut(block.title))}</code>"
     parts = ["\n".join(lines), _render_members(block, layout), *log]
-    body = _join_parts(parts)
-    return _fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
+    body = join_parts(parts)
+    return fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
 
 
 def _render_details(row: Row) -> str:
@@ -231,11 +233,11 @@ def _render_members(block: Block, layout: Layout) -> str:
     if not members:
         return ""
     rows = [
-        _join_cells((escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change))))
+        join_cells((escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change))))
         for one in members[: layout.members]
     ]
     more = _render_more(len(members) - layout.members, "case")
-    return _render_table(("case", block.before, "head", "change"), {block.before, "head"}, rows, more)
+    return render_table(("case", block.before, "head", "change"), {block.before, "head"}, rows, more)
 
 
 def _render_log(lines: Sequence[str]) -> str:
@@ -249,15 +251,15 @@ def _render_figures(report: Report, layout: Layout) -> str:
     if not lines or not layout.case_lines:
         return ""
     shown = lines[: layout.case_lines]
-    table = _render_table(("case", *report.columns), report.columns, map(_render_case_line, shown), "")
+    table = render_table(("case", *report.columns), report.columns, map(_render_case_line, shown), "")
     legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(shown))
     more = _render_more(len(lines) - len(shown), "case")
-    return _fold("Measured values", _join_parts((table, legend, more)))
+    return fold("Measured values", join_parts((table, legend, more)))
 
 
 def _render_case_line(line: CaseLine) -> str:
     cells = (f"{escape_text(cell.text)}{_find_mark(cell.status)}" for cell in line.cells)
-    return _join_cells((escape_code(line.case_id), *cells))
+    return join_cells((escape_code(line.case_id), *cells))
 
 
 def _find_mark(status: Status | None) -> str:
@@ -265,26 +267,20 @@ def _find_mark(status: Status | None) -> str:
 
 
 def _render_section(section: Section) -> str:
-    rows = [_join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
+    rows = [join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
     more = _render_more(len(section.rows) - len(rows), "row")
-    parts = (_render_table(section.header, section.right, rows, more), escape_text(section.meaning))
-    return _fold(section.title, _join_parts(parts))
+    parts = (render_table(section.header, section.right, rows, more), escape_text(section.meaning))
+    return fold(section.title, join_parts(parts))
 
 
 def _render_pairs(pairs: Sequence[tuple[str, str]]) -> str:
-    return _fold(
+    return fold(
         "How it was measured", "\n".join(f"- **{label}** {escape_text(text)}" for label, text in pairs)
     )
 
 
-def _part_steps(steps: Sequence[NextStep]) -> tuple[list[str], list[str]]:
-    """The first, which is read at once, and the others."""
-    lines = [_render_step(step.text, step.command) for step in steps]
-    return lines[:1], lines[1:]
-
-
-def _render_step(text: str, command: str) -> str:
-    return f"{escape_text(text)} {escape_code(command, 1200) if command else ''}".strip()
+def _render_step(step: NextStep) -> str:
+    return f"{escape_text(step.text)} {escape_code(step.command, 1200) if step.command else ''}".strip()
 
 
 def _render_list(title: str, items: Sequence[str]) -> str:
@@ -298,11 +294,13 @@ def _render_more(number: int, word: str) -> str:
     return f"... and {count_noun(number, f'more {word}')}, in `verdict.json`" if number > 0 else ""
 
 
-def _join_parts(parts: Iterable[str]) -> str:
+def join_parts(parts: Iterable[str]) -> str:
+    """Join paragraphs; empty ones are left out."""
     return "\n\n".join(part for part in parts if part)
 
 
-def _fold(title: str, body: str, *, opened: bool = False) -> str:
+def fold(title: str, body: str, *, opened: bool = False) -> str:
+    """Fold a body away below its title, which is HTML."""
     return f"<details{' open' if opened else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 

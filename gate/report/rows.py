@@ -56,11 +56,12 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
 def make_row(part: Sequence[Comparison]) -> Row:
     """Make the row of one case: of one comparison, or of several without a change."""
     first, alone = part[0], len(part) == 1
+    name = WHOLE_CASE if is_whole_case(first) else name_metric(first.metric)
     has_values = alone and bool(first.baseline or first.candidate)
     return Row(
         status=first.status,
         label=_label_status(first),
-        metric=_name_row(first) if alone else f"{len(part)} metrics",
+        metric=name if alone else f"{len(part)} metrics",
         against=(AGAINST_BASE if first.pairs else AGAINST_BASELINE) if has_values and first.baseline else "",
         before=_render_estimate(first.metric, first.baseline) if has_values else "",
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
@@ -129,10 +130,6 @@ def _label_status(comparison: Comparison) -> str:
     if comparison.decides:
         return comparison.status.value
     return _BESIDE_LABELS.get(comparison.status, f"({comparison.status.value.lower().replace('_', ' ')})")
-
-
-def _name_row(comparison: Comparison) -> str:
-    return WHOLE_CASE if is_whole_case(comparison) else name_metric(comparison.metric)
 
 
 def _render_estimate(metric: Metric, estimate: Estimate | None) -> str:

@@ -72,22 +72,28 @@ def render_text(
     everything = detail is Detail.EVERYTHING
     report = make_report(verdict, everything=everything)
     parts: list[RenderableType] = [_make_headline(report)]
+    width = max(width, MIN_WIDTH)
     parts += [_make_item("why", report.why, indent=0)] if report.why else []
-    parts += _make_steps(report.next_steps[:1], max(width, MIN_WIDTH))
+    parts += _make_steps(report.next_steps[:1], width)
     parts += [_make_item("why", cause, indent=0) for cause in report.causes]
     parts += [Text(), Text(render_counts(report.counts), style=_DIM)]
     if detail is not Detail.VERDICT:
         limit = len(report.blocks) if everything else MAX_BLOCKS
         columns = _ALL_COLUMNS if everything else _COLUMNS
         blocks = report.blocks if everything else tuple(map(_drop_doubts, report.blocks))
-        parts += _make_blocks(blocks[:limit], columns, max(width, MIN_WIDTH))
-        parts += _count_left(len(report.blocks) - limit)
-        parts += _make_figures(report, max(width, MIN_WIDTH), everything=everything)
+        parts += _make_blocks(blocks[:limit], columns, width)
+        if len(report.blocks) > limit:
+            parts += [
+                Text(),
+                Text(f"and {len(report.blocks) - limit} more: show them with -v, or see verdict.json"),
+            ]
+        parts += _make_figures(report, width, everything=everything)
         parts += _make_pairs((*report.scope, *report.footer))
-        parts += _make_notes(report.notes)
+        parts += [Text()] if report.notes else []
+        parts += [_make_item("note", note, indent=0) for note in report.notes]
     parts += [Text()] if report.next_steps[1:] else []
-    parts += _make_steps(report.next_steps[1:], max(width, MIN_WIDTH))
-    return render_parts(parts, width=width, colour=colour)
+    parts += _make_steps(report.next_steps[1:], width)
+    return _render_parts(parts, width=width, colour=colour)
 
 
 def print_text(verdict: Verdict, *, verbose: bool = False, stream: TextIO | None = None) -> None:
@@ -98,11 +104,11 @@ def print_text(verdict: Verdict, *, verbose: bool = False, stream: TextIO | None
     write_text(target, render_text(verdict, width=style.width, colour=style.colour, detail=detail))
 
 
-def render_parts(parts: Sequence[RenderableType], *, width: int, colour: bool) -> str:
+def _render_parts(parts: Sequence[RenderableType], *, width: int, colour: bool) -> str:
     """Lay out rich renderables; no markup, emoji or highlighting is read into their text."""
     console = Console(
         file=StringIO(),
-        width=max(width, MIN_WIDTH),
+        width=width,
         force_terminal=colour,
         no_color=not colour,
         color_system="standard" if colour else None,
@@ -144,12 +150,6 @@ def _drop_doubts(block: Block) -> Block:
     )
     causes = () if block.status is Status.INCONCLUSIVE else block.causes
     return replace(block, rows=tuple(rows), causes=causes)
-
-
-def _count_left(number: int) -> Iterator[RenderableType]:
-    if number > 0:
-        yield Text()
-        yield Text(f"and {number} more: show them with -v, or see verdict.json")
 
 
 def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableType]:
@@ -202,7 +202,6 @@ def _list_details(row: Row, layout: Mapping[str, int]) -> str:
 
 
 def _make_grid(cells: Sequence[tuple[str, str]], layout: Mapping[str, int]) -> Padding:
-    """One line of cells, each a text and its style."""
     grid = Table.grid(padding=(0, _GAP, 0, 0))
     for name, column_width in layout.items():
         justify: JustifyMethod = "left" if name in _WORDS else "right"
@@ -265,13 +264,6 @@ def _make_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[RenderableType]:
         grid.add_row(Text(label), Text(text))
     yield Text()
     yield grid
-
-
-def _make_notes(notes: Sequence[str]) -> Iterator[RenderableType]:
-    if notes:
-        yield Text()
-    for note in notes:
-        yield _make_item("note", note, indent=0)
 
 
 def _make_steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:

@@ -75,7 +75,9 @@ def make_tracks(lines: Iterable[HistoryLine], recent: int = RECENT) -> tuple[Tra
     """
     found: dict[str, _Days] = {}
     for line in lines:
-        found.setdefault(_name_machine(line.head), _Days(recent)).add(line)
+        # What times are comparable on: ``cuda: NVIDIA H200, 2 threads on amd-epyc-9654-1a2b3c4d``.
+        host = f" on {line.head.host}" if line.head.host else ""
+        found.setdefault(f"{line.head.machine}{host}", _Days(recent)).add(line)
     tracks = [_make_track(machine, mine) for machine, mine in found.items()]
     return tuple(sorted(tracks, key=lambda track: track.heads[-1].created, reverse=True))
 
@@ -141,11 +143,6 @@ def _take_median(found: Sequence[Figures]) -> Figures:
     return tuple(map(median_low, ends))
 
 
-def _name_machine(head: HistoryHead) -> str:
-    """Name what times are comparable on: ``cuda: NVIDIA H200, 2 threads on amd-epyc-9654-1a2b3c4d``."""
-    return f"{head.machine} on {head.host}" if head.host else head.machine
-
-
 def _make_track(machine: str, days: _Days) -> Track:
     lines, old = days.list_runs()
     values: dict[tuple[str, Metric], TrendSeries] = {}
@@ -203,14 +200,8 @@ def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
     """The runs at which torch or the driver was another than in the run before, and what changed."""
     found: dict[int, str] = {}
     for number, (before, after) in enumerate(pairwise(heads), start=1):
-        changes = [
-            f"{name} {old or 'none'} to {new or 'none'}"
-            for name, old, new in (
-                ("torch", before.torch, after.torch),
-                ("driver", before.driver, after.driver),
-            )
-            if old != new
-        ]
+        versions = (("torch", before.torch, after.torch), ("driver", before.driver, after.driver))
+        changes = [f"{name} {old or 'none'} to {new or 'none'}" for name, old, new in versions if old != new]
         if changes:
             found[number] = ", ".join(changes)
     return found
@@ -229,8 +220,6 @@ class TrendStep:
     """A place where the level changed: the first of the new values, and by how much it is worse."""
 
     position: int  # in the series
-    before: float  # geometric or arithmetic mean of the values since the step before
-    after: float
     worse: float  # fraction, or units for counters and drift; negative is better
     kind: str = "plain"  # bad or good; of a ratio only where compiled's part of it moved so too
 
@@ -259,8 +248,7 @@ def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[T
         change = math.expm1(after - before) if is_log else after - before
         worse = -change if spec.higher_is_better else change
         if abs(worse) >= least:
-            undo = math.exp if is_log else float
-            found.append(TrendStep(position=position, before=undo(before), after=undo(after), worse=worse))
+            found.append(TrendStep(position=position, worse=worse))
     return tuple(found)
 
 
@@ -295,14 +283,11 @@ def _moves_along(metric: Metric, series: TrendSeries, step: TrendStep, leader: T
 
 def _list_moves(metric: Metric, values: Sequence[float]) -> Iterator[TrendStep]:
     """Each move of an exact value, but for a single run that differs from equal ones on both sides."""
-    levels = [(start, values[start]) for start in _list_starts(values)]
+    starts = [index for index in range(len(values)) if not index or values[index] != values[index - 1]]
+    levels = [(start, values[start]) for start in starts]
     for before, (start, after) in pairwise(_drop_blips(levels)):
         worse = before[1] - after if SPECS[metric].higher_is_better else after - before[1]
-        yield TrendStep(position=start, before=before[1], after=after, worse=worse)
-
-
-def _list_starts(values: Sequence[float]) -> list[int]:
-    return [index for index in range(len(values)) if not index or values[index] != values[index - 1]]
+        yield TrendStep(position=start, worse=worse)
 
 
 def _drop_blips(levels: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -325,7 +325,7 @@ def test_a_case_that_the_change_removes_can_be_accepted(text: str) -> None:
     weighed = weigh(verdict, text)
     assert weighed.acceptances == (make_entry(allowance=0.0, case=2),)
     assert (weighed.remaining, weighed.left) == (Outcome.PASS, 0)
-    assert "| the whole case | removed | |" in render_accepted(weighed)
+    assert "| the whole case | removed |  |" in render_accepted(weighed)
     assert "until 2026-11-15: 1 of what regressed or is removed." in render_accepted(weighed)
 
 

@@ -204,7 +204,7 @@ def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
         lanes,
         write,
         limit=find_limit(one),
-        unit=_find_unit(lanes, one),
+        unit=find_axis_unit(metric, (value for lane in lanes for value in lane.values)),
     )
     return Plot(
         title=name_metric(metric),
@@ -243,10 +243,6 @@ def _make_writer(metric: Metric) -> Write:
     if SPECS[metric].family is Family.LOG2:
         return lambda value: f"{value:+.2f}"  # its factor would not fit below an axis
     return lambda value: render_value(metric, value)
-
-
-def _find_unit(lanes: Iterable[Lane], one: Comparison) -> float:
-    return find_axis_unit(one.metric, (value for lane in lanes for value in lane.values))
 
 
 def find_axis_unit(metric: Metric, values: Iterable[float]) -> float:

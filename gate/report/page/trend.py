@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
@@ -55,7 +56,8 @@ def _draw(curve: Curve, track: Track) -> Drawing:
     points = _thin(curve.series)
     shown = [value for _, _, low, high in points for value in (low, high)]
     scale = make_scale(shown, _HEIGHT - _BOTTOM, 6, least_span=0.02 * max(map(abs, shown)))
-    for value in _list_marks(scale, curve):
+    marks = list_ticks(scale, unit=curve.unit)
+    for value in (mark for mark in marks if mark.is_integer() or not curve.is_whole):
         drawing.add_line("grid", (_LEFT, scale.place(value)), (_WIDTH - _RIGHT, scale.place(value)))
         drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), curve.write(value))
     for run, text in track.upgrades.items():
@@ -70,11 +72,6 @@ def _draw(curve: Curve, track: Track) -> Drawing:
         drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))
     _add_dates(drawing, places, heads)
     return drawing
-
-
-def _list_marks(scale: Scale, curve: Curve) -> Sequence[float]:
-    marks = list_ticks(scale, unit=curve.unit)
-    return [value for value in marks if value.is_integer()] if curve.is_whole else marks
 
 
 def _add_dates(drawing: Drawing, places: Scale, heads: Sequence[HistoryHead]) -> None:
@@ -92,19 +89,16 @@ def _add_dates(drawing: Drawing, places: Scale, heads: Sequence[HistoryHead]) ->
 def _thin(series: TrendSeries) -> list[tuple[float, float, float, float]]:
     """The points to draw: run, centre, low and high."""
     size = -(-len(series.runs) // _MOST)
-    points = []
-    for start in range(0, len(series.runs), size):
-        part = slice(start, start + size)
-        runs, centres = series.runs[part], series.centres[part]
-        points.append(
-            (
-                sum(runs) / len(runs),
-                sum(centres) / len(centres),
-                min(series.lows[part]),
-                max(series.highs[part]),
-            )
+    parts = [slice(start, start + size) for start in range(0, len(series.runs), size)]
+    return [
+        (
+            fmean(series.runs[part]),
+            fmean(series.centres[part]),
+            min(series.lows[part]),
+            max(series.highs[part]),
         )
-    return points
+        for part in parts
+    ]
 
 
 _SHORT = 7  # characters of a commit

@@ -178,10 +178,6 @@ def _describe_changes(fact: Fact) -> dict[str, str]:
     return {"detail": f": {', '.join(changes)}{rest}" if changes else ""}
 
 
-def _describe_longest(fact: Fact) -> dict[str, str]:
-    return {"detail": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))}
-
-
 def _describe_imports(fact: Fact) -> dict[str, str]:
     named, files = fact.names.get("files", ()), round(fact.numbers["files"])
     detail = f": {', '.join(named)}{count_rest(files - len(named))}" if named else ""
@@ -235,10 +231,6 @@ def _describe_shared(fact: Fact) -> dict[str, str]:
     return {"shared": _SHARED_BESIDE if fact.numbers.get("beside") else _SHARED}
 
 
-def _describe_elsewhere(fact: Fact) -> dict[str, str]:
-    return {"elsewhere": _ELSEWHERE_BESIDE if fact.numbers.get("beside") else _ELSEWHERE}
-
-
 def _describe_cache(fact: Fact) -> dict[str, str]:
     """One cache's own numbers, now and before; what is bypassed cannot be cached."""
     now, before = (
@@ -268,11 +260,15 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _describe_stack),
     Code.CACHE_MISSED: _describe_cache,
     Code.EAGER_TOO: _describe_shared,
-    Code.CODE_SAME: _describe_elsewhere,
+    Code.CODE_SAME: lambda fact: {
+        "elsewhere": _ELSEWHERE_BESIDE if fact.numbers.get("beside") else _ELSEWHERE
+    },
     Code.CODE_CHANGED: _describe_kernels,
     Code.IMPORTS_CHANGED: _describe_imports,
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _describe_changes),
-    Code.LONGEST_PHASES: _describe_longest,
+    Code.LONGEST_PHASES: lambda fact: {
+        "detail": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))
+    },
     Code.CHANGED_PHASES: _describe_phases,
     Code.MACHINE_CHANGED: describe_shifts,
     Code.KERNELS_MOVED: _describe_device_time,

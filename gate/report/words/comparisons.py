@@ -104,7 +104,8 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     """
     instead = [text for fact in one.remarks if (text := _replace_reason(fact))]
     first = instead or [_describe_finding(one, with_values=with_values)]
-    return " ".join((*first, *_list_sentences(one.remarks)))
+    sentences = (_write_remark(fact) for fact in one.remarks)
+    return " ".join((*first, *filter(None, sentences)))
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
@@ -121,19 +122,12 @@ def _replace_reason(fact: Fact) -> str:
     return fill(_INSTEAD[fact.code], fact) if fact.code in _INSTEAD else ""
 
 
-def _list_sentences(remarks: tuple[Fact, ...]) -> list[str]:
-    return [
-        _describe_disturbed(fact)
-        if fact.code is Code.DISTURBED_BY
-        else fill((_SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS})[fact.code], fact)
-        for fact in remarks
-        if fact.code in _SENTENCES or fact.code is Code.DISTURBED_BY
-    ]
-
-
-def _describe_disturbed(fact: Fact) -> str:
-    text = describe_disturbances(fact)
-    return f"But {REASONS[Reason.DISTURBED]}{f': {text}' if text else ''}."
+def _write_remark(fact: Fact) -> str:
+    if fact.code is Code.DISTURBED_BY:
+        text = describe_disturbances(fact)
+        return f"But {REASONS[Reason.DISTURBED]}{f': {text}' if text else ''}."
+    templates = _SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS}
+    return fill(templates[fact.code], fact) if fact.code in templates else ""
 
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
@@ -192,14 +186,12 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
     speed = facts.get(Code.MACHINE_SPEED)
     return _choose_sentence(one, reason, facts).format(
         limit=" the limit" if is_of_many else _describe_limit(one),
-        beside="" if is_of_many or not one.pairs else _describe_pairs(one.pairs),
+        beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base"
+        if one.pairs and not is_of_many
+        else "",
         codegen=_OTHER_CODEGEN if SPECS[one.metric].same_codegen else "",
         speed=describe_speed(speed.numbers["shift"]) if speed else "of another speed",
     )
-
-
-def _describe_pairs(pairs: int) -> str:
-    return f" in {count_noun(pairs, 'pair')} side by side with the base"
 
 
 _OTHER_CODEGEN = ", another instruction set or another number of threads"
@@ -221,10 +213,6 @@ def _choose_large(one: Comparison) -> str:
     if is_latency and change and change.low <= 0.0 <= change.high:
         return "beyond{limit}, and too large beside eager in the same processes to be noise"
     return REASONS[Reason.BEYOND_BAR]
-
-
-def _choose_same(one: Comparison) -> str:
-    return REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE
 
 
 def _choose_environment(one: Comparison) -> str:
@@ -278,7 +266,7 @@ _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
     Reason.BELOW_THRESHOLD: _choose_small,
     Reason.BEYOND_BAR: _choose_large,
     Reason.OTHER_ENVIRONMENT: _choose_environment,
-    Reason.SAME_WORK: _choose_same,
+    Reason.SAME_WORK: lambda one: REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE,
     Reason.UNSETTLED: _choose_open,
 }
 
