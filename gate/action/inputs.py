@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -59,7 +59,7 @@ _BRANCH = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"
 _SHA = r"[0-9a-f]{40}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Input:
     """One input: its name in action.yml, and what it may be.
 
@@ -67,11 +67,12 @@ class Input:
     """
 
     name: str
+    pattern: str
+    expected: str  # says the pattern to a person
+    _: KW_ONLY
     modes: tuple[ActionMode, ...] = ()  # whose command is given it, as the option of this name
     reads: tuple[ActionMode, ...] = ()  # in which the action itself reads it
     default: str = ""
-    pattern: str
-    expected: str  # says the pattern to a person
 
     @property
     def variable(self) -> str:
@@ -86,7 +87,7 @@ class Input:
 
 def _choose(name: str, choices: tuple[str, ...], **more: Any) -> Input:  # noqa: ANN401 - fields of Input
     expected = ", ".join(choices[:-1]) + " or " + choices[-1]
-    return Input(name=name, pattern="|".join(choices), expected=expected, **more)
+    return Input(name, "|".join(choices), expected, **more)
 
 
 _EVERY = tuple(ActionMode)
@@ -95,74 +96,70 @@ _PAIRING = (ActionMode.UPGRADE, ActionMode.ANCHOR)  # `ab`, which measures as ma
 _RULED = (ActionMode.CHECK, ActionMode.PLAN, ActionMode.MEASURE, ActionMode.JUDGE)  # by the base's rules
 _PUBLISHING = (ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE)
 _PROPOSE = (ActionMode.PROPOSE,)
+_UPGRADE = (ActionMode.UPGRADE,)
+_CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHORIZE)
+_SELECTED = (*_MEASURING, ActionMode.PLAN, *_PAIRING)
+_HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
+
+_UP_TO_9999 = ("[1-9][0-9]{0,3}", "a whole number from 1 to 9999")
+_COMMIT = (_SHA, "a commit's 40 hexadecimal digits")
+_UP_TO_256 = "[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]"  # as many jobs as GitHub makes of one matrix
+_WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
+_LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})(?:\[bot\])?"
 INPUTS = (
     _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
-    Input(name="python", default="python3", pattern=_LINE, expected="an interpreter", reads=_EVERY),
-    Input(name="working-directory", default=".", pattern=_LINE, expected="a directory", reads=_EVERY),
+    Input("python", _LINE, "an interpreter", default="python3", reads=_EVERY),
+    Input("working-directory", _LINE, "a directory", default=".", reads=_EVERY),
+    Input("config", _LINE, "a file", modes=_CONFIGURED),
     Input(
-        name="config",
-        pattern=_LINE,
-        expected="a file",
-        modes=tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHORIZE),
-    ),
-    Input(
-        name="select",
-        pattern=_SELECTION,
-        expected="case ids, globs and tag:NAME, joined by commas",
-        modes=(*_MEASURING, ActionMode.PLAN, *_PAIRING),
+        "select",
+        _SELECTION,
+        "case ids, globs and tag:NAME, joined by commas",
+        modes=_SELECTED,
         reads=(ActionMode.JUDGE,),
     ),
-    Input(name="device", pattern=DEVICE_PATTERN, expected=DEVICE_FORMS, modes=(*_MEASURING, *_PAIRING)),
+    Input("device", DEVICE_PATTERN, DEVICE_FORMS, modes=(*_MEASURING, *_PAIRING)),
+    Input("trials", *_UP_TO_9999, modes=_MEASURING),
+    Input("baselines", _LINE, "a directory", modes=_PROPOSE, reads=JUDGING),
     Input(
-        name="trials", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999", modes=_MEASURING
-    ),
-    Input(name="baselines", pattern=_LINE, expected="a directory", modes=_PROPOSE, reads=JUDGING),
-    Input(
-        name="baseline-ref",
+        "baseline-ref",
+        f"base|head|{_SHA}",
+        "base, head or a commit's 40 hexadecimal digits",
         default="base",
-        pattern=f"base|head|{_SHA}",
-        expected="base, head or a commit's 40 hexadecimal digits",
         reads=_RULED,
     ),
     _choose("confirm", ("true", "false"), default="true", reads=(ActionMode.CHECK,)),
-    Input(name="base-python", pattern=_LINE, expected="an interpreter", modes=(ActionMode.UPGRADE,)),
-    Input(name="head-python", pattern=_LINE, expected="an interpreter", modes=(ActionMode.UPGRADE,)),
+    Input("base-python", _LINE, "an interpreter", modes=_UPGRADE),
+    Input("head-python", _LINE, "an interpreter", modes=_UPGRADE),
+    Input("minutes", *_UP_TO_9999, modes=_PAIRING),
     Input(
-        name="minutes", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999", modes=_PAIRING
-    ),
-    Input(
-        name="shards",
+        "shards",
+        _UP_TO_256,
+        "a whole number from 1 to 256, which is as many jobs as GitHub makes of one matrix",
         default="2",
-        pattern="[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]",
-        expected="a whole number from 1 to 256, which is as many jobs as GitHub makes of one matrix",
         modes=(ActionMode.PLAN,),
     ),
-    Input(name="runs", default="shards", pattern=_LINE, expected="a directory", reads=(ActionMode.JUDGE,)),
+    Input("runs", _LINE, "a directory", default="shards", reads=(ActionMode.JUDGE,)),
     _choose("fail-on", ("new", "inconclusive", "regression", "never"), modes=(*JUDGING, *_PAIRING)),
     Input(
-        name="lock-timeout",
-        pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?",
-        expected="a number of seconds",
+        "lock-timeout",
+        r"[0-9]{1,6}(\.[0-9]{1,3})?",
+        "a number of seconds",
         modes=(*_MEASURING, *_PAIRING),
     ),
     Input(
-        name="artifact-name",
+        "artifact-name",
+        r"[A-Za-z0-9_.-]{1,100}",
+        "an artifact's name of letters, digits, _, . and -",
         default="compile-gate",
-        pattern=r"[A-Za-z0-9_.-]{1,100}",
-        expected="an artifact's name of letters, digits, _, . and -",
         modes=(*_PUBLISHING, ActionMode.ACCEPT, ActionMode.PROPOSE),
     ),
+    Input("run-id", "[1-9][0-9]{0,18}", "a run's number", modes=(*_PUBLISHING, ActionMode.PROPOSE)),
     Input(
-        name="run-id",
-        pattern="[1-9][0-9]{0,18}",
-        expected="a run's number",
-        modes=(*_PUBLISHING, ActionMode.PROPOSE),
-    ),
-    Input(
-        name="workflow",
+        "workflow",
+        _WORKFLOW,
+        "a workflow's file: .github/workflows/NAME.yml",
         default=".github/workflows/gate.yml",
-        pattern=r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml",
-        expected="a workflow's file: .github/workflows/NAME.yml",
         modes=(ActionMode.PUBLISH, ActionMode.ACCEPT),
     ),
     _choose(
@@ -172,40 +169,25 @@ INPUTS = (
     ),
     _choose("comment", ("always", "on-change", "on-failure", "never"), modes=_PUBLISHING),
     Input(
-        name="comment-key",
+        "comment-key",
+        r"[A-Za-z0-9_.-]{1,40}",
+        "a key of at most 40 letters, digits, _, . and -",
         default="default",
-        pattern=r"[A-Za-z0-9_.-]{1,40}",
-        expected="a key of at most 40 letters, digits, _, . and -",
         modes=(*_PUBLISHING, ActionMode.ACCEPT),
         reads=JUDGING,
     ),
-    Input(
-        name="comment-author",
-        pattern=r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})(?:\[bot\])?",
-        expected="a login",
-        modes=_PUBLISHING,
-    ),
+    Input("comment-author", _LOGIN, "a login", modes=_PUBLISHING),
     _choose(
         "command",
         ("refresh-baselines", "accept-regression"),
         default="refresh-baselines",
         modes=(ActionMode.AUTHORIZE,),
     ),
-    Input(
-        name="head-sha",
-        pattern=_SHA,
-        expected="a commit's 40 hexadecimal digits",
-        modes=(ActionMode.ACCEPT, ActionMode.PROPOSE),
-    ),
-    Input(name="head-ref", pattern=_BRANCH, expected="a branch's name", modes=_PROPOSE),
-    Input(name="pr-number", pattern="[1-9][0-9]{0,9}", expected="a pull request's number", modes=_PROPOSE),
-    Input(name="reason", pattern=_LINE, expected="one line of text", modes=_PROPOSE),
-    Input(
-        name="token",
-        pattern=r"[\x21-\x7e]*",
-        expected="a token",
-        reads=tuple(mode for mode in ActionMode if mode in TRUSTED_MODES),
-    ),
+    Input("head-sha", *_COMMIT, modes=(ActionMode.ACCEPT, ActionMode.PROPOSE)),
+    Input("head-ref", _BRANCH, "a branch's name", modes=_PROPOSE),
+    Input("pr-number", "[1-9][0-9]{0,9}", "a pull request's number", modes=_PROPOSE),
+    Input("reason", _LINE, "one line of text", modes=_PROPOSE),
+    Input("token", r"[\x21-\x7e]*", "a token", reads=_HOLDING_TOKEN),
 )
 
 

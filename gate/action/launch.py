@@ -1,4 +1,4 @@
-"""Puts the gate in place and becomes ``gate.action``, in a process that was started without any secret.
+"""Puts the gate in place and becomes ``gate.action.modes``, in a process that was started without any secret.
 
 The environment that owns torch is not changed. The gate's requirements are *appended* to ``sys.path``
 (``PYTHONPATH`` would go in front of the environment's packages and shadow torch's dependencies), so
@@ -37,7 +37,7 @@ _GPU_DEVICE = Path("/dev/nvidiactl")  # of the driver; there is none without a G
 
 
 def launch(environ: Mapping[str, str]) -> int:
-    """Put everything in place and become ``gate.action``; return an exit code only where that fails."""
+    """Put everything in place and become the action; return an exit code only where that fails."""
     try:
         check_token(environ)
         become_action(prepare_environment(environ))
@@ -94,7 +94,7 @@ def place_package(directory: Path) -> Path:
 
 
 def become_action(environ: Mapping[str, str]) -> NoReturn:
-    """Replace this process by ``gate.action``; what belongs to the step alone goes in an unnamed file."""
+    """Replace this process by the action; what belongs to the step alone goes in an unnamed file."""
     source = Path(environ["PYTHONPATH"].split(os.pathsep)[0])
     given = {name: value for name, value in environ.items() if is_hidden(name)}
     with tempfile.TemporaryFile() as file:
@@ -102,7 +102,7 @@ def become_action(environ: Mapping[str, str]) -> NoReturn:
         file.seek(0)
         os.set_inheritable(file.fileno(), True)
         start = source / "gate" / "action" / "start.py"
-        command = make_command("gate.action", str(file.fileno()), start=start)
+        command = make_command("gate.action.modes", str(file.fileno()), start=start)
         sys.stdout.flush()
         os.execve(sys.executable, command, drop_hidden(environ))  # noqa: S606 - our own arguments, no shell
 

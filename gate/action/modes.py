@@ -1,6 +1,7 @@
 """What each mode does: start its command, then tell the runner what came of it.
 
-The arguments of ``compile-gate`` follow one rule: an input of a mode is the option of its name.
+``python -m gate.action.modes`` is what :mod:`gate.action.launch` becomes. The arguments of ``compile-gate``
+follow one rule: an input of a mode is the option of its name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from gate.action.base import find_head_sha
 from gate.action.inputs import INPUTS, ActionInputs, ActionMode, parse_inputs
+from gate.action.launch import read_given
 from gate.action.results import (
     Results,
     choose_result,
@@ -307,3 +309,7 @@ _MODES: Mapping[ActionMode, tuple[Callable[[ActionStep], int], tuple[str, ...]]]
     ActionMode.ACCEPT: (start_command, ("github", "accept-regression")),
     ActionMode.PROPOSE: (start_command, ("github", "propose")),
 }
+
+if __name__ == "__main__":
+    given = read_given(sys.argv[1]) if sys.argv[1:] else {}
+    sys.exit(run_action({**os.environ, **given}))

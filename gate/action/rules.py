@@ -255,16 +255,8 @@ def _find_moved(tree: Tree, head: Tree, own: Path) -> Path | None:
 
     That is the file that git takes for it, or else the one of such a name that is gone above or below it.
     """
-    command = (
-        "diff",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--find-renames",
-        "--diff-filter=RD",
-        "--name-status",
-    )
-    listed = read_git(tree.top, *command, "-z", tree.sha, head.sha, limit_s=LIMIT_S)
-    words = iter(os.fsdecode(listed).split("\0"))
+    listed = _diff(tree, "--find-renames", "--diff-filter=RD", "--name-status", "-z", tree.sha, head.sha)
+    words = iter(listed)
     renamed: dict[str, str] = {}
     gone = []
     for status in words:
@@ -287,9 +279,15 @@ def _are_in_line(one: Path, other: Path) -> bool:
 
 def _list_changed(tree: Tree, names: tuple[str, ...]) -> tuple[str, ...]:
     """List what the change itself touches: not what the base did since the change left it."""
-    command = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z")
-    listed = read_git(tree.top, *command, f"{tree.sha}...HEAD", "--", *names, limit_s=LIMIT_S)
-    return tuple(name for name in listed.decode(errors="surrogateescape").split("\0") if name)
+    return tuple(
+        filter(None, _diff(tree, "--no-renames", "--name-only", "-z", f"{tree.sha}...HEAD", "--", *names))
+    )
+
+
+def _diff(tree: Tree, *arguments: str) -> list[str]:
+    """List what ``git diff`` tells, of which no program of the repository's decides."""
+    told = read_git(tree.top, "diff", "--no-ext-diff", "--no-textconv", *arguments, limit_s=LIMIT_S)
+    return os.fsdecode(told).split("\0")
 
 
 def _digest(place: Path) -> str:

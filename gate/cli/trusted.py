@@ -13,10 +13,18 @@ from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import format_value, load_bytes
 from gate.github.accept import accept_regression
-from gate.github.answer import Answerer, Reaction, make_patience
 from gate.github.artifact import fetch_run
-from gate.github.authorize import CommentCommand, authorize, describe_protection, find_command, make_outputs
 from gate.github.client import GitHubClient
+from gate.github.command import (
+    Answerer,
+    CommentCommand,
+    Reaction,
+    authorize,
+    describe_protection,
+    find_command,
+    make_outputs,
+    make_patience,
+)
 from gate.github.errors import GitHubError, find_text
 from gate.github.job import (
     JobContext,

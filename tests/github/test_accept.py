@@ -17,9 +17,9 @@ from refreshes import make_context, make_request
 
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
-from gate.github.authorize import authorize as authorize_command
-from gate.github.authorize import find_command
 from gate.github.client import GitHubClient
+from gate.github.command import authorize as authorize_command
+from gate.github.command import find_command
 from gate.github.errors import GitHubError
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, render_accepted
 from gate.publish.commands import (

@@ -35,7 +35,7 @@ models:
 PLANTED = (
     *("pip.py", "pip/__init__.py", "pip/__main__.py", "venv.py", "venv/__main__.py", "ensurepip/__init__.py"),
     *("sitecustomize.py", "usercustomize.py", "site.py", "os.py", "json.py", "subprocess.py", "tempfile.py"),
-    *("gate/__init__.py", "gate/__main__.py", "gate/action/__main__.py", "gate.py"),
+    *("gate/__init__.py", "gate/__main__.py", "gate/action/modes.py", "gate.py"),
     *(
         "yaml.py",
         "yaml/__init__.py",

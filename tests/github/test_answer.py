@@ -11,9 +11,8 @@ from fake.server import FakeGitHub
 from refreshes import make_context
 
 from gate.errors import UsageError
-from gate.github.answer import Answerer, Reaction, make_patience
-from gate.github.authorize import authorize, find_command
 from gate.github.client import GitHubClient
+from gate.github.command import Answerer, Reaction, authorize, find_command, make_patience
 from gate.github.errors import GitHubError
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 

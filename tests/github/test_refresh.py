@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from refreshes import make_context
 
 from gate.errors import UsageError
-from gate.github.authorize import authorize as authorize_command
-from gate.github.authorize import (
+from gate.github.client import GitHubClient
+from gate.github.command import authorize as authorize_command
+from gate.github.command import (
     describe_protection,
     find_command,
     make_outputs,
 )
-from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
 from gate.publish.commands import (
     REFRESH_COMMAND,

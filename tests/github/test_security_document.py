@@ -16,8 +16,8 @@ from test_publish import FOR_GOOD, PLACES, make_faults
 from test_publish_command import MAX_RSS_BYTES, MAX_S
 
 from gate.errors import UsageError
-from gate.github.authorize import authorize, find_command
 from gate.github.client import GitHubClient
+from gate.github.command import authorize, find_command
 from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
