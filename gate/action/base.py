@@ -5,6 +5,8 @@ moment; it is not kept up to date, and a change of the base branch or a re-run d
 GitHub checks out is a trial merge of the pull request into the base branch of now. Its first parent is
 therefore the base. Where something else is checked out, the base is where that left the base branch as the
 clone has it; the payload's commit is looked at only where the clone has none.
+
+Whatever asks git may raise MachineError: git cannot be run, or does not answer in time.
 """
 
 from __future__ import annotations
@@ -60,7 +62,6 @@ def write_files(tree: Tree, names: Sequence[str], place: Path) -> None:
 
     Raises:
         UsageError: One of them is no regular file, or the clone lacks its content.
-        MachineError: git cannot be run, or does not answer in time.
     """
     parents = [str(parent) for name in names for parent in PurePosixPath(name).parents if str(parent) != "."]
     _list_entries(tree, ("ls-tree", "-z"), parents)  # a link on the way would hide what lies behind it
@@ -143,7 +144,6 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
 
     Raises:
         UsageError: It is not in this clone, or what is checked out is not the event's change.
-        MachineError: git cannot be run, or does not answer in time.
     """
     if not any(isinstance(find_value(event, name), Mapping) for name in ("pull_request", "merge_group")):
         return None
@@ -166,7 +166,6 @@ def load_top(directory: Path) -> Path:
 
     Raises:
         UsageError: It lies in none, or git does not read it; the reason is git's own.
-        MachineError: git cannot be run, or does not answer in time.
     """
     return Path(os.fsdecode(read_git(directory, "rev-parse", "--show-toplevel").rstrip(b"\n")))
 
@@ -183,7 +182,6 @@ def check_commit(top: Path, sha: str) -> None:
 
     Raises:
         UsageError: It does not.
-        MachineError: git cannot be run, or does not answer in time.
     """
     if not is_true(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"):
         raise UsageError(f"the base commit {sha} is not in this clone", _FETCH_ALL)

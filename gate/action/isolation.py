@@ -79,10 +79,8 @@ def is_workspaces(entry: str, environ: Mapping[str, str]) -> bool:
 
 
 def _complete_path(environ: Mapping[str, str]) -> None:
-    def run_nothing() -> None:
-        """Stand in for the import of sitecustomize and usercustomize."""
-
-    site.execsitecustomize = site.execusercustomize = run_nothing
+    # Instead of the import of sitecustomize and usercustomize.
+    site.execsitecustomize = site.execusercustomize = lambda: None
     # Else -I would hide what `pip install --user` has put there.
     site.ENABLE_USER_SITE = not environ.get("PYTHONNOUSERSITE")
     site.main()

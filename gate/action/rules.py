@@ -279,15 +279,14 @@ def _are_in_line(one: Path, other: Path) -> bool:
 
 def _list_changed(tree: Tree, names: tuple[str, ...]) -> tuple[str, ...]:
     """List what the change itself touches: not what the base did since the change left it."""
-    return tuple(
-        filter(None, _diff(tree, "--no-renames", "--name-only", "-z", f"{tree.sha}...HEAD", "--", *names))
-    )
+    listed = _diff(tree, "--no-renames", "--name-only", "-z", f"{tree.sha}...HEAD", "--", *names)
+    return tuple(name for name in listed if name)
 
 
 def _diff(tree: Tree, *arguments: str) -> list[str]:
-    """List what ``git diff`` tells, of which no program of the repository's decides."""
-    told = read_git(tree.top, "diff", "--no-ext-diff", "--no-textconv", *arguments, limit_s=LIMIT_S)
-    return os.fsdecode(told).split("\0")
+    """List the words of what ``git diff`` finds, without the programs that the repository names for it."""
+    command = ("diff", "--no-ext-diff", "--no-textconv")
+    return os.fsdecode(read_git(tree.top, *command, *arguments, limit_s=LIMIT_S)).split("\0")
 
 
 def _digest(place: Path) -> str:

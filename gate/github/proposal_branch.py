@@ -18,8 +18,8 @@ from gate.github.errors import (
     RejectedError,
     UncertainWriteError,
     find_text,
-    find_value,
 )
+from gate.github.events import parse_pull
 from gate.github.git_data import GitData, Tip, quote_branch
 from gate.github.job import JobContext
 
@@ -74,31 +74,20 @@ class Standing:
 
 def find_standing(data: GitData, branch: str, head: Tip) -> Standing:
     """Find what proposals for the commit ``head`` have put on the branch, one commit each."""
-    tip = data.find_branch(branch)
-    commits: list[Tip] = []
+    sha = tip = data.find_branch(branch)
+    tree = ""
     directories: list[str] = []
-    sha = tip
-    while sha and sha != head.sha and len(commits) < _MAX_PROPOSALS:
+    while sha and sha != head.sha and len(directories) < _MAX_PROPOSALS:
         commit = data.load_tip(sha)
         marks = _DIRECTORY.findall(commit.message)
         if not marks:
             break
-        commits.append(commit)
+        tree = tree or commit.tree
         directories.append(marks[-1])
         sha = commit.parent
-    if not commits or sha != head.sha:
+    if not directories or sha != head.sha:
         return Standing(sha=tip, tree=head.tree)
-    return Standing(sha=tip, tree=commits[0].tree, directories=tuple(dict.fromkeys(directories)))
-
-
-def list_proposed(data: GitData, standing: Standing, head: Tip) -> dict[str, dict[str, str]]:
-    """List what the branch has otherwise than the measured commit: directory -> path -> blob."""
-    found = {}
-    for directory in standing.directories:
-        stored = data.list_files(head.tree, directory)
-        there = data.list_files(standing.tree, directory)
-        found[directory] = {path: blob for path, blob in there.items() if stored.get(path) != blob}
-    return found
+    return Standing(sha=tip, tree=tree, directories=tuple(dict.fromkeys(directories)))
 
 
 def _move_branch(data: GitData, branch: str, standing: Standing, commit: str) -> bool:
@@ -218,11 +207,7 @@ def _open_pull(
 def _find_pull(client: GitHubClient, context: JobContext, request: RefreshRequest) -> int:
     head = f"{context.owner}:{request.branch}"
     query = {"state": "open", "head": head, "base": request.head_ref}
-    for pull in client.paginate(f"{context.path}/pulls", query):
-        number = find_value(pull, "number")
-        same = (
-            find_text(pull, "head.ref") == request.branch and find_text(pull, "base.ref") == request.head_ref
-        )
-        if same and isinstance(number, int):
-            return number
+    for pull in map(parse_pull, client.paginate(f"{context.path}/pulls", query)):
+        if (pull.head_branch, pull.base_branch) == (request.branch, request.head_ref):
+            return pull.number
     return 0

@@ -25,7 +25,6 @@ from gate.github.proposal_branch import (
     check_tip,
     commit_files,
     find_standing,
-    list_proposed,
 )
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
@@ -95,18 +94,18 @@ class _Stored:
 
 def _load_others(stored: _Stored, text: ProposalText, request: RefreshRequest) -> list[ProposalText]:
     """Load what other runs have proposed for the same commit, a text for each directory and run."""
-    texts = []
-    head = stored.data.load_tip(request.head_sha)
-    standing = find_standing(stored.data, request.branch, head)  # again: others may have come since
-    for directory, files in list_proposed(stored.data, standing, head).items():
+    texts, data = [], stored.data
+    head = data.load_tip(request.head_sha)
+    standing = find_standing(data, request.branch, head)  # again: others may have come since
+    for directory in standing.directories:
+        beside = replace(stored, listed=data.list_files(head.tree, directory))
         written = _make_files(text) if directory == text.directory else {}
         runs: dict[tuple[str, str], list[Baseline]] = {}
-        for path, blob in files.items():
-            if path not in written:
-                found = decode_file(BASELINE, stored.data.load_blob(blob, MAX_BASELINE_BYTES), path)
+        for path, blob in data.list_files(standing.tree, directory).items():
+            if path not in written and beside.listed.get(path) != blob:
+                found = decode_file(BASELINE, data.load_blob(blob, MAX_BASELINE_BYTES), path)
                 key = (compute_environment_id(found.environment), found.provenance.run_url)
                 runs.setdefault(key, []).append(found)
-        beside = replace(stored, listed=stored.data.list_files(head.tree, directory))
         for (_, run_url), new in runs.items():
             url = run_url if _LINK.fullmatch(run_url) else text.run_url
             other = beside.propose(tuple(new), replace(request, directory=directory), url)

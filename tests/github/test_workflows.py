@@ -286,6 +286,16 @@ def test_a_queue_for_the_gpu_drops_nobody(path: Path) -> None:
 
 
 @every_workflow
+def test_acceptances_of_one_pull_request_come_one_after_the_other(path: Path) -> None:
+    """Else one could be stored after the check that the other started has cloned, and would not count."""
+    for _, job in list_jobs(path):
+        if any(step.get("with", {}).get("mode") == "accept-regression" for step in job["steps"]):
+            group, queue = job["concurrency"]["group"], job["concurrency"]["queue"]
+            assert group.startswith("gate-accept-${{ needs.authorize")
+            assert (group.endswith(".outputs.pr-number }}"), queue) == (True, "max")
+
+
+@every_workflow
 def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -> None:
     """An unknown input would only be a warning on GitHub; a default would then hold in silence."""
     action = yaml.safe_load(ACTION.read_text())
