@@ -35,7 +35,7 @@ from gate.bisect.search import (
 from gate.check import Rehearsal, count_pairs
 from gate.decide.stats import compute_rate
 from gate.records import Metric, Run
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 
 CASE_ID = "m0/a"
 METRIC = Metric.COMPILED_LATENCY

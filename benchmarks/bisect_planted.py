@@ -30,7 +30,7 @@ from pathlib import Path
 from gate.check import count_pairs
 from gate.decide.stats import compute_rate
 from gate.files.codec import BISECTION, load_run
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 
 FOUND, WRONG, CANDIDATES, UNTOLD, FAILED = "found", "wrong", "candidates", "could not tell", "failed"
 LAYERS = 20

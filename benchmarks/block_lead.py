@@ -20,8 +20,7 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case
-from gate.records.protocol import Sampling
-from gate.records.turns import BlockSize, Side
+from gate.records.protocol import BlockSize, Sampling, Side
 from gate.workload import Workload
 
 Step = Callable[[], object]

@@ -37,7 +37,7 @@ from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases
 from gate.records import Case
-from gate.records.turns import Side
+from gate.records.protocol import Side
 
 BLOCK_S = 0.01  # as a pair on a processor has them
 LEAD_CALLS = 2  # before each block, untimed: the last block was another deal's

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from gate.check.engine import Answer, Part, Unit
-from gate.cores import list_cores
 from gate.devices import find_kind
 from gate.errors import GateError, MachineError, UsageError
 from gate.files.codec import dump
@@ -31,7 +30,7 @@ from gate.lab.host.gpu import name_lock
 from gate.lab.host.lock import hold_device
 from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
 from gate.lab.trials.merging import list_differences
-from gate.programs import answer_signals
+from gate.programs import answer_signals, list_cores
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words
 from gate.records.events import Noted, Observer

@@ -37,10 +37,8 @@ from gate.metrics import SPECS, MetricSpec
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.records import Baseline, Metric, Run, Verdict
-from gate.records.bisection import Bisection
 from gate.records.bounds import Format
-from gate.records.calibration import Calibration
-from gate.records.selftest import SelftestReport
+from gate.records.studies import Bisection, Calibration, SelftestReport
 from gate.store.acceptances import AcceptedFile, CommitFile
 from gate.store.anchor import AnchorFile
 

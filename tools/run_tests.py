@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from gate.cores import count_cores
+from gate.programs import count_cores
 
 # A worker that imports torch takes half a gigabyte; more than four gain little, as files are not divided.
 MAX_WORKERS = 4

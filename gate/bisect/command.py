@@ -45,7 +45,7 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, save_run
 from gate.metrics import SPECS, Role
 from gate.records import Comparison, Metric, Run, Status
-from gate.records.bisection import Bisection, BisectionStep, Mark
+from gate.records.studies import Bisection, BisectionStep, Mark
 from gate.store.policy import load_policy
 
 BISECTION_FILE = "bisection.json"

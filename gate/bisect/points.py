@@ -18,7 +18,7 @@ from gate.errors import MachineError, UsageError
 from gate.git import ask_git, describe_refusal
 from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
 from gate.lab.host.scratch import open_scratch
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 from gate.revisions import (
     Revision,
     describe_resolved_commit,

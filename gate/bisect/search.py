@@ -39,7 +39,7 @@ from gate.records import (
     Run,
     Status,
 )
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gate.decide.judge.levels import MAX_END_PAIRS
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Fact, Metric, Status, Verdict
-from gate.records.bisection import Bisection, Mark
+from gate.records.studies import Bisection, Mark
 from gate.report.clean import clean_line
 from gate.report.rows import complete_sentence, render_change_interval
 from gate.report.words.causes import describe_cause

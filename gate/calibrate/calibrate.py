@@ -10,19 +10,17 @@ from statistics import fmean
 
 from gate.calibrate.noise import (
     MIN_VALUES,
+    Series,
     gather_pair_series,
+    gather_series,
+    imagine_reading,
+    list_alone,
     list_instabilities,
     list_pair_instabilities,
     measure_noise,
     measure_pair_noise,
 )
 from gate.calibrate.replay import MIN_RECORDED_PAIRS, count_candidates, gather_recorded, replay_requests
-from gate.calibrate.series import (
-    Series,
-    gather_series,
-    imagine_reading,
-    list_alone,
-)
 from gate.decide.conclude.outcome import note_stop
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, WIDEST
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
@@ -30,7 +28,7 @@ from gate.decide.judge.interval import Bar, Reading, compute_edge, compute_floor
 from gate.decide.stats import compute_t_quantile, compute_t_upper
 from gate.metrics import SPECS, Family, Role
 from gate.records import BASE_ARM, Code, Fact, Policy, Run, Threshold
-from gate.records.calibration import Calibration, Effort, Replay, ThresholdCost
+from gate.records.studies import Calibration, Effort, Replay, ThresholdCost
 
 # From what only a quiet GPU resolves to what every machine shows.
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15)

@@ -13,11 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import Paired
-from gate.decide.judge.compare import find_pair_threshold, judge_steady
-from gate.decide.judge.interval import Bar, Reading, compute_edge, extend_reading, is_too_noisy
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
+from gate.decide.judge.compare import SITTING, find_pair_threshold, find_threshold, judge_steady
+from gate.decide.judge.interval import (
+    Bar,
+    Reading,
+    compute_edge,
+    compute_floor,
+    extend_reading,
+    is_too_noisy,
+    read_stored,
+)
 from gate.decide.judge.pairs import (
     CasePairs,
     PairRules,
@@ -26,10 +34,140 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
     read_metric,
 )
-from gate.decide.stats import compute_t_quantile, compute_variance, estimate_metric, pool_variances
+from gate.decide.stats import (
+    LogArms,
+    Variance,
+    compute_logs,
+    compute_prior,
+    compute_t_quantile,
+    compute_variance,
+    estimate_metric,
+    pool_variances,
+)
 from gate.metrics import LEADING, SPECS, Family, Role
-from gate.records import CaseFailure, Code, Fact, Metric, Policy, Run, Status, Threshold, quote_failure
-from gate.records.calibration import Effort, Flaw, Instability, MetricNoise, Modes, PairNoise
+from gate.records import (
+    CANDIDATE_ARM,
+    Case,
+    CaseFailure,
+    Code,
+    Extent,
+    Fact,
+    Metric,
+    Pairing,
+    Policy,
+    Run,
+    Status,
+    Threshold,
+    Trial,
+    quote_failure,
+)
+from gate.records.studies import Effort, Flaw, Instability, MetricNoise, PairNoise
+
+# Controls are calibrated too: a machine is judged by them.
+_ROLES = frozenset({Role.DECIDES, Role.CONTROL})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """Values, one a trial, and each trial's blocks; ``logs`` only of a noisy metric that is positive."""
+
+    case: Case
+    metric: Metric
+    threshold: Threshold
+    values: tuple[float, ...]
+    blocks: tuple[tuple[float, ...], ...]
+    logs: tuple[float, ...] = ()
+    prior: Variance | None = None  # what the metric's other cases say of its variance
+
+    @property
+    def question(self) -> Question:
+        """The series compared with itself."""
+        return Question(
+            case=self.case,
+            metric=self.metric,
+            before=self.values,
+            after=self.values,
+            threshold=self.threshold,
+        )
+
+
+def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
+    """All series of a run's trials without another arm, in the order of the plan and of the metrics."""
+    series = [one for case in run.cases for one in _gather_case(case, list_alone(run, case), policy)]
+    priors = {
+        metric: compute_prior([compute_variance(one.logs) for one in series if one.metric is metric])
+        for metric in {one.metric for one in series if one.logs}
+    }
+    return tuple(replace(one, prior=priors.get(one.metric)) if one.logs else one for one in series)
+
+
+def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
+    """The whole trials of a case that had no other arm beside them."""
+    return tuple(
+        trial
+        for trial in run.trials
+        if trial.case_id == case.id
+        and trial.arm == CANDIDATE_ARM
+        and trial.pairing is Pairing.ALONE
+        and trial.extent is Extent.WHOLE
+    )
+
+
+def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | None:
+    """The reading of an unchanged program with this noise: so many trials against a baseline.
+
+    ``None`` where the metric has no noise to speak of, or too few trials to know it.
+    """
+    if len(series.logs) < 2 or series.prior is None:  # noqa: PLR2004 - one value has no spread
+        return None
+    mean, variance = fmean(series.logs), compute_variance(series.logs)
+    arms = LogArms(
+        before=mean,
+        after=mean,
+        variance=Variance(value=variance.value, df=effort.baseline_trials + trials - 2.0),
+        before_trials=effort.baseline_trials,
+        after_trials=trials,
+    )
+    return read_stored(series.metric, arms, series.prior, SITTING, 0.0)
+
+
+def _compute_noticed(reading: Reading, threshold: Threshold) -> float:
+    """Smallest change, as a fraction, that matters and shows in the noise, whatever the error budget."""
+    return max(compute_edge(threshold, reading.baseline), compute_floor(reading))
+
+
+def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Series]:
+    values = [compute_values(trial) for trial in trials]
+    series = []
+    for metric, spec in SPECS.items():
+        known = tuple(one[metric] for one in values if metric in one)
+        if not known or spec.role not in _ROLES:
+            continue
+        noisy = spec.family is Family.NOISY and min(known) > 0
+        one = Series(
+            case=case,
+            metric=metric,
+            threshold=find_threshold(policy, case.id, metric),
+            values=known,
+            blocks=tuple(list_blocks(trial, metric) for trial in trials) if noisy else (),
+            logs=compute_logs(known) if noisy else (),
+        )
+        series.append(one)
+    return series
+
+
+def list_blocks(trial: Trial, metric: Metric) -> tuple[float, ...]:
+    """The logarithms of a trial's samples; of the speedup, one of each super-block."""
+    if metric is Metric.WARM_SPEEDUP:
+        eager = trial.samples.get(Metric.EAGER_LATENCY, ())
+        compiled = trial.samples.get(Metric.COMPILED_LATENCY, ())
+        starts = range(0, len(compiled), PAIRS_IN_SUPER_BLOCK)
+        cuts = (slice(start, start + PAIRS_IN_SUPER_BLOCK) for start in starts)
+        ratios = (compute_speedup(eager[cut], compiled[cut]) for cut in cuts)
+        return tuple(math.log(ratio) for ratio in ratios if ratio is not None)
+    samples = trial.samples.get(metric, ())
+    return compute_logs(samples) if samples and min(samples) > 0 else ()
+
 
 # Two-sided p below which pairs of one program with itself are off centre: seldom by chance, since
 # some tens of metrics are looked at.
@@ -61,13 +199,12 @@ def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
 
 
 def measure_pair_noise(series: PairSeries) -> PairNoise:
-    """Describe the pairs; what they would settle is that of the last look."""
+    """Describe the pairs."""
     changes = series.paired.changes
     return PairNoise(
         pairs=len(changes),
         noise=math.sqrt(compute_variance(changes).value),
         bias=math.expm1(fmean(changes)),
-        detectable=compute_pair_detectable(_imagine_last_look(series.reading), series.bar),
     )
 
 
@@ -81,7 +218,8 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
         fact = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, fact=fact)
-    last = _imagine_last_look(reading)
+    # The same noise and no change, with as many pairs as the last look has.
+    last = replace(extend_reading(reading, LOOKS[-1]), change=0.0)
     if is_too_noisy(last, series.bar):
         detectable = compute_pair_detectable(last, series.bar)
         numbers = {"unseen": detectable, "pairs": LOOKS[-1]}
@@ -99,11 +237,6 @@ def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Poli
     )
 
 
-def _imagine_last_look(reading: Reading) -> Reading:
-    """The same noise and no change, with as many pairs as the last look has."""
-    return replace(extend_reading(reading, LOOKS[-1]), change=0.0)
-
-
 # In fewer values than this two groups cannot be distinguished from chance.
 MIN_VALUES = 8
 # A group is at least this share of the values: a few stragglers, and the long tail that times have,
@@ -116,8 +249,11 @@ NORMAL_SHARE = 2.0 / math.pi
 CHANCE_SHARE = 0.9
 
 
-def find_modes(logs: Sequence[float]) -> Modes | None:
-    """Divide logarithms into the two groups that explain most; ``None`` with fewer than MIN_VALUES."""
+def find_gap(logs: Sequence[float]) -> float | None:
+    """Find how far apart two groups of logarithms are, as a fraction of the lower one's centre.
+
+    ``None`` where they are one, or where there are fewer than MIN_VALUES.
+    """
     count = len(logs)
     if count < MIN_VALUES:
         return None
@@ -126,12 +262,9 @@ def find_modes(logs: Sequence[float]) -> Modes | None:
     cut = max(range(smallest, count - smallest + 1), key=lambda size: _compute_between(ordered, size))
     mean = fmean(ordered)
     total = math.fsum([(value - mean) ** 2 for value in ordered])
-    share = min(1.0, _compute_between(ordered, cut) / total) if total > 0 else 0.0
-    return Modes(
-        share=share,
-        apart=math.expm1(fmean(ordered[cut:]) - fmean(ordered[:cut])),
-        are_two=share > NORMAL_SHARE + CHANCE_SHARE / math.sqrt(count),
-    )
+    if _compute_between(ordered, cut) <= (NORMAL_SHARE + CHANCE_SHARE / math.sqrt(count)) * total:
+        return None
+    return math.expm1(fmean(ordered[cut:]) - fmean(ordered[:cut]))
 
 
 def _compute_between(ordered: Sequence[float], cut: int) -> float:
@@ -148,7 +281,6 @@ MIN_SPLIT = 2
 
 def measure_noise(series: Series, effort: Effort) -> MetricNoise:
     """Describe one series; what would be noticed follows from the trials that a check spends first."""
-    floor, detectable = (_find_noticed(series, effort, bar) for bar in (NO_THRESHOLD, series.threshold))
     estimate = estimate_metric(series.metric, series.values)
     return MetricNoise(
         case_id=series.case.id,
@@ -157,11 +289,9 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
         centre=estimate.centre,
         within=math.sqrt(pool_variances(*map(compute_variance, series.blocks)).value),
         between=estimate.noise or 0.0,
-        floor=floor,
-        detectable=detectable,
+        detectable=_find_noticed(series, effort),
         threshold=series.threshold,
-        modes=find_modes(series.logs),
-        split_trials=sum(_find_gap(series, blocks) is not None for blocks in series.blocks),
+        split_trials=_count_split(series),
     )
 
 
@@ -182,23 +312,26 @@ def list_instabilities(
     return (*failed, *(found for one in deciding for found in _examine(one, effort)))
 
 
-def _find_noticed(series: Series, effort: Effort, threshold: Threshold) -> float | None:
+def _find_noticed(series: Series, effort: Effort) -> float | None:
     """What would be noticed; ``None`` where the noise is not known: of one trial, or without a ratio."""
     reading = imagine_reading(series, effort, effort.trials)
     if reading is not None:
-        return compute_noticed(reading, threshold)
+        return _compute_noticed(reading, series.threshold)
     if SPECS[series.metric].family is Family.NOISY:
         return None
     # Without noise to speak of: its own judgement says.
-    change = judge_steady(replace(series.question, threshold=threshold)).change
+    change = judge_steady(series.question).change
     return change.detectable if change is not None else None
 
 
-def _find_gap(series: Series, logs: Sequence[float]) -> float | None:
+def _find_relevant_gap(series: Series, logs: Sequence[float]) -> float | None:
     """How far apart the two groups of trials or blocks are; ``None`` where they are one, or nearly so."""
-    modes = find_modes(logs)
-    edge = compute_edge(series.threshold, min(series.values))
-    return modes.apart if modes is not None and modes.are_two and modes.apart > edge else None
+    gap = find_gap(logs)
+    return gap if gap is not None and gap > compute_edge(series.threshold, min(series.values)) else None
+
+
+def _count_split(series: Series) -> int:
+    return sum(_find_relevant_gap(series, blocks) is not None for blocks in series.blocks)
 
 
 def _examine(series: Series, effort: Effort) -> list[Instability]:
@@ -217,12 +350,12 @@ def _examine_quiet(series: Series) -> list[Instability]:
 
 
 def _find_groups(series: Series) -> tuple[Flaw, Fact] | None:
-    gap = _find_gap(series, series.logs)
+    gap = _find_relevant_gap(series, series.logs)
     return None if gap is None else (Flaw.TWO_MODES, Fact(code=Code.TWO_GROUPS, numbers={"apart": gap}))
 
 
 def _find_split(series: Series) -> tuple[Flaw, Fact] | None:
-    split = sum(_find_gap(series, blocks) is not None for blocks in series.blocks)
+    split = _count_split(series)
     if split < MIN_SPLIT or split <= SPLIT_SHARE * len(series.blocks):
         return None
     numbers = {"split": split, "trials": len(series.blocks)}
@@ -236,7 +369,7 @@ def _find_noise(series: Series, effort: Effort) -> tuple[Flaw, Fact] | None:
         return None
     if not is_too_noisy(reading, Bar(alpha=0.5, threshold=series.threshold)):
         return None
-    numbers = {"unseen": compute_noticed(reading, series.threshold), "trials": effort.max_trials}
+    numbers = {"unseen": _compute_noticed(reading, series.threshold), "trials": effort.max_trials}
     return Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.calibrate.series import list_alone
+from gate.calibrate.noise import list_alone
 from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, want_whole
 from gate.check.pair_schedule import name_device
 from gate.check.procedure import check_against_base, check_against_baselines
@@ -38,7 +38,7 @@ from gate.records import (
     Trial,
     Verdict,
 )
-from gate.records.calibration import Effort, Replay
+from gate.records.studies import Effort, Replay
 
 # Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
 # and look like certainty.

@@ -34,6 +34,7 @@ from gate.records import (
     Trial,
     name_words,
 )
+from gate.records.cases import group_cases
 from gate.records.events import (
     CaseFailed,
     Noted,
@@ -43,7 +44,6 @@ from gate.records.events import (
     TrialFinished,
     TrialStarted,
 )
-from gate.records.groups import group_cases
 from gate.records.protocol import Stage
 
 MOST_ANEW = 2  # a case that takes a third lane with it is the likely reason

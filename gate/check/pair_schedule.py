@@ -22,9 +22,8 @@ from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS
 from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records import BASE_ARM, Case, Extent, Metric, Pairing, Run, Trial
-from gate.records.protocol import Stage
+from gate.records.protocol import BLOCKS_PER_ARM, Stage
 from gate.records.targets import name_target
-from gate.records.turns import BLOCKS_PER_ARM
 
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
 # A pair that finds its code took 15 to 20 s where a whole one took 50 s.

@@ -34,7 +34,7 @@ from gate.decide import (
 )
 from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
 from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 from gate.records.targets import TARGET_KIND
 
 

@@ -26,7 +26,7 @@ from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
 from gate.project.registry import check_factories
 from gate.records import BaseArm, Run
-from gate.records.calibration import Effort
+from gate.records.studies import Effort
 from gate.report.calibration import study_calibration
 from gate.report.page.pages import render_study_page
 from gate.report.tables import render_study

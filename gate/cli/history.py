@@ -15,7 +15,7 @@ from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.store.history import append_line, make_history_line
 

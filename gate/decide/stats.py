@@ -18,7 +18,7 @@ from gate.decide.constants import (
 )
 from gate.metrics import SPECS, Family
 from gate.records import Estimate, Metric
-from gate.records.calibration import Rate
+from gate.records.studies import Rate
 
 _TINY = 1e-300
 _CONVERGED = 1e-15

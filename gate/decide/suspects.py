@@ -30,7 +30,7 @@ from gate.records import (
     Run,
     Status,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 
 _OPEN = UNJUDGED | MAYBE_WORSE | MOVED
 

@@ -61,7 +61,7 @@ from gate.records import (
     Run,
     Verdict,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,9 +43,7 @@ from gate.files.untrusted import (
     parse_json,
 )
 from gate.records import Baseline, Run, Verdict
-from gate.records.bisection import Bisection
-from gate.records.calibration import Calibration
-from gate.records.selftest import SelftestReport
+from gate.records.studies import Bisection, Calibration, SelftestReport
 
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type

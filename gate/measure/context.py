@@ -27,8 +27,7 @@ from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
 from gate.records import Case, Code, Kind, Metric, Mode, Task
-from gate.records.protocol import Sampling, Stage
-from gate.records.turns import Side
+from gate.records.protocol import Sampling, Side, Stage
 from gate.workload import Workload
 
 _FIX = "Register what it uses in a module, as in a torch.nn.ModuleList, and give that module as forward."

@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 
-from gate.cores import count_cores
 from gate.devices import CPU, TARGET
 from gate.errors import MachineError
 from gate.measure.device.device import Device
 from gate.measure.device.environment import list_isas, load_isas, mark_isas
 from gate.measure.device.torch_settings import find_private
+from gate.programs import count_cores
 
 # The directories that a compile fills besides the precompiled headers.
 _CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")

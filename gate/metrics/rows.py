@@ -25,7 +25,7 @@ from gate.metrics.spec import (
     limit,
 )
 from gate.records import CauseKind, Metric, Threshold
-from gate.records.selftest import FaultKind
+from gate.records.studies import FaultKind
 
 TIMES = (
     replace(

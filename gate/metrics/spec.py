@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from gate.records import CauseKind, Metric, Threshold
 from gate.records.bounds import Range
-from gate.records.selftest import FaultKind
+from gate.records.studies import FaultKind
 
 
 class Scope(StrEnum):

@@ -9,7 +9,7 @@ from gate.files.misfits import find_nearest
 from gate.project.cases import is_reference
 from gate.project.config import Config
 from gate.records import Case
-from gate.records.pattern import TAG, fits_pattern, fits_term, split_pattern
+from gate.records.cases import TAG, fits_pattern, fits_term, split_pattern
 
 _NAMED = 8  # names in a suggestion: what fits on a line
 

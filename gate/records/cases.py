@@ -1,10 +1,12 @@
-"""What is measured: a case, and what it is made of."""
+"""What is measured: a case and what it is made of, which cases a pattern means, and records by case."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Protocol, TypeVar
 
 from gate.records.bounds import NotNegative
 
@@ -100,3 +102,61 @@ class Case:
         """Whether one of these options of torch.compile is set; torch takes dashes as well."""
         chosen = {name.replace("-", "_") for name, value in self.options.items() if value}
         return not chosen.isdisjoint(names)
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class _OfCase(Protocol):
+    @property
+    def case_id(self) -> str: ...
+
+
+Record = TypeVar("Record", bound=_OfCase)
+
+
+def group_cases(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Records by case id, in their order."""
+    grouped: dict[str, list[Record]] = {}
+    for record in records:
+        grouped.setdefault(record.case_id, []).append(record)
+    return grouped
+
+
+def collect_columns(tables: Iterable[Mapping[Key, Value]]) -> dict[Key, tuple[Value, ...]]:
+    """What tables hold under each key, in the order of the tables that have it."""
+    columns: dict[Key, list[Value]] = {}
+    for table in tables:
+        for key, value in table.items():
+            columns.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in columns.items()}
+
+
+# ``tag:smoke,!bert/*,resnet50``: which cases somebody means, wherever cases are named.
+TAG = "tag:"
+
+
+def split_pattern(pattern: str) -> tuple[list[str], list[str]]:
+    """Split a pattern into the terms that remove cases and those that name them."""
+    terms = [term.strip() for term in pattern.split(",") if term.strip()]
+    removed = [term[1:].strip() for term in terms if term.startswith("!")]
+    return removed, [term for term in terms if not term.startswith("!")]
+
+
+def fits_pattern(pattern: str, case_id: str, tags: Collection[str] = ()) -> bool:
+    """Whether a pattern means the case of this id and these tags.
+
+    Its terms are ids, model names, globs over ids and ``tag:NAME``, joined by commas. What any ``!term``
+    fits is removed, wherever it stands; with nothing but such terms, they remove from all cases.
+    """
+    removed, named = split_pattern(pattern)
+    is_named = any(fits_term(term, case_id, tags) for term in named) if named else bool(removed)
+    return is_named and not any(fits_term(term, case_id, tags) for term in removed)
+
+
+def fits_term(term: str, case_id: str, tags: Collection[str] = ()) -> bool:
+    """Whether one term, without its ``!``, fits the case."""
+    if term.startswith(TAG):
+        return term.removeprefix(TAG) in tags
+    return term in {case_id, case_id.partition("/")[0]} or fnmatchcase(case_id, term)

@@ -31,8 +31,6 @@ EXPECTED_THROTTLING = frozenset({"software power cap"})
 class Conditions:
     """The machine around one trial."""
 
-    load_before: float = 0.0  # 1-minute load average
-    load_after: float = 0.0
     canaries_s: Mapping[str, NotNegative] = field(default_factory=dict)  # fixed micro-workloads: medians
     throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
     foreign_processes: int = 0  # other processes seen on the device

@@ -71,7 +71,6 @@ class SideEvidence:
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[Recompile, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache
-    calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries, in the generated code
     unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``
     traces: tuple[str, ...] = ()  # torch's own, for `tlparse`: paths below the run's directory
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gate.records.cases import fits_pattern
 from gate.records.metric import Metric, Threshold
-from gate.records.pattern import fits_pattern
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.metrics import SPECS
 from gate.records import MOVED, QUIET, RED, CaseFailure, Cause, Code, Comparison, Status, Verdict
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import (
     MAX_SENTENCE,

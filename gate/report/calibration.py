@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
 from gate.records import Code
-from gate.records.calibration import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
+from gate.records.studies import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
 from gate.report.clean import clean_line
 from gate.report.footer import label_lines
 from gate.report.view import ABSENT, Section, Study, keep_filled

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Role
 from gate.records import Comparison, Environment, Metric, Outcome, Provenance, Status, Verdict
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 from gate.records.targets import TARGET_KIND
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, CaseLine, Cell

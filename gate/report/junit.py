@@ -23,7 +23,7 @@ from gate.records import (
     Verdict,
     quote_failure,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, make_row

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gate.records import Code
-from gate.records.calibration import Rate
-from gate.records.selftest import Attempt, Complaint, Demand, FaultKind, FaultScore, Result, SelftestReport
+from gate.records.studies import (
+    Attempt,
+    Complaint,
+    Demand,
+    FaultKind,
+    FaultScore,
+    Rate,
+    Result,
+    SelftestReport,
+)
 from gate.report.clean import clean_line
 from gate.report.footer import label_lines
 from gate.report.view import ABSENT, Section, Study, keep_filled
@@ -81,9 +89,8 @@ def describe_fault(kind: FaultKind, size: float) -> str:
 
 def describe_attempt(attempt: Attempt) -> str:
     """Describe what came of one attempt in a line."""
-    change = ""
-    if attempt.change is not None and attempt.metric is not None:
-        change = f", {attempt.metric} {render_change(attempt.metric, attempt.change)}"
+    row = attempt.comparison
+    change = f", {row.metric} {render_change(row.metric, row.change.centre)}" if row and row.change else ""
     opinion = "" if attempt.result in _HANDLED else clean_line(describe_opinion(attempt), _MAX_SENTENCE)
     reason = f" ({opinion})" if opinion else ""
     fault = describe_fault(attempt.kind, attempt.size)

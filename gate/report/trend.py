@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import Metric
-from gate.records.groups import collect_columns
+from gate.records.cases import collect_columns
 from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
-from gate.records.calibration import Rate
+from gate.records.studies import Rate
 
 AGAINST_BASELINE = "baseline"
 AGAINST_BASE = "base"

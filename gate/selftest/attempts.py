@@ -22,10 +22,18 @@ from gate.lab.trials.trials import Bench, run_trial
 from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching
 from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial
-from gate.records.selftest import Attempt, Fault, FaultKind, Method
+from gate.records.studies import Attempt, Fault, FaultKind, Method
 from gate.report.words.failures import describe_failure
-from gate.selftest.catalog import NOTHING, FaultSize, choose_size, find_scale, measure_size, plant_case
-from gate.selftest.score import Opinion, judge_fault
+from gate.selftest.catalog import (
+    NOTHING,
+    FaultSize,
+    Opinion,
+    choose_size,
+    find_scale,
+    judge_fault,
+    measure_size,
+    plant_case,
+)
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
 TRIALS_ONCE = 2
@@ -88,7 +96,8 @@ def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject,
     opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
     trials = tuple(trial for trial in run.trials if trial.arm == BASE_ARM)
     size = _measure_size(context, fault, size, trials)
-    attempt = _make_attempt(fault, subject, size, opinion, (run, begun))
+    attempt = _make_attempt(fault, subject.case, size, opinion)
+    attempt = replace(attempt, wall_s=time.monotonic() - begun)
     return Tried(attempt=attempt, base=() if fault.is_in_base else trials)
 
 
@@ -109,7 +118,8 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
             break
     run = _add_base_trials(run, subject)
     opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
-    return _make_attempt(fault, subject, size, opinion, (run, begun))
+    attempt = _make_attempt(fault, subject.case, size, opinion)
+    return replace(attempt, wall_s=time.monotonic() - begun)
 
 
 def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
@@ -211,21 +221,14 @@ def _add_base_trials(run: Run, subject: AttemptSubject) -> Run:
     return replace(run, trials=tuple(trials), finished=True)
 
 
-def _make_attempt(
-    fault: Fault, subject: AttemptSubject, size: FaultSize, opinion: Opinion, measured: tuple[Run, float]
-) -> Attempt:
-    run, begun = measured
+def _make_attempt(fault: Fault, case: Case, size: FaultSize, opinion: Opinion) -> Attempt:
     return Attempt(
         kind=fault.kind,
         size=fault.size,
-        case_id=subject.case.id,
+        case_id=case.id,
         result=opinion.result,
         planted=size.planted,
         is_asked=size.is_asked,
         comparison=opinion.row,
         fact=opinion.fact,
-        metric=fault.metric,
-        change=opinion.change,
-        trials=sum(trial.arm != BASE_ARM for trial in run.trials),
-        wall_s=time.monotonic() - begun,
     )

@@ -18,7 +18,7 @@ from gate.lab.trials.opening import open_lab
 from gate.lab.trials.side_by_side import open_side_by_side
 from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted
-from gate.records.selftest import Attempt, Fault, Method, SelftestReport
+from gate.records.studies import Attempt, Fault, Method, SelftestReport
 from gate.report.page.pages import render_study_page
 from gate.report.progress import show_progress
 from gate.report.selftest import (
@@ -37,8 +37,7 @@ from gate.selftest.attempts import (
     try_in_pairs,
     try_once,
 )
-from gate.selftest.catalog import NOTHING, choose_faults, is_fitting, list_faults
-from gate.selftest.score import score_faults
+from gate.selftest.catalog import NOTHING, choose_faults, is_fitting, list_faults, score_faults
 from gate.store.policy import load_policy
 
 SELFTEST_FILE = "selftest.json"

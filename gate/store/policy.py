@@ -18,7 +18,7 @@ from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, write_scalar
 from gate.project.config import Config, make_policy
 from gate.project.registry import load_cases
 from gate.records import Acceptance, Limit, Override, Policy, Quarantine
-from gate.records.pattern import TAG
+from gate.records.cases import TAG
 from gate.store.acceptances import CommitFile, load_acceptances, render_entry
 from gate.store.anchor import load_anchor
 

@@ -10,7 +10,7 @@ from pytest_benchmark.stats import Metadata, Stats
 
 from gate.measure.timing.rounds import Rounds
 from gate.records import Case
-from gate.records.turns import Side
+from gate.records.protocol import Side
 
 
 class BlockTimer:

@@ -19,8 +19,7 @@ from gate.measure.timing import canary
 from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import Subject, compile_function, make_compiled_step, make_step, make_subject
 from gate.records import Case, DType, Metric, Mode
-from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
-from gate.records.turns import Side
+from gate.records.protocol import Sampling, Side, WorkerRequest, WorkerRole
 from gate.suite.session import SynchronizedTimer
 from gate.workload import Workload
 

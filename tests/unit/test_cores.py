@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from gate import cores
+from gate import programs
 
 needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="macOS has no affinity")
 
 
 def test_without_limits_they_are_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So environments keep the ids that committed baselines lie under."""
-    monkeypatch.setattr(cores, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(programs, "_CGROUPS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(os.cpu_count() or 1)), raising=False)
-    assert cores.count_cores() == os.cpu_count()
+    assert programs.count_cores() == os.cpu_count()
 
 
 @needs_affinity
 def test_a_pinned_process_counts_its_own() -> None:
     """A slice of a host that a scheduler made by affinity is a host of as many cores."""
-    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom gate import cores\n"
-    shown = "print(cores.count_cores(), cores.count_cores(is_pinned=True))"
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom gate import programs\n"
+    shown = "print(programs.count_cores(), programs.count_cores(is_pinned=True))"
     told = subprocess.run([sys.executable, "-c", code + shown], check=True, capture_output=True, text=True)
     own, all_of_them = map(int, told.stdout.split())
-    assert (own, all_of_them) == (1, cores.count_cores(is_pinned=True))
+    assert (own, all_of_them) == (1, programs.count_cores(is_pinned=True))
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_a_quota_limits_the_cores(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="ascii")
     groups = "3:cpu,cpuacct:/\n2:memory:/other\n0::/a\n"
-    monkeypatch.setattr(cores, "read_text", lambda path: _read(path, groups))
-    monkeypatch.setattr(cores, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(cores, "list_cores", lambda: list(range(96)))
-    assert cores.count_cores() == expected
+    monkeypatch.setattr(programs, "read_text", lambda path: _read(path, groups))
+    monkeypatch.setattr(programs, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(programs, "list_cores", lambda: list(range(96)))
+    assert programs.count_cores() == expected
 
 
 def _read(path: Path, groups: str) -> str:

@@ -147,7 +147,7 @@ def test_glossary_names_what_exists() -> None:
 
 def can_resolve(name: str) -> bool:
     """Whether `module.Thing.field` exists in gate, or `Thing.field` in the records or gate.metrics."""
-    starts = ("gate", "gate.records", "gate.records.calibration", "gate.errors")
+    starts = ("gate", "gate.records", "gate.records.studies", "gate.errors")
     return any(_walk(start, name.split(".")) for start in starts)
 
 

@@ -35,7 +35,7 @@ from gate.metrics import (
 )
 from gate.metrics.rows import ROWS
 from gate.records import CauseKind, Metric
-from gate.records.selftest import FaultKind
+from gate.records.studies import FaultKind
 from gate.report.footer import COLUMNS
 from gate.report.page.cases import _GROUPS
 from gate.report.words.templates import name_direction

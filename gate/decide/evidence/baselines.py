@@ -22,7 +22,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.groups import collect_columns, group_cases
+from gate.records.cases import collect_columns, group_cases
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
 

@@ -35,7 +35,7 @@ from gate.records import (
     SideEvidence,
     Trial,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 from gate.records.targets import TARGET_KIND
 
 _NUMBER = re.compile(r"_\d+$")
@@ -222,7 +222,6 @@ def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) ->
         graph_breaks=program.graph_breaks,
         recompile_reasons=program.recompile_reasons,
         caches=program.caches,
-        calls=program.identity.calls,
     )
 
 

@@ -28,7 +28,7 @@ from gate.records import (
     Status,
     Trial,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 
 # How much of each there was in a trial, and which of several trials had the worst of it.
 _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {

@@ -21,7 +21,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 
 # What stands in a definition, by the key of gate.yml that says so.
 _PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgraph", "backend", "kind")

@@ -22,8 +22,8 @@ from gate.records import (
     Trial,
     name_words,
 )
+from gate.records.cases import collect_columns
 from gate.records.facts import MISMATCH_CODES
-from gate.records.groups import collect_columns
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
 PAIRS_IN_SUPER_BLOCK = 2

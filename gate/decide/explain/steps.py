@@ -30,8 +30,8 @@ from gate.records import (
     Verdict,
 )
 from gate.records.bounds import MOST_ALLOWED
+from gate.records.cases import group_cases
 from gate.records.facts import MISMATCH_CODES
-from gate.records.groups import group_cases
 
 # A suggested acceptance expires after this many days.
 ACCEPTANCE_DAYS = 30

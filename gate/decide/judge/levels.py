@@ -19,7 +19,7 @@ from gate.decide.judge.interval import read_pairs
 from gate.decide.judge.pairs import ASSUMED_PROCESSOR, CasePairs, assume_noise
 from gate.decide.stats import Variance
 from gate.records import Metric
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 
 # A step is decided once its pairs are so many times as likely at one end's level as at the other's. By Wald's
 # bound a step is then wrong at most once in 200, so one of 40 bisections of five steps.

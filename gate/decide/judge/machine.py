@@ -21,7 +21,7 @@ from gate.decide.evidence.values import Question
 from gate.decide.stats import LogArms, Variance, compute_t_quantile, pool_variances, summarize_logs
 from gate.devices import is_gpu
 from gate.records import MachineShift, Metric
-from gate.records.groups import collect_columns
+from gate.records.cases import collect_columns
 
 # Variance of the median of many normal values over that of their mean; for few it is less.
 _MEDIAN_LOSS = math.pi / 2

@@ -71,7 +71,7 @@ from gate.records import (
     Run,
     Status,
 )
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 
 # More pairs than this are not promised: they take too long.
 MAX_FURTHER_PAIRS = 99

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psutil
 
-from gate.cores import count_cores
 from gate.errors import GateError
 from gate.git import find_distrust
 from gate.lab.doctor.checks import MachineState
@@ -20,7 +19,7 @@ from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.host.scratch import find_scratch_place
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
-from gate.programs import ask_program, read_free_bytes, read_text
+from gate.programs import ask_program, count_cores, read_free_bytes, read_text
 from gate.records import Arm
 
 _LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gate.cores import list_cores
 from gate.lab.host.gpu import GpuState
+from gate.programs import list_cores
 
 _DEVICES = Path("/sys/bus/pci/devices")
 _TOPOLOGY = Path("/sys/devices/system/cpu")

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from gate.cores import list_cgroups, list_cores
 from gate.lab.host.fitness import HostSample, ProgramTimes, name_crowd
-from gate.programs import list_descendants, read_free_bytes, read_text
+from gate.programs import list_cgroups, list_cores, list_descendants, read_free_bytes, read_text
 
 _CPUS = Path("/sys/devices/system/cpu")
 _MICRO, _NANO = 1e-6, 1e-9

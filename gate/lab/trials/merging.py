@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gate import fingerprint
 from gate.errors import UsageError
@@ -26,20 +26,8 @@ from gate.records.protocol import Stage, WorkerResult
 from gate.units import join_some
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialCircumstances:
-    """What the lab itself sees of a trial; ``started`` is ISO 8601 in UTC."""
-
-    started: str
-    wall_s: float
-    load_before: float
-    load_after: float
-
-
-def merge_results(
-    blank: Trial, cold: WorkerResult, warm: WorkerResult, circumstances: TrialCircumstances
-) -> Trial:
-    """Join what both processes measured into one trial. Pure.
+def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: float) -> Trial:
+    """Join what both processes measured in ``wall_s`` seconds into one trial. Pure.
 
     Where both report something, the cold process is believed, except for what only a warm one can
     know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
@@ -51,7 +39,6 @@ def merge_results(
     explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
     return replace(
         blank,
-        started=circumstances.started,
         samples=_merge_samples(cold.samples, warm.samples),
         undisturbed_s=cold.undisturbed_s,
         identity=cold.identity if cold.identity.digest else warm.identity,
@@ -66,8 +53,8 @@ def merge_results(
         kernels_s=cold.kernels_s,
         parts_s=cold.parts_s,
         stages_s=stages_s,
-        overhead_s=max(0.0, circumstances.wall_s - explained_s),
-        conditions=_merge_conditions(cold.conditions, warm.conditions, circumstances),
+        overhead_s=max(0.0, wall_s - explained_s),
+        conditions=_merge_conditions(cold.conditions, warm.conditions),
         warnings=_merge_warnings(cold, warm),
         changed_imports=_merge_imports(cold, warm),
     )
@@ -86,10 +73,8 @@ def _merge_imports(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...] | 
     return tuple(dict.fromkeys((*cold.changed_imports, *warm.changed_imports)))
 
 
-def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:
+def _merge_conditions(cold: Conditions, warm: Conditions) -> Conditions:
     return Conditions(
-        load_before=circumstances.load_before,
-        load_after=circumstances.load_after,
         canaries_s={**warm.canaries_s, **cold.canaries_s},
         throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
         foreign_processes=max(cold.foreign_processes, warm.foreign_processes),

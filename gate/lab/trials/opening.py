@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gate.cores import list_cores
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, MachineError
 from gate.installation import is_installed
@@ -33,7 +32,7 @@ from gate.lab.trials.trials import Bench, LabSettings, check_disk, make_job, rem
 from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_results_directory, name_log
-from gate.programs import answer_signals
+from gate.programs import answer_signals, list_cores
 from gate.project.capability import Card, list_needs, list_unavailable
 from gate.records import (
     Arm,

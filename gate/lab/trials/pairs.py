@@ -7,15 +7,16 @@ whole processes take turns instead, and the trials say so.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.check.schedule import plan_content
 from gate.devices import find_kind
-from gate.lab.trials.merging import TrialCircumstances, merge_results
+from gate.lab.host.provenance import format_time
+from gate.lab.trials.merging import merge_results
 from gate.lab.trials.opening import prime_bench
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import (
@@ -25,7 +26,6 @@ from gate.lab.trials.trials import (
     look_at_host,
     make_case_path,
     make_job,
-    note_start,
     repeat_samples,
     seed_cache,
 )
@@ -142,7 +142,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         MachineError: Too little disk, or an interpreter cannot be started.
     """
     check_disk(sides.head)
-    begun, before = note_start(), look_at_host(sides.head)
+    started, before = format_time(datetime.now(UTC)), look_at_host(sides.head)
     for bench in (sides.base, sides.head):
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)
@@ -162,9 +162,11 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
         return PairOutcome(failures=tuple(failures))
     place = sides.head.place
-    blank = Trial(case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing, place=place)
+    blank = Trial(
+        case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing, started=started, place=place
+    )
     joined = [
-        _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])], begun)
+        _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])])
         for arm in outcomes
     ]
     if not is_target(sides.head.settings.device):
@@ -259,8 +261,8 @@ def _was_killed_for_memory(failure: CaseFailure) -> bool:
     return failure.kind is FailureKind.KILLED and failure.fact.numbers.get("oom_kills", 0) > 0
 
 
-def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:
+def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome]) -> Trial:
     results = [one.outcome for one in outcomes if isinstance(one.outcome, WorkerResult)]
     nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE, changed_imports=results[0].changed_imports)
-    circumstances = replace(begun, wall_s=sum(one.wall_s for one in outcomes), load_after=os.getloadavg()[0])
-    return merge_results(blank, results[0], results[1] if len(results) > 1 else nothing, circumstances)
+    wall_s = sum(one.wall_s for one in outcomes)
+    return merge_results(blank, results[0], results[1] if len(results) > 1 else nothing, wall_s)

@@ -18,7 +18,7 @@ from gate.lab.host.counters import find_crowd, read_host
 from gate.lab.host.fitness import HostSample, describe_host
 from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
 from gate.lab.host.provenance import format_time
-from gate.lab.trials.merging import TrialCircumstances, merge_results
+from gate.lab.trials.merging import merge_results
 from gate.lab.workers.environment import (
     WorkerPlaces,
     make_worker_environment,
@@ -136,7 +136,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
         MachineError: Too little disk, or the interpreter cannot be started.
     """
     check_disk(bench)
-    begun, circumstances = time.monotonic(), note_start()
+    begun, started = time.monotonic(), format_time(datetime.now(UTC))
     before = look_at_host(bench)
     try:
         seed_cache(bench)
@@ -149,20 +149,18 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
         check_disk(bench)  # a full disk is the machine's fault, not the case's
         if not (cold.samples or warm.samples):
             return TrialOutcome(failure=failure)
-    circumstances = replace(circumstances, wall_s=time.monotonic() - begun, load_after=os.getloadavg()[0])
-    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name, extent=content.extent, place=bench.place)
-    trial = merge_results(blank, cold, warm, circumstances)
+    blank = Trial(
+        case_id=case.id,
+        index=index,
+        arm=bench.arm.name,
+        extent=content.extent,
+        started=started,
+        place=bench.place,
+    )
+    trial = merge_results(blank, cold, warm, time.monotonic() - begun)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
         trial = add_host(trial, (before, look_at_host(bench)), bench.settings.threads)
     return TrialOutcome(trial=trial, failure=failure)
-
-
-def note_start() -> TrialCircumstances:
-    """Note when a trial starts, and the load at that moment."""
-    load = os.getloadavg()[0]
-    return TrialCircumstances(
-        started=format_time(datetime.now(UTC)), wall_s=0.0, load_before=load, load_after=load
-    )
 
 
 def look_at_host(bench: Bench) -> HostSample:

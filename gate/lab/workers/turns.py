@@ -20,14 +20,16 @@ from itertools import zip_longest
 
 from gate.check.pair_schedule import MOST_ROUNDS, has_enough_rounds
 from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, run_worker
-from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
-from gate.records.turns import (
+from gate.records.protocol import (
     BLOCKS_PER_ARM,
     KEEP,
     LOADED,
     Offer,
     RoundPlan,
+    Sampling,
+    WorkerRole,
     agree_on_sizes,
+    compute_super_blocks,
     format_rounds,
     parse_ready,
     parse_turn,

@@ -26,8 +26,8 @@ from typing import Any
 
 import torch
 
-from gate.cores import count_cores
 from gate.files.codec import pause_collector
+from gate.programs import count_cores
 from gate.records import CodeIdentity
 
 _NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})

@@ -16,12 +16,11 @@ from pathlib import Path
 
 import torch
 
-from gate.cores import count_cores
 from gate.devices import CPU
 from gate.measure.device import process_memory, torch_settings
 from gate.measure.device.device import Device
 from gate.measure.device.torch_settings import find_private
-from gate.programs import ask_program
+from gate.programs import ask_program, count_cores
 from gate.records import Environment
 from gate.records.protocol import WorkerRequest
 

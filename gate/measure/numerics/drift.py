@@ -15,7 +15,7 @@ import torch
 
 from gate.measure.process.logbook import NotFiniteError
 from gate.records import Code, Fact, name_words
-from gate.records.turns import Side
+from gate.records.protocol import Side
 
 # Errors below a sixteenth of a rounding step, relative to the reference, count as none.
 FLOOR_STEPS = 1 / 16

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from gate.cores import count_cores
 from gate.devices import CPU
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
@@ -42,7 +41,7 @@ from gate.measure.workload.tensors import (
     iterate_tensors,
     map_tensors,
 )
-from gate.programs import read_free_bytes
+from gate.programs import count_cores, read_free_bytes
 from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from gate.records.turns import KEEP, LOADED, Offer, RoundPlan, format_ready, format_turn, parse_rounds
+from gate.records.protocol import KEEP, LOADED, Offer, RoundPlan, format_ready, format_turn, parse_rounds
 
 # Above the 200 ms of Intel's OpenMP. A thread that still runs then is at work, not idle.
 MAX_WAIT_S = 0.25

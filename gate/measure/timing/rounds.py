@@ -18,8 +18,7 @@ import torch
 from gate.measure.compiler import graph
 from gate.measure.device.device import Device
 from gate.measure.timing.waiting import MAX_WAITED_SHARE, ThreadWaits
-from gate.records.protocol import Sampling
-from gate.records.turns import BlockSize, Side
+from gate.records.protocol import BlockSize, Sampling, Side
 
 BLOCKS_PER_SIDE = 2  # in each super-block
 # What the other side leaves in the caches makes the first calls of a block slower, the first by 0.1 to

@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from gate.fingerprint import compute_environment_id, list_parts
 from gate.records import Environment, Status, Verdict
-from gate.records.calibration import Rate
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
+from gate.records.studies import Rate
 from gate.report.clean import clean_line
 from gate.report.content import make_report
 from gate.report.footer import MARKS

@@ -17,7 +17,7 @@ import torch
 from torch.utils import _pytree as pytree  # what is compiled goes through outputs as Dynamo knows it
 
 from gate.measure.workload.build import load_factory
-from gate.records.selftest import FaultKind
+from gate.records.studies import FaultKind
 from gate.selftest.planted import ops
 from gate.workload import Workload
 

@@ -20,7 +20,7 @@ import pytest
 from gate.files.codec import load_run, load_verdict
 from gate.metrics import SPECS, Family
 from gate.records import Pairing, Run, Status, Verdict
-from gate.records.groups import group_cases
+from gate.records.cases import group_cases
 
 cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
 

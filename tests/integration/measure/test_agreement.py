@@ -17,8 +17,7 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case, Metric
-from gate.records.protocol import Sampling, WorkerResult
-from gate.records.turns import Side
+from gate.records.protocol import Sampling, Side, WorkerResult
 from gate.workload import Workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]

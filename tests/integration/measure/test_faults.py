@@ -9,7 +9,7 @@ import pytest
 
 from gate.records import Case, DType, Metric, Task
 from gate.records.protocol import WorkerResult
-from gate.records.selftest import Fault, FaultKind
+from gate.records.studies import Fault, FaultKind
 from gate.selftest.catalog import FaultSize, list_faults, plant_case
 
 Both = tuple[WorkerResult, WorkerResult]

@@ -19,7 +19,7 @@ from gate.bisect.search import (
 )
 from gate.metrics import NOISY_DECIDING
 from gate.records import Change, Comparison, Estimate, Metric, Reason, Status, Threshold
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 from tests.unit.check.conftest import POLICY
 
 

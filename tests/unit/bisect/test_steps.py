@@ -21,7 +21,7 @@ from gate.bisect.search import (
 )
 from gate.check import count_pairs
 from gate.records import BASE_ARM, Metric, Run, Status
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 from tests.unit.check.conftest import POLICY, Given, Subject, make_run
 
 LATENCY, COLD, BREAKS = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS

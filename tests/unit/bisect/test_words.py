@@ -17,7 +17,7 @@ from gate.bisect.words import (
     render_time_up,
 )
 from gate.records import Change, Comparison, Metric, Reason, Status, Tally, Verdict
-from gate.records.bisection import Bisection, BisectionStep, Mark
+from gate.records.studies import Bisection, BisectionStep, Mark
 from tests.unit.report.conftest import make_pass
 
 LABELS = ("v1.0 (1a2b3c4)", "main (9f1c2d3)")

@@ -22,7 +22,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.calibration import Effort
+from gate.records.studies import Effort
 from tests.hosts import CPU_HOST
 from tests.make import make_run, make_trials
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from gate.calibrate.calibrate import THRESHOLDS, compute_suspicion, list_costs
-from gate.calibrate.series import gather_series
+from gate.calibrate.noise import gather_series
 from gate.decide.judge.interval import Bar, Level, Reading, find_level
 from gate.decide.stats import Variance
 from gate.records import Metric, Policy, Run, Threshold
-from gate.records.calibration import Effort
+from gate.records.studies import Effort
 
 Make = Callable[..., Run]
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.calibrate.noise import list_instabilities, measure_noise
-from gate.calibrate.series import gather_series, list_blocks
+from gate.calibrate.noise import gather_series, list_blocks, list_instabilities, measure_noise
 from gate.decide.constants import SESSION_SD
 from gate.decide.stats import compute_t_quantile
 from gate.records import (
@@ -26,7 +25,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.calibration import Effort, Flaw, MetricNoise
+from gate.records.studies import Effort, Flaw, MetricNoise
 from gate.report.calibration import describe_instability
 from tests.hosts import CPU_HOST
 from tests.told import make_raised
@@ -62,7 +61,7 @@ def test_between_is_the_deviation_of_logarithms(make: Make, policy: Policy, effo
     logs = [math.log(value) for value in (10.0, 11.0, 12.0)]
     assert pytest.approx(statistics.stdev(logs)) == noise.between
     assert pytest.approx(math.exp(statistics.mean(logs))) == noise.centre
-    assert (noise.trials, noise.within, noise.modes) == (3, 0.0, None)
+    assert (noise.trials, noise.within) == (3, 0.0)
 
 
 def test_within_pools_the_blocks_of_each_trial(make: Make, policy: Policy, effort: Effort) -> None:
@@ -103,13 +102,13 @@ def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:
     variance = (own * 4.0 + 0.03**2 * 4.0) / df
     error = math.sqrt(variance * (1 + 1 / 5) + SESSION_SD**2)
     floor = math.expm1((compute_t_quantile(0.95, df) + compute_t_quantile(0.90, df)) * error)
-    assert (noise.floor, noise.detectable) == (pytest.approx(floor), pytest.approx(max(0.10, floor)))
+    assert noise.detectable == pytest.approx(max(0.10, floor))
 
 
 def test_one_trial_knows_no_noise(make: Make, policy: Policy, effort: Effort) -> None:
     """What would be noticed is not known: zero would say that everything is."""
     noise = measure(make({Metric.COLD_COMPILE_TIME: (100.0,)}), policy, effort, Metric.COLD_COMPILE_TIME)
-    assert (noise.floor, noise.detectable) == (None, None)
+    assert noise.detectable is None
 
 
 @given(factor=st.floats(1.0, 20.0), values=st.lists(st.floats(9.0, 11.0), min_size=3, max_size=9))
@@ -120,18 +119,18 @@ def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
     centre = math.exp(statistics.mean(map(math.log, values)))
     wider = [centre * (value / centre) ** factor for value in values]
 
-    def find_floor(series: Sequence[float]) -> float:
+    def find_detectable(series: Sequence[float]) -> float:
         trials = tuple(
             Trial(case_id="a", index=index, samples={Metric.COLD_COMPILE_TIME: (value,)})
             for index, value in enumerate(series)
         )
         noise = measure(replace(EMPTY, trials=trials), policy, effort, Metric.COLD_COMPILE_TIME)
-        assert noise.floor is not None
-        return noise.floor
+        assert noise.detectable is not None
+        return noise.detectable
 
-    floor = find_floor(values)
-    assert find_floor(wider) >= floor * (1 - 1e-9)
-    assert pytest.approx(floor) == find_floor([1000 * value for value in values])
+    floor = find_detectable(values)
+    assert find_detectable(wider) >= floor * (1 - 1e-9)
+    assert pytest.approx(floor) == find_detectable([1000 * value for value in values])
 
 
 def test_a_steady_case_has_no_flaw(draw: Make, policy: Policy, effort: Effort) -> None:
@@ -197,18 +196,18 @@ def test_split_blocks_are_named(make: Make, policy: Policy, effort: Effort) -> N
 @pytest.mark.parametrize(
     ("metric", "values", "expected"),
     [
-        (Metric.GRAPH_BREAKS, (1.0, 1.0, 1.0), (1.0, 1.0)),  # one more count, whatever the threshold
-        (Metric.PEAK_MEMORY, (100e6, 101e6, 100e6), (0.01, 0.07291456)),  # a range of 1 MB; and 6 MiB
-        (Metric.COLD_COMPILE_TIME, (0.0, 1.0, 1.0), (None, None)),  # no ratio to a time of zero
+        (Metric.GRAPH_BREAKS, (1.0, 1.0, 1.0), 1.0),  # one more count, whatever the threshold
+        (Metric.PEAK_MEMORY, (100e6, 101e6, 100e6), 0.07291456),  # a range of 1 MB and 6 MiB
+        (Metric.COLD_COMPILE_TIME, (0.0, 1.0, 1.0), None),  # no ratio to a time of zero
     ],
 )
 def test_what_is_noticed_without_a_noise(
-    make: Make, policy: Policy, metric: Metric, values: tuple[float, ...], expected: tuple[float | None, ...]
+    make: Make, policy: Policy, metric: Metric, values: tuple[float, ...], expected: float | None
 ) -> None:
     """What hardly varies is held to its own rule; what has no ratio knows nothing."""
     effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
     noise = measure(make({metric: values}), policy, effort, metric)
-    assert (noise.floor, noise.detectable) == pytest.approx(expected)
+    assert noise.detectable == pytest.approx(expected)
 
 
 def test_drift_is_noticed_by_its_own_rule(make: Make, policy: Policy, effort: Effort) -> None:

@@ -29,7 +29,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.calibration import Effort
+from gate.records.studies import Effort
 from tests.told import tell_note
 
 Make = Callable[..., Run]

@@ -20,7 +20,7 @@ from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
 from gate.lab.trials.side_by_side import LabPairs
 from gate.records import Metric, Run
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
 
 COMMITS = 5  # the first is good, and the fault comes with the fourth

@@ -25,7 +25,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.calibration import Calibration
+from gate.records.studies import Calibration
 from tests.hosts import CPU_HOST
 from tests.told import make_raised, tell_note
 

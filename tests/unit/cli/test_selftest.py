@@ -12,7 +12,7 @@ from gate.cli import main
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import load_run, load_selftest
 from gate.records import Case, Mode, Pairing, Task
-from gate.records.selftest import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
+from gate.records.studies import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
 from gate.selftest import attempts as attempts_module
 from gate.selftest import command as selftest_module
 from gate.selftest.catalog import list_faults
@@ -73,7 +73,9 @@ def test_gate_that_sees_everything_passes(
     assert not find_score(report, FaultKind.MEMORY, 0.02).is_asked
     (slowdown,) = [attempt for attempt in report.attempts if attempt.size == 0.30]
     assert (CASE_ID, pytest.approx(0.30, abs=0.01)) == (slowdown.case_id, slowdown.planted)
-    assert slowdown.change == pytest.approx(0.30, abs=0.02)
+    assert slowdown.comparison is not None
+    assert slowdown.comparison.change is not None
+    assert slowdown.comparison.change.centre == pytest.approx(0.30, abs=0.02)
     run = load_run(Path("out/selftest/slowdown-10-1/run.json"))
     assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
     assert run.base is not None

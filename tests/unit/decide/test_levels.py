@@ -23,7 +23,7 @@ from gate.decide.judge.levels import (
 from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance
 from gate.records import Metric, Policy, Run
-from gate.records.bisection import Mark
+from gate.records.studies import Mark
 
 LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 

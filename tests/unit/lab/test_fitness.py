@@ -43,9 +43,9 @@ def describe(after: HostSample, conditions: Conditions | None = None) -> Conditi
 
 def test_what_happened_between_two_looks() -> None:
     """2 foreign processor seconds in 10 s are 0.2 cores, which fit on the two that are left over."""
-    conditions = describe(CALM, Conditions(load_before=0.5))
+    conditions = describe(CALM, Conditions(clock_mhz=5.0))
     assert pytest.approx(0.2) == conditions.foreign_cores
-    assert (conditions.load_before, conditions.stolen, conditions.held_back) == (0.5, 0.0, 0.0)
+    assert (conditions.clock_mhz, conditions.stolen, conditions.held_back) == (5.0, 0.0, 0.0)
     assert (conditions.free_bytes, conditions.temperature_c) == (7 * GIB, 61.0)
     assert conditions.disturbances == ()
 

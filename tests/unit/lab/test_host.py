@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from gate import cores
+from gate import programs
 from gate.lab.host import counters as host_module
 from gate.lab.host.counters import find_crowd, read_host
 from gate.lab.host.fitness import describe_host
@@ -100,7 +100,7 @@ def test_the_quota_of_both_versions_of_control_groups(
 ) -> None:
     """Microseconds in version 2, nanoseconds in version 1."""
     (tmp_path / "cpu.stat").write_text(content, encoding="ascii")
-    monkeypatch.setattr(cores, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(programs, "_CGROUPS", tmp_path)
     assert read_host().held_back_s == expected
 
 

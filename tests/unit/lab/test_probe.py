@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gate.cores import count_cores
 from gate.lab.doctor.probe import find_existing, probe_compiler, probe_machine
 from gate.lab.trials.trials import LabSettings
+from gate.programs import count_cores
 from gate.records import Arm
 
 STAND_IN_TORCH = "__version__ = '9.8.7'\nclass cuda:\n    device_count = staticmethod(lambda: 3)\n"

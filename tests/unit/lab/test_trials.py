@@ -14,7 +14,7 @@ from gate.check.schedule import Content
 from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import trials as trials_module
-from gate.lab.trials.merging import TrialCircumstances, merge_results
+from gate.lab.trials.merging import merge_results
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import (
     Bench,
@@ -46,9 +46,7 @@ from gate.report.words.failures import describe_failure
 from tests.told import describe_measuring, warn
 
 MakeCase = Callable[..., Case]
-CIRCUMSTANCES = TrialCircumstances(
-    started="2026-11-21T08:00:00Z", wall_s=10.0, load_before=0.5, load_after=1.5
-)
+WALL_S = 10.0
 LATENCIES = Content(compiles=False, warm=False)
 SHAPE = Recompile(guard="shape")
 BLANK = Trial(case_id="a/x", index=2)
@@ -286,7 +284,6 @@ def test_merge_believes_the_cold_process() -> None:
     expected = Trial(
         case_id="a/x",
         index=2,
-        started="2026-11-21T08:00:00Z",
         samples={Metric.GRAPH_BREAKS: (1.0,), Metric.CACHE_MISSES: (2.0,), Metric.DRIFT: (0.1,)},
         identity=CodeIdentity(digest="cold"),
         workload={"outputs": "1", "parameters": "7"},
@@ -295,8 +292,6 @@ def test_merge_believes_the_cold_process() -> None:
         stages_s={"start": 1.5, "compile": 5.0, "drift": 2.0},
         overhead_s=3.0,  # 10 s of wall time less 5 s and 2 s
         conditions=Conditions(
-            load_before=0.5,
-            load_after=1.5,
             canaries_s={"matmul": 0.1},
             throttled=("heat", "power"),
             foreign_processes=2,
@@ -304,7 +299,7 @@ def test_merge_believes_the_cold_process() -> None:
         ),
         warnings=(*warn("one", "two"), disagree),
     )
-    assert expected == merge_results(BLANK, cold, warm, CIRCUMSTANCES)
+    assert expected == merge_results(BLANK, cold, warm, WALL_S)
 
 
 def test_merge_takes_what_only_the_warm_process_has() -> None:
@@ -316,7 +311,7 @@ def test_merge_takes_what_only_the_warm_process_has() -> None:
         identity=CodeIdentity(digest="w"),
         recompile_reasons=(SHAPE,),
     )
-    trial = merge_results(BLANK, cold, warm, CIRCUMSTANCES)
+    trial = merge_results(BLANK, cold, warm, WALL_S)
     assert (trial.identity.digest, trial.recompile_reasons, trial.overhead_s) == ("w", (SHAPE,), 10.0)
 
 
@@ -360,7 +355,7 @@ def test_a_target_needs_one_process(bench: Bench, make_case: MakeCase) -> None:
 def test_the_one_process_of_a_target_tells_all() -> None:
     """Python calls of a compile, which a warm process counts elsewhere, are kept."""
     cold = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE, samples={Metric.COMPILE_CALLS: (7.0,)})
-    joined = merge_results(BLANK, cold, repeat_samples(cold), CIRCUMSTANCES)
+    joined = merge_results(BLANK, cold, repeat_samples(cold), WALL_S)
     assert joined.samples == {Metric.COMPILE_CALLS: (7.0,)}
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from gate.lab.workers import turns
 from gate.lab.workers.turns import LiveWorker
-from gate.records.turns import BLOCKS_PER_ARM
+from gate.records.protocol import BLOCKS_PER_ARM
 
 
 @dataclass

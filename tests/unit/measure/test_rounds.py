@@ -24,8 +24,7 @@ from gate.measure.timing.rounds import (
     warm_up,
 )
 from gate.measure.timing.waiting import ThreadWaits
-from gate.records.protocol import Sampling
-from gate.records.turns import BlockSize, Side
+from gate.records.protocol import BlockSize, Sampling, Side
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 

@@ -12,8 +12,7 @@ from gate.measure.timing.rounds import (
     size_block,
     split_times,
 )
-from gate.records.protocol import MIN_SUPER_BLOCKS, Sampling, compute_super_blocks
-from gate.records.turns import BlockSize, Side
+from gate.records.protocol import MIN_SUPER_BLOCKS, BlockSize, Sampling, Side, compute_super_blocks
 
 E, C = Side.EAGER, Side.COMPILED
 

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from gate.measure.process.turns import Turns, TurnsError
-from gate.records.turns import BlockSize, Offer, RoundPlan, Side
+from gate.records.protocol import BlockSize, Offer, RoundPlan, Side
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gate.records import Policy
-from gate.records.pattern import fits_pattern
+from gate.records.cases import fits_pattern
 
 
 @pytest.mark.parametrize(

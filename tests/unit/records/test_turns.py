@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records.turns import (
+from gate.records.protocol import (
     BlockSize,
     Offer,
     RoundPlan,

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from gate.records import Code, Fact, Metric, Provenance, Threshold
-from gate.records.calibration import (
+from gate.records.studies import (
     Calibration,
     Effort,
     Flaw,
     Instability,
     MetricNoise,
-    Modes,
     PairNoise,
     Rate,
     Replay,
@@ -38,11 +37,9 @@ LATENCY = MetricNoise(
     centre=0.01234,
     within=0.021,
     between=0.0123,
-    floor=0.034,
     detectable=0.0567,
     threshold=Threshold(relative=0.05, absolute=20e-6),
-    modes=Modes(share=0.95, apart=0.08, are_two=True),
-    side_by_side=PairNoise(pairs=8, noise=0.0112, bias=-0.002, detectable=0.061),
+    side_by_side=PairNoise(pairs=8, noise=0.0112, bias=-0.002),
 )
 COLD = replace(
     LATENCY,

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from gate.records import Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict, name_words
-from gate.records.calibration import Flaw, Instability
 from gate.records.events import Check, CheckLevel
 from gate.records.facts import (
     ATTEMPT_CODES,
@@ -26,7 +25,7 @@ from gate.records.facts import (
     UNKNOWN_CODES,
     find_misshapen,
 )
-from gate.records.selftest import Attempt, FaultKind, Result
+from gate.records.studies import Attempt, FaultKind, Flaw, Instability, Result
 from gate.report.calibration import describe_instability
 from gate.report.selftest import describe_opinion
 from gate.report.words.causes import describe_cause

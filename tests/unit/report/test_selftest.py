@@ -14,17 +14,34 @@ from pathlib import Path
 import pytest
 
 from gate.files.codec import load_selftest, save_selftest
-from gate.records import Code, Fact, Metric, Provenance, name_words
-from gate.records.selftest import Attempt, Fault, FaultKind, Result, SelftestReport
+from gate.records import (
+    Change,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Provenance,
+    Reason,
+    Status,
+    name_words,
+)
+from gate.records.studies import Attempt, Fault, FaultKind, Result, SelftestReport
 from gate.report.selftest import describe_attempt, study_selftest
 from gate.report.tables import render_study
-from gate.selftest.catalog import list_faults
-from gate.selftest.score import score_faults
+from gate.selftest.catalog import list_faults, score_faults
 from tests.hosts import CPU_HOST
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "selftest"
 CASE = "stencil/inference-float32-smoke-default"
 FAULTS = list_faults("cpu")
+ROW = Comparison(
+    case_id=CASE,
+    metric=Metric.COMPILED_LATENCY,
+    status=Status.INCONCLUSIVE,
+    reason=Reason.UNSETTLED,
+    decides=True,
+    change=Change(centre=0.011, low=-0.02, high=0.04, detectable=0.03),
+)
 
 
 def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
@@ -40,6 +57,7 @@ def write_told(kind: str) -> Fact:
 
 def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0) -> list[Attempt]:
     """Make attempts of one fault."""
+    row = ROW if fault.metric is Metric.COMPILED_LATENCY else None
     return [
         Attempt(
             kind=fault.kind,
@@ -48,10 +66,8 @@ def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0)
             result=result,
             planted=planted or fault.size,
             is_asked=fault.size != 0.02,
-            fact=write_told("hang"),
-            metric=fault.metric,
-            change=0.011 if fault.metric is Metric.COMPILED_LATENCY else None,
-            trials=3,
+            fact=None if row else write_told("hang"),
+            comparison=row,
             wall_s=41.0,
         )
         for result in results
@@ -124,7 +140,7 @@ def test_attempt_in_a_line() -> None:
     (caught,) = make_attempts(find_fault(FaultKind.SLOWDOWN, 0.05), [Result.CAUGHT])
     told = f"compiled slower 5 % in {CASE}: caught, compiled_latency +1.1 %"
     assert told == describe_attempt(caught)
-    missed = replace(caught, result=Result.MISSED, fact=write_told("it is\nunchanged\x1b[31m"))
-    assert describe_attempt(missed).endswith(
-        "not caught, compiled_latency +1.1 % (no failure of kind it is unchanged was reported)"
+    missed = replace(
+        caught, result=Result.MISSED, comparison=None, fact=write_told("it is\nunchanged\x1b[31m")
     )
+    assert describe_attempt(missed).endswith("not caught (no failure of kind it is unchanged was reported)")

@@ -6,7 +6,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.records import FailureKind, Metric
-from gate.records.selftest import Demand, Fault, FaultKind, Method
+from gate.records.studies import Demand, Fault, FaultKind, Method
 from gate.selftest.catalog import choose_faults, list_faults
 
 

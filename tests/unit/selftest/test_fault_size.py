@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gate.files.codec import decode, encode
 from gate.records import Case, Mode, Task, Threshold
-from gate.records.selftest import Fault, FaultKind
+from gate.records.studies import Fault, FaultKind
 from gate.selftest.catalog import FaultSize, choose_size, is_fitting, list_faults, measure_size, plant_case
 
 MIB = 1024 * 1024

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from gate.records.selftest import FaultKind
+from gate.records.studies import FaultKind
 from gate.selftest.planted import ops
 from gate.selftest.planted.factory import Planted, plant
 from gate.workload import Workload

@@ -18,10 +18,9 @@ from gate.records import (
     Status,
     name_words,
 )
-from gate.records.selftest import Attempt, Fault, FaultKind, Result
+from gate.records.studies import Attempt, Fault, FaultKind, Result
 from gate.report.selftest import describe_complaint
-from gate.selftest.catalog import list_faults
-from gate.selftest.score import judge_fault, score_faults
+from gate.selftest.catalog import judge_fault, list_faults, score_faults
 from tests.told import make_raised
 
 CASE = "bert/inference-float32-smoke-default"
@@ -63,7 +62,7 @@ def test_only_the_faults_own_metric_counts(status: Status, result: Result) -> No
     """Another metric that is red catches nothing: the gate must see what was planted."""
     rows = [make_row(Metric.GRAPH_BREAKS, Status.REGRESSED), make_row(Metric.COMPILED_LATENCY, status)]
     opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), rows, ())
-    assert (result, 0.1) == (opinion.result, opinion.change)
+    assert (result, rows[1]) == (opinion.result, opinion.row)
 
 
 def test_metric_that_was_not_judged_is_missed() -> None:

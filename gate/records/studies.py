@@ -1,0 +1,310 @@
+"""What studies find: ``calibrate`` of a machine, ``selftest`` of the gate, ``bisect`` of a metric.
+
+Records of ``out/calibration.json``, ``out/selftest.json`` and ``out/bisect/bisection.json``. *Noise* is
+a standard deviation of natural logarithms where a metric is a ratio scale, and shares are fractions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gate.records import (
+    CaseFailure,
+    Comparison,
+    Environment,
+    Fact,
+    FailureKind,
+    Metric,
+    Provenance,
+    Threshold,
+)
+from gate.records.bounds import Natural, NotNegative
+
+
+class Flaw(StrEnum):
+    """Why a case is called unstable."""
+
+    FAILED = "failed"  # a trial of it did not come back
+    UNREPEATABLE = "unrepeatable"  # a metric without noise differs between trials of one program
+    TOO_NOISY = "too_noisy"  # even a change far beyond the threshold could go unseen
+    TWO_MODES = "two_modes"  # its trials fall into two groups that are a relevant change apart
+    BIASED_PAIRS = "biased_pairs"  # side by side with itself it is not the same
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairNoise:
+    """How pairs of one program with itself vary."""
+
+    pairs: int
+    noise: float  # standard deviation of a pair's log ratio
+    bias: float  # mean log ratio, + is head worse; 0 but for chance
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricNoise:
+    """How one metric of one case varies on this machine."""
+
+    case_id: str
+    metric: Metric
+    trials: int
+    centre: float  # in the metric's unit
+    within: float  # noise of one block within a trial; 0 where a trial has one sample
+    between: float  # noise between trials; 0 where there is one trial only
+    detectable: float | None  # smallest change that the screen notices; None: too few trials
+    threshold: Threshold
+    split_trials: int = 0  # trials whose own blocks fall into two groups
+    side_by_side: PairNoise | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instability:
+    """A case, a metric of it, and why its verdicts are not to be trusted here."""
+
+    case_id: str
+    metric: Metric
+    flaw: Flaw
+    fact: Fact
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThresholdCost:
+    """What another relative threshold of a metric would cost, averaged over the cases."""
+
+    metric: Metric
+    relative: float
+    suspected: float  # probability that the screen suspects an unchanged case
+    unjudged: float  # share of the cases too noisy to be judged at all
+    below_floor: int  # cases in which a change of this size would go unnoticed
+    in_force: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rate:
+    """How often something happened, with its exact 95 % interval (Clopper and Pearson)."""
+
+    hits: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The hits among all."""
+        return self.hits / self.of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """Simulated pull requests, drawn from the recorded trials and judged by the real decision.
+
+    Without a planted slowdown, ``regressed`` and ``inconclusive`` are verdicts with that outcome: the
+    first are false alarms. With one, they are what the slowed case's compiled latency was found to be.
+    """
+
+    planted: float  # slowdown of one case's compiled latency, a fraction; 0: none
+    regressed: Rate
+    inconclusive: Rate
+    trials: float  # mean trials of a pull request
+    pairs: float = 0.0  # mean pairs of a pull request
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """How much a check spends, as the configuration says, and how much is simulated."""
+
+    baseline_trials: int
+    trials: int
+    max_trials: int
+    requests: int  # simulated pull requests of each kind
+    seed: int = 0
+    budget_s: float | None = None  # of trials, in seconds of a run; None: without a limit
+    pair_budget_s: float | None = None  # of pairs, beyond what the trials take
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """What a machine's trials of one unchanged program say about the gate."""
+
+    environment: Environment
+    provenance: Provenance
+    case_ids: tuple[str, ...]
+    trials: int  # of all cases
+    pairs: int
+    effort: Effort
+    noise: tuple[MetricNoise, ...]
+    unstable: tuple[Instability, ...]
+    costs: tuple[ThresholdCost, ...]
+    replays: tuple[Replay, ...]  # empty with too few trials
+    notes: tuple[Fact, ...] = ()  # what a reader must know
+    disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: nothing is said of it
+    failures: tuple[CaseFailure, ...] = ()
+    wall_s: float = 0.0
+
+
+class FaultKind(StrEnum):
+    """What is planted: into the head, and into compiled code alone, except the last three or where noted."""
+
+    NOTHING = "nothing"  # the same program behind the same wrapping
+    SLOWDOWN = "slowdown"  # every compiled call takes longer
+    EAGER_FASTER = "eager_faster"  # every eager call of the base takes longer than the head's
+    COLD_COMPILE = "cold_compile"  # more work while tracing
+    MEMORY = "memory"  # a buffer that lives as long as the forward
+    GRAPH_BREAK = "graph_break"
+    RECOMPILE = "recompile"  # a guard that fails at every call
+    LOW_PRECISION = "low_precision"  # outputs rounded to the next coarser type
+    WRONG_EPS = "wrong_eps"  # outputs normalized with another epsilon
+    LOST_CACHE = "lost_cache"  # a constant in the graph that is another in every process
+    NOT_A_NUMBER = "not_a_number"
+    CRASH = "crash"  # os.abort() in the first call
+    HANG = "hang"  # the first call never returns
+    VANISHED = "vanished"  # the head has no such factory any more
+
+
+class Method(StrEnum):
+    """How a fault is tried."""
+
+    ONCE = "once"  # one trial of the head against the base's trials: nothing is left to chance
+    PAIRS = "pairs"  # live pairs, as many as the decision asks for
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """What is asked of the gate over many tries: rates as fractions."""
+
+    catch: float = 0.0  # at least this share caught
+    miss: float = 1.0  # at most this share missed; what is neither is inconclusive
+    false_alarm: float = 1.0  # at most this share red, of a fault that must not be
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One fault of one size. ``size`` is a fraction of the base's value, 0 where there is none."""
+
+    kind: FaultKind
+    method: Method
+    demand: Demand
+    size: float = 0.0
+    metric: Metric | None = None  # where it must show
+    failure: FailureKind | None = None  # how the case must fail
+
+    @property
+    def name(self) -> str:
+        """What ``--faults`` calls it: ``graph_break``, ``slowdown-5%``."""
+        return f"{self.kind.value}-{100 * self.size:.0f}%" if self.size else self.kind.value
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether the gate must not turn red: nothing got worse."""
+        return self.metric is None and self.failure is None
+
+    @property
+    def is_in_base(self) -> bool:
+        """Whether it is planted in the base, so that the head looks better."""
+        return self.kind is FaultKind.EAGER_FASTER
+
+
+class Complaint(StrEnum):
+    """What is not good enough, and no chance: only what the counts cannot be explained away by."""
+
+    UNTRIED = "untried"  # every attempt failed
+    ALARMS = "alarms"  # harmless changes turned red
+    MISSES = "misses"
+    FEW_CAUGHT = "few_caught"
+
+
+class Result(StrEnum):
+    """What the gate made of one planted fault."""
+
+    CAUGHT = "caught"
+    INCONCLUSIVE = "inconclusive"
+    MISSED = "missed"
+    QUIET = "quiet"  # harmless, and not red
+    FALSE_ALARM = "false_alarm"  # harmless, and red
+    BROKEN = "broken"  # the trial itself failed: nothing is known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One fault planted into one case, measured and judged once."""
+
+    kind: FaultKind
+    size: float  # as the fault's catalogue entry says, a fraction
+    case_id: str
+    result: Result
+    planted: float  # what it came to: a fraction of the base's value, 0 where there is none
+    is_asked: bool  # whether the gate has to catch it, by the thresholds in force
+    comparison: Comparison | None = None  # what the gate said, where it judged the fault's metric
+    fact: Fact | None = None  # where it did not
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FaultScore:
+    """All attempts of one fault of one size."""
+
+    kind: FaultKind
+    size: float
+    planted: float  # mean over the attempts
+    demand: Demand
+    is_asked: bool
+    tried: int  # without those that were broken
+    caught: int
+    inconclusive: int
+    missed: int
+    false_alarms: int
+    rate: Rate | None  # of catching it, or of false alarms where it is harmless; None if never tried
+    wall_s: float
+    complaint: Complaint | None = None  # why the gate failed its test here
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it must be caught and never was, in so few attempts that chance explains it."""
+        return self.is_asked and self.demand.catch > 0 and not self.caught and self.complaint is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelftestReport:
+    """A whole test of the gate by itself. It passed when no score has a complaint and none is open."""
+
+    environment: Environment
+    provenance: Provenance
+    case_ids: tuple[str, ...]
+    attempts: tuple[Attempt, ...]
+    scores: tuple[FaultScore, ...]
+    untried: tuple[str, ...]  # faults for which there was no time
+    wall_s: float
+
+
+class Mark(StrEnum):
+    """What one commit or interpreter is, as ``git bisect`` calls it."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"  # could not be judged, or not be measured
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BisectionStep:
+    """One commit or interpreter that was compared with the good one."""
+
+    point: str  # a whole commit id, or an interpreter's path
+    mark: Mark
+    pairs: Natural
+    wall_s: NotNegative
+    change: float | None = None  # of the metric as judged, + is worse; None where there is none
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bisection:
+    """A search between two ends for the first point at which one metric of one case is worse.
+
+    ``change`` is that of the bad end: each step is judged to be at its level, or at the good end's.
+    """
+
+    case_id: str
+    metric: Metric
+    good: str
+    bad: str
+    change: float
+    steps: tuple[BisectionStep, ...] = ()
