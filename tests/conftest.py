@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gate.lab.host.lock import VARIABLE
+from tests import compile_once
 
 PARTS = ("all", "pure", "shared", "alone")
 PURE = tuple(Path(__file__).parent / "unit" / name for name in ("decide", "check", "calibrate", "bisect"))
@@ -75,3 +80,34 @@ def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(place))
         yield place
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiler_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Let all tests and their workers find a C++ compiler that compiles nothing twice."""
+    place, real = tmp_path_factory.getbasetemp(), shutil.which("g++")
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        place = place.parent  # shared by the workers
+    place /= "compiler"
+    (place / "products").mkdir(parents=True, exist_ok=True)
+    if real is None:
+        yield place
+        return
+    command = (sys.executable, "-I", "-S", compile_once.__file__, place / "products", real)
+    pending = place / f"{os.getpid()}"
+    pending.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n', encoding="utf-8")
+    pending.chmod(0o755)
+    pending.rename(place / "g++")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(place), prepend=os.pathsep)
+        yield place
+
+
+@pytest.fixture(autouse=True)
+def real_compiler(
+    request: pytest.FixtureRequest, compiler_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where times are judged compiling takes the time that it takes."""
+    if request.node.get_closest_marker("alone") is not None:
+        found = os.environ["PATH"].split(os.pathsep)
+        monkeypatch.setenv("PATH", os.pathsep.join(one for one in found if one != str(compiler_place)))

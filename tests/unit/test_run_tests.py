@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 import run_tests
@@ -14,12 +14,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The commands that were started; each ends with the next status of ``STATUSES``."""
     commands: list[Sequence[str]] = []
 
-    def start(command: Sequence[str], *, check: bool) -> subprocess.CompletedProcess[bytes]:
-        assert not check
+    def start(
+        command: Sequence[str], *, check: bool, env: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[bytes]:
+        assert (check, "PYTHONDONTWRITEBYTECODE" in env) == (False, False)
         commands.append(command)
         return subprocess.CompletedProcess(command, STATUSES[len(commands) - 1])
 
     monkeypatch.setattr(subprocess, "run", start)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     return commands
 
 

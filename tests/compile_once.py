@@ -1,0 +1,55 @@
+"""``python compile_once.py STORE COMPILER ARGUMENT...``: the C++ compiler, which compiles nothing twice.
+
+Each run of the gate primes its own toolchain, and most tests of one start with the same header, the same
+probes of the processor and the same kernels: ten seconds of a core, some twenty times in a run of the tests.
+Products depend on what the files in the arguments hold, and on the other arguments; not on where they lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main(store: str, compiler: str, *arguments: str) -> int:
+    """Compile, or copy what was compiled; return the compiler's status."""
+    if "-o" not in arguments:  # asked for its version, or to print
+        os.execv(compiler, (compiler, *arguments))  # noqa: S606 - a compiler, as whoever called it meant
+    output = Path(arguments[arguments.index("-o") + 1])
+    kept = Path(store, compute_key(arguments, output))
+    if kept.exists():
+        place(kept, output)
+        return 0
+    status = subprocess.run((compiler, *arguments), check=False).returncode
+    if status == 0:
+        place(output, kept)
+    return status
+
+
+def compute_key(arguments: tuple[str, ...], output: Path) -> str:
+    """Compute the name of a product; of a file that is read it is the content that counts."""
+    digest = hashlib.sha256()
+    for argument in arguments:
+        path = Path(argument)
+        if path == output:
+            told = output.suffix.encode()
+        else:
+            told = path.read_bytes() if path.is_file() else argument.encode()
+        digest.update(b"%d %b" % (len(told), told))
+    return digest.hexdigest()
+
+
+def place(source: Path, target: Path) -> None:
+    """Copy a file so that nobody ever finds half of it."""
+    pending = target.with_name(f"{target.name}.{os.getpid()}")
+    shutil.copyfile(source, pending)
+    shutil.copymode(source, pending)
+    pending.replace(target)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""The tests' C++ compiler compiles what it has not seen, and copies what it has."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import compile_once
+
+# Notes each call. What it compiles is the source and the options, unless the source is wrong.
+COMPILER = """\
+#!/bin/sh
+echo call >> {calls}
+[ "$1" = --version ] && echo "a compiler" && exit 0
+grep -q wrong "$1" && exit 3
+(cat "$1"; echo "$2") > "$4"
+"""
+
+
+class Compiler:
+    """A compiler in a directory of its own, behind the one that compiles nothing twice."""
+
+    def __init__(self, top: Path) -> None:
+        self.top, self.calls = top, top / "calls"
+        (top / "store").mkdir()
+        compiler = top / "compiler"
+        compiler.write_text(COMPILER.format(calls=self.calls))
+        compiler.chmod(0o755)
+        self.command = (sys.executable, compile_once.__file__, top / "store", compiler)
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run((*self.command, *arguments), capture_output=True, text=True, check=False)
+
+    def compile(self, name: str, content: str, option: str = "-O1") -> tuple[str, int]:
+        """Compile a source in a directory of this name: what came of it, and how many calls there were."""
+        place = self.top / name
+        place.mkdir()
+        (place / "one.cpp").write_text(content)
+        done = self.run(place / "one.cpp", option, "-o", place / "one.so")
+        found = (place / "one.so").read_text() if done.returncode == 0 else f"status {done.returncode}"
+        return found, len(self.calls.read_text().splitlines())
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> Compiler:
+    return Compiler(tmp_path)
+
+
+def test_the_same_source_is_compiled_once_wherever_it_lies(compiler: Compiler) -> None:
+    """Another source, and another option, are compiled."""
+    assert compiler.compile("first", "sine\n") == ("sine\n-O1\n", 1)
+    assert compiler.compile("second", "sine\n") == ("sine\n-O1\n", 1)
+    assert compiler.compile("third", "cosine\n") == ("cosine\n-O1\n", 2)
+    assert compiler.compile("fourth", "sine\n", "-O2") == ("sine\n-O2\n", 3)
+
+
+def test_what_cannot_be_compiled_is_tried_again(compiler: Compiler) -> None:
+    """With the compiler's own status each time."""
+    assert compiler.compile("first", "wrong") == ("status 3", 1)
+    assert compiler.compile("second", "wrong") == ("status 3", 2)
+
+
+def test_questions_are_the_compilers(compiler: Compiler) -> None:
+    """Such as for its version."""
+    assert compiler.run("--version").stdout == "a compiler\n"
