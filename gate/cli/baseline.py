@@ -18,8 +18,8 @@ from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_k
 from gate.devices import find_kind
 from gate.errors import ExitCode, FileError, MachineError, UsageError
 from gate.files.entry import VERSION
-from gate.files.misfits import suggest_nearest
 from gate.files.untrusted import is_present
+from gate.files.validation import suggest_nearest
 from gate.git import find_filter
 from gate.lab.host.provenance import format_time, load_provenance
 from gate.metrics import SPECS, Role

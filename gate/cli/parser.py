@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import Command
 from gate.errors import ExitCode
-from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import format_value
+from gate.files.validation import find_nearest, suggest_nearest
 from gate.report.clean import clean_message
 from gate.version import __version__
 

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
+from gate.files.consistency import check_baseline, check_run, check_verdict
 from gate.files.disk import describe_write_error, write_atomic
 from gate.files.growth import GROWTH, HEAD, Growth, add_growths, split_lines
-from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
 from gate.files.untrusted import (
     MAX_JSON_BYTES,

@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import Annotated, Any, cast
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
-from gate.files.misfits import Misfit
+from gate.files.validation import InvalidValue
 from gate.records.bounds import Amount, Expiry, Fraction, Pattern, Range, write_percent
 
 _EXAMPLE = "Example:"
@@ -40,7 +40,7 @@ class Entry:
     __slots__ = ()
 
     @staticmethod
-    def find_contradictions(values: Mapping[str, Any], wrong: Collection[str]) -> Iterator[Misfit]:
+    def find_contradictions(values: Mapping[str, Any], wrong: Collection[str]) -> Iterator[InvalidValue]:
         """Find what does not fit together among the values of keys that are right by themselves."""
         del values, wrong
         return iter(())

@@ -19,8 +19,16 @@ from typing import Any, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.entry import Entry, advise_key
-from gate.files.misfits import Collector, MisfitError, expect, expect_key, expect_member, find_nearest, refuse
 from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER, format_value
+from gate.files.validation import (
+    Collector,
+    ValidationError,
+    expect,
+    expect_key,
+    expect_member,
+    find_nearest,
+    refuse,
+)
 from gate.records.bounds import Bound, Format
 
 
@@ -86,12 +94,12 @@ def decode(record_type: type[_T], value: object, source: str, within: str = "") 
     ``source`` names the file in errors, and ``within`` the key path of the value in it.
 
     Raises:
-        FileError: With the file, the key path, what is wrong and the fix, of the first misfit.
+        FileError: With the file, the key path, what is wrong and the fix, of the first invalid value.
     """
     try:
         return fit(record_type, value)
-    except MisfitError as error:
-        first = error.misfits[0]
+    except ValidationError as error:
+        first = error.found[0]
         path = f"{within}{first.render_path()}".removeprefix(".")
         raise FileError(source, path, first.problem, first.fix) from None
 
@@ -100,7 +108,7 @@ def fit(record_type: type[_T], value: object) -> _T:
     """Decode as :func:`decode` does, for whoever wants to tell all that is wrong.
 
     Raises:
-        MisfitError: All that does not fit, up to ``MAX_MISFITS``.
+        ValidationError: All that does not fit, up to ``MAX_INVALID``.
     """
     decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
     return cast("_T", decoder(value))
@@ -173,10 +181,10 @@ def _make_limited_decoder(decode_value: _Decoder, limit: Bound, *, is_union: boo
     def decode_limited(value: object) -> object:
         try:
             decoded = decode_value(value)
-        except MisfitError as error:
+        except ValidationError as error:
             # Of another kind altogether: the limit says better what was expected, but for one of "one or
             # more", which a single value obeys.
-            is_other = not is_union and any(one.says_little and not one.path for one in error.misfits)
+            is_other = not is_union and any(one.says_little and not one.path for one in error.found)
             raise expect(limit.describe(), value) if is_other else error from None
         if not limit.holds(decoded):
             raise expect(limit.describe(), value)
@@ -194,13 +202,13 @@ def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
         if type(value) is not list:
             raise expect("a list", value)
         items: list[Any] = []
-        misfits = Collector()
+        collector = Collector()
         for index, item in enumerate(value):
             try:
                 items.append(decode_item(item))
-            except MisfitError as error:
-                misfits.add(error, f"[{index}]")
-        misfits.close()
+            except ValidationError as error:
+                collector.add(error, f"[{index}]")
+        collector.close()
         return tuple(items)
 
     return decode_items
@@ -215,14 +223,14 @@ def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decod
         if type(value) is not dict:
             raise expect("a mapping", value)
         items: dict[Any, Any] = {}
-        misfits = Collector()
+        collector = Collector()
         for key, item in value.items():
             try:
                 decoded_key = decode_key(key)
                 items[decoded_key] = decode_item(item)
-            except MisfitError as error:
-                misfits.add(error, format_key(key))
-        misfits.close(items)
+            except ValidationError as error:
+                collector.add(error, format_key(key))
+        collector.close(items)
         return items
 
     return decode_entries
@@ -280,23 +288,23 @@ def _make_record_decoder(record_type: type) -> _Decoder:
             raise expect("a mapping", value)
         values: dict[str, Any] = {}
         wrong: dict[str, dict[Any, Any]] = {}  # with what fits of those that are mappings
-        misfits = Collector()
+        collector = Collector()
         for name, item in value.items():
             decoder = decoders.get(name)
             try:
                 if decoder is None:
                     raise expect_key(name, decoders)
                 values[name] = decoder(item)
-            except MisfitError as error:
-                misfits.add(_advise(error, record_type, name), format_key(name))
+            except ValidationError as error:
+                collector.add(_advise(error, record_type, name), format_key(name))
                 wrong[name] = error.rest or {}
         for name in () if required <= value.keys() else _list_missing(required, value, decoders):
             missing = refuse(f"the key {name!r} is missing", f"Add {name!r} there.", says_little=True)
-            misfits.add(_advise(missing, record_type, name), "")
+            collector.add(_advise(missing, record_type, name), "")
         if find_contradictions:
             rest = {name: known for name, known in wrong.items() if known}
-            misfits.misfits += find_contradictions({**values, **rest}, wrong)
-        misfits.close()
+            collector.found += find_contradictions({**values, **rest}, wrong)
+        collector.close()
         return record_type(**values)
 
     return decode_record
@@ -310,12 +318,12 @@ def _list_missing(
     return (name for name in required if name not in value and name not in meant)
 
 
-def _advise(error: MisfitError, record_type: type, name: str) -> MisfitError:
+def _advise(error: ValidationError, record_type: type, name: str) -> ValidationError:
     """Let the example of the key stand for advice that says little; only what people write has one."""
     if issubclass(record_type, Entry) and (advice := advise_key(record_type, name)):
-        for misfit in error.misfits:
-            misfit.fix = advice if misfit.says_little else misfit.fix
-            misfit.says_little = False
+        for invalid in error.found:
+            invalid.fix = advice if invalid.says_little else invalid.fix
+            invalid.says_little = False
     return error
 
 

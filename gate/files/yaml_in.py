@@ -19,9 +19,9 @@ import yaml
 
 from gate.errors import FileError, join_errors
 from gate.files.entry import VERSION
-from gate.files.misfits import MAX_MISFITS, MisfitError
 from gate.files.structure import fit, format_key
 from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER, check_size, decode_text, format_value, load_bytes
+from gate.files.validation import MAX_INVALID, ValidationError
 
 _T = TypeVar("_T")
 
@@ -121,8 +121,8 @@ def decode_yaml(file_type: type[_T], data: bytes, source: str) -> tuple[_T, Yaml
     _check_version(document)
     try:
         record = fit(file_type, document.value)
-    except MisfitError as error:
-        raise _join_mistakes(source, _locate_misfits(document, error, mistakes)) from None
+    except ValidationError as error:
+        raise _join_mistakes(source, _locate_invalid(document, error, mistakes)) from None
     if mistakes:
         raise _join_mistakes(source, mistakes)
     return record, document
@@ -143,32 +143,32 @@ def _check_version(document: YamlDocument) -> None:
         raise document.refuse("version", problem, fix)
 
 
-def _locate_misfits(document: YamlDocument, error: MisfitError, known: list[_Mistake]) -> list[_Mistake]:
-    """Find the line of each misfit and add them to what the parser refused.
+def _locate_invalid(document: YamlDocument, error: ValidationError, known: list[_Mistake]) -> list[_Mistake]:
+    """Find the line of each invalid value and add them to what the parser refused.
 
     What both refused is told once: in the parser's words, which quote the file, and with the fix of the
     key, which knows what belongs there.
     """
     refused = {(mistake.line, mistake.key): mistake for mistake in known}
     found: list[_Mistake] = []
-    for misfit in error.misfits:
-        key = misfit.render_path().removeprefix(".")
+    for invalid in error.found:
+        key = invalid.render_path().removeprefix(".")
         line = document.find_line(key)
         if earlier := refused.get((line, key)):
-            refused[line, key] = replace(earlier, fix=misfit.fix)
+            refused[line, key] = replace(earlier, fix=invalid.fix)
         else:
-            found.append(_Mistake(line=line, key=key, problem=misfit.problem, fix=misfit.fix))
+            found.append(_Mistake(line=line, key=key, problem=invalid.problem, fix=invalid.fix))
     return [*refused.values(), *found]
 
 
 def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
     """Join mistakes into one error, in the order of their lines."""
-    told = sorted(mistakes, key=lambda mistake: mistake.line)[:MAX_MISFITS]
+    told = sorted(mistakes, key=lambda mistake: mistake.line)[:MAX_INVALID]
     errors = [
         FileError(f"{source}:{one.line}" if one.line else source, one.key, one.problem, one.fix)
         for one in told
     ]
-    if len(mistakes) >= MAX_MISFITS:
+    if len(mistakes) >= MAX_INVALID:
         errors.append(FileError(source, "", "may hold more mistakes than these", "Fix these first."))
     return join_errors(errors)
 

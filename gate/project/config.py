@@ -14,9 +14,9 @@ from gate.devices import KINDS, find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
 from gate.files.entry import MAX_COUNT, VERSION, read_docs
-from gate.files.misfits import Misfit, MisfitError
 from gate.files.structure import fit
 from gate.files.untrusted import is_present
+from gate.files.validation import InvalidValue, ValidationError
 from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile
@@ -191,8 +191,8 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     try:
         # As many trials at most as there can be: to ask for more than max_trials is no mistake here.
         file = fit(GateFile, {"version": VERSION, "max_trials": MAX_COUNT, **encode_options(given)})
-    except MisfitError as error:
-        raise join_errors([_refuse_option(misfit) for misfit in error.misfits]) from None
+    except ValidationError as error:
+        raise join_errors([_refuse_option(invalid) for invalid in error.found]) from None
     checked = make_config(file)
     origins = {**config.origins, **{name: Origin(name_option(name), is_option=True) for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
@@ -228,10 +228,10 @@ def check_places(config: Config) -> None:
     raise FileError(config.locate("out"), "" if config.is_option("out") else "out", problem, fix)
 
 
-def _refuse_option(misfit: Misfit) -> UsageError:
-    key = misfit.render_path().removeprefix(".")
+def _refuse_option(invalid: InvalidValue) -> UsageError:
+    key = invalid.render_path().removeprefix(".")
     option, example = name_option(key), shlex.quote(read_docs(GateFile)[key].example)
-    problem = misfit.problem.replace("expected", "must be", 1)
+    problem = invalid.problem.replace("expected", "must be", 1)
     return UsageError(f"{option} {problem}", f"Write, for example, `{option} {example}`.")
 
 

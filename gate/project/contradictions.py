@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from gate.files.misfits import Misfit, suggest_nearest
 from gate.files.untrusted import format_value
+from gate.files.validation import InvalidValue, suggest_nearest
 from gate.kinds import KIND_SPECS, KindSpec, Setting
 from gate.metrics import SPECS, Family, Role
 from gate.records import DEFAULT_BACKEND, Kind, Metric, Mode
@@ -25,13 +25,13 @@ _PARTS = ("relative", "absolute")
 _BOUNDS = ("at_most", "at_least")  # by whether more is better
 
 
-def check_threshold(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def check_threshold(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """A threshold of neither part leaves everything as it is."""
     if not _list_parts(values) and not wrong:
         yield _refuse_nothing()
 
 
-def check_override(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def check_override(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """An override must say something that its metric listens to."""
     if not _list_parts(values) and not set(wrong) & set(_PARTS):
         yield _refuse_nothing()
@@ -43,12 +43,12 @@ def _list_parts(values: Values) -> dict[str, float]:
     return {part: values[part] for part in _PARTS if values.get(part) is not None}
 
 
-def _refuse_nothing() -> Misfit:
+def _refuse_nothing() -> InvalidValue:
     fix = "Write one part or both: `relative: 8%`, and `absolute` in the metric's unit."
-    return Misfit(problem="names neither `relative` nor `absolute`, and so changes nothing", fix=fix)
+    return InvalidValue(problem="names neither `relative` nor `absolute`, and so changes nothing", fix=fix)
 
 
-def _check_parts(metric: Metric, parts: Mapping[str, float], path: list[str]) -> Iterator[Misfit]:
+def _check_parts(metric: Metric, parts: Mapping[str, float], path: list[str]) -> Iterator[InvalidValue]:
     """Refuse parts that the metric's family does not look at: they would do nothing, unnoticed."""
     family = SPECS[metric].family
     if parts and family is Family.EXACT:
@@ -56,19 +56,19 @@ def _check_parts(metric: Metric, parts: Mapping[str, float], path: list[str]) ->
     if parts.get("relative") and family is Family.LOG2:
         problem = f"{metric} has no relative part: its changes are differences of log2 units"
         fix = f"Write `absolute` alone; the default is {SPECS[metric].threshold.absolute:g}."
-        yield Misfit(problem=problem, fix=fix, path=[".relative", *path])
+        yield InvalidValue(problem=problem, fix=fix, path=[".relative", *path])
 
 
-def _refuse_counter(metric: Metric, path: list[str]) -> Misfit:
+def _refuse_counter(metric: Metric, path: list[str]) -> InvalidValue:
     if SPECS[metric].role is Role.EXPLAINS:
         problem = f"{metric} has no threshold: it only explains what other metrics show, and never decides"
-        return Misfit(problem=problem, fix="Remove it.", path=path)
+        return InvalidValue(problem=problem, fix="Remove it.", path=path)
     problem = f"{metric} has no threshold: any change of this counter counts"
     fix = "Remove it; accept a known change with `compile-gate baseline accept`, or use `quarantine`."
-    return Misfit(problem=problem, fix=fix, path=path)
+    return InvalidValue(problem=problem, fix=fix, path=path)
 
 
-def check_limit(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def check_limit(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """A limit is one bound, on the side on which the metric is worse."""
     given = [part for part in _BOUNDS if values.get(part) is not None]
     if set(wrong) & {"metric", *_BOUNDS} or "metric" not in values:
@@ -76,15 +76,15 @@ def check_limit(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
     metric, right = values["metric"], _BOUNDS[SPECS[values["metric"]].higher_is_better]
     fix = f"Write `{right}` alone, in the metric's unit ({SPECS[metric].unit})."
     if not given:
-        yield Misfit(problem="names neither `at_most` nor `at_least`, and so limits nothing", fix=fix)
+        yield InvalidValue(problem="names neither `at_most` nor `at_least`, and so limits nothing", fix=fix)
     for part in given:
         if part != right:
             direction = "more" if right == "at_least" else "less"
             problem = f"{metric} is better with {direction}: `{part}` would refuse what is good"
-            yield Misfit(problem=problem, fix=fix, path=[f".{part}"])
+            yield InvalidValue(problem=problem, fix=fix, path=[f".{part}"])
 
 
-def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """Thresholds and quarantines must fit their metrics, and a case cannot get more trials than the most."""
     yield from _check_quarantine(values, wrong)
     for metric, entry in values.get("thresholds", {}).items():
@@ -94,10 +94,12 @@ def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
     if trials > most and "max_trials" not in wrong:
         problem = f"every case gets {trials} trials, and max_trials is only {most}"
         fix = f"Write `max_trials: {trials}` or more, or fewer trials."
-        yield Misfit(problem=problem, fix=fix, path=[".max_trials" if "max_trials" in values else ".trials"])
+        yield InvalidValue(
+            problem=problem, fix=fix, path=[".max_trials" if "max_trials" in values else ".trials"]
+        )
 
 
-def _check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def _check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """What never decides needs no quarantine; what has a limit decides."""
     if "limits" in wrong:
         return
@@ -106,7 +108,7 @@ def _check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[Misfit
         if entry.metric is not None and not can_decide(entry.metric, limited):
             problem = f"{entry.metric} never decides"
             fix = "There is nothing to keep from deciding: remove the entry."
-            yield Misfit(problem=problem, fix=fix, path=[".metric", f"[{index}]", ".quarantine"])
+            yield InvalidValue(problem=problem, fix=fix, path=[".metric", f"[{index}]", ".quarantine"])
 
 
 def can_decide(metric: Metric, limited: Collection[Metric]) -> bool:
@@ -114,14 +116,14 @@ def can_decide(metric: Metric, limited: Collection[Metric]) -> bool:
     return SPECS[metric].role is Role.DECIDES or metric in limited
 
 
-def check_acceptance(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def check_acceptance(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """An allowance is in the metric's unit. Which metrics can fail is known with gate.yml's limits alone."""
     del wrong
     if "metric" in values and "allowance" in values:
         yield from check_allowance(values["metric"], values["allowance"])
 
 
-def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
+def check_allowance(metric: Metric, written: float | str) -> Iterator[InvalidValue]:
     """A percentage for what is compared by ratio, a plain number for counters and drift."""
     spec = SPECS[metric]
     if not spec.is_ratio and isinstance(written, str):
@@ -143,8 +145,8 @@ def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
         yield _refuse_allowance(problem, f"Write {written:g}% or {written / 100:g}.")
 
 
-def _refuse_allowance(problem: str, fix: str) -> Misfit:
-    return Misfit(problem=problem, fix=fix, path=[".allowance"])
+def _refuse_allowance(problem: str, fix: str) -> InvalidValue:
+    return InvalidValue(problem=problem, fix=fix, path=[".allowance"])
 
 
 _T = TypeVar("_T")
@@ -155,7 +157,7 @@ def check_kind(
     path: list[str],
     *,
     dynamic: bool | None,
-) -> Iterator[Misfit]:
+) -> Iterator[InvalidValue]:
     """Check that the kind measures the case's tasks and listens to what it is given, its model's too."""
     spec = KIND_SPECS[case.kind]
     for key, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
@@ -165,7 +167,7 @@ def check_kind(
     if dynamic is not None and "dynamic" in spec.ignores:
         problem = f"the kind {spec.kind} ignores the model's `dynamic`"
         fix = "Measure it in a model of another name, without `dynamic`."
-        yield Misfit(problem=problem, fix=fix, path=[".kind", *path])
+        yield InvalidValue(problem=problem, fix=fix, path=[".kind", *path])
     place = [".settings", *path]
     for name in case.settings:
         if name not in spec.settings:
@@ -175,12 +177,12 @@ def check_kind(
             yield from _check_value(setting, case.settings[name], [f".{name}", *place])
         elif setting.is_required:
             problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
-            yield Misfit(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
+            yield InvalidValue(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
     if case.kind is Kind.SHAPES:
         yield from _check_lists(case.settings.get("vary"), [".vary", *place])
 
 
-def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 - as above
+def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[InvalidValue]:  # noqa: ANN401 - as above
     """Refuse what a kind takes no notice of: the case would measure something else than its id says."""
     given = {
         "mode": any(mode is not Mode.DEFAULT for mode in list_values(case.mode)),
@@ -189,7 +191,7 @@ def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[Misfi
     }
     for key in (key for key, is_given in given.items() if is_given and key in spec.ignores):
         fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
-        yield Misfit(problem=f"the kind {spec.kind} ignores `{key}`", fix=fix, path=[f".{key}", *path])
+        yield InvalidValue(problem=f"the kind {spec.kind} ignores `{key}`", fix=fix, path=[f".{key}", *path])
 
 
 def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
@@ -197,25 +199,25 @@ def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
     return written if isinstance(written, tuple) else (written,)
 
 
-def _refuse_word(spec: KindSpec, word: str, known: Collection[str], place: list[str]) -> Misfit:
+def _refuse_word(spec: KindSpec, word: str, known: Collection[str], place: list[str]) -> InvalidValue:
     fix = f"Write {' or '.join(sorted(known))}."
-    return Misfit(problem=f"the kind {spec.kind} measures no {word}", fix=fix, path=place)
+    return InvalidValue(problem=f"the kind {spec.kind} measures no {word}", fix=fix, path=place)
 
 
-def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> Misfit:
+def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> InvalidValue:
     listed = f"Settings of this kind: {', '.join(spec.settings)}." if spec.settings else "It has none."
-    return Misfit(
+    return InvalidValue(
         problem=f"the kind {spec.kind} has no setting {format_value(name)}",
         fix=suggest_nearest(name, spec.settings, listed),
         path=[f".{name}", *place],
     )
 
 
-def _check_value(setting: Setting, value: object, place: list[str]) -> Iterator[Misfit]:
+def _check_value(setting: Setting, value: object, place: list[str]) -> Iterator[InvalidValue]:
     if setting.choices:
         if value not in setting.choices:
             known = ", ".join(setting.choices)
-            yield Misfit(
+            yield InvalidValue(
                 problem=f"expected one of {known}, got {format_value(value)}",
                 fix=f"Write one of {known}.",
                 path=place,
@@ -230,18 +232,20 @@ def _check_value(setting: Setting, value: object, place: list[str]) -> Iterator[
         yield _refuse_value(setting, f"{setting.minimum:g} or more", value, place)
 
 
-def _refuse_value(setting: Setting, what: str, value: object, place: list[str]) -> Misfit:
+def _refuse_value(setting: Setting, what: str, value: object, place: list[str]) -> InvalidValue:
     problem = f"expected {what}, got {format_value(value)}"
-    return Misfit(problem=problem, fix=f"Write {setting.title}.", path=place)
+    return InvalidValue(problem=problem, fix=f"Write {setting.title}.", path=place)
 
 
-def _check_lists(vary: object, place: list[str]) -> Iterator[Misfit]:
+def _check_lists(vary: object, place: list[str]) -> Iterator[InvalidValue]:
     """Lists that vary together have one length, of two values at least."""
     lists = list(vary.values()) if isinstance(vary, Mapping) else []
     if not lists:
         return
     if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
         fix = "Write one value of each argument a shape: {batch: [4, 8], sequence: [64, 32]}."
-        yield Misfit(problem="its lists are not of one length", fix=fix, path=place)
+        yield InvalidValue(problem="its lists are not of one length", fix=fix, path=place)
     elif len(lists[0]) < 2:  # noqa: PLR2004 - one shape does not vary
-        yield Misfit(problem="has one shape, which does not vary", fix="List two values or more.", path=place)
+        yield InvalidValue(
+            problem="has one shape, which does not vary", fix="List two values or more.", path=place
+        )

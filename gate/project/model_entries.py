@@ -22,7 +22,7 @@ from gate.files.entry import (
     Text,
     Version,
 )
-from gate.files.misfits import Misfit, suggest_nearest
+from gate.files.validation import InvalidValue, suggest_nearest
 from gate.project.contradictions import Values, check_kind, list_values
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.bounds import NotEmpty, NotNegative
@@ -103,14 +103,14 @@ class CaseEntry(Entry):
     """
 
 
-def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+def check_model(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
     """Cases must be of the model's sizes, torch takes options or a mode, and `gate` is taken."""
     del wrong
     package = values.get("factory", "").partition(":")[0]
     if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
         problem = "a factory cannot be imported from the package `gate`: that is compile-gate's own name"
         fix = "Rename your package, or put the factory, and what it imports, in one of another name."
-        yield Misfit(problem=problem, fix=fix, path=[".factory"])
+        yield InvalidValue(problem=problem, fix=fix, path=[".factory"])
     for index, case in enumerate(values.get("cases", ())):
         path = [f"[{index}]", ".cases"]
         yield from _check_sizes(list_values(case.size), values.get("sizes", {}), path)
@@ -119,25 +119,25 @@ def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
         yield from check_kind(case, path, dynamic=values.get("dynamic"))
 
 
-def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[Misfit]:
+def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[InvalidValue]:
     for size in sizes:
         if known and size not in known:
             fix = suggest_nearest(size, known, f"Sizes of this model: {', '.join(known)}.")
             suffix = ", the default" if size == DEFAULT_SIZE else ""
-            yield Misfit(problem=f"unknown size {size!r}{suffix}", fix=fix, path=[".size", *path])
+            yield InvalidValue(problem=f"unknown size {size!r}{suffix}", fix=fix, path=[".size", *path])
 
 
 def _check_options(
     options: Mapping[str, object], modes: tuple[Mode, ...], path: list[str]
-) -> Iterator[Misfit]:
+) -> Iterator[InvalidValue]:
     unusual = [str(mode) for mode in modes if mode is not Mode.DEFAULT]
     if options and unusual:
         problem = f"cannot be combined with the mode {unusual[0]!r}: torch.compile takes one of the two"
         fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
-        yield Misfit(problem=problem, fix=fix, path=[".options", *path])
+        yield InvalidValue(problem=problem, fix=fix, path=[".options", *path])
 
 
-def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[Misfit]:
+def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[InvalidValue]:
     """Refuse what a backend takes no notice of: the case would measure something else than it says."""
     has_mode = any(mode is not Mode.DEFAULT for mode in list_values(case.mode))
     given = {"mode": has_mode, "options": bool(case.options)}
@@ -145,7 +145,7 @@ def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[Misfit]:
         for key in (key for key, is_given in given.items() if is_given):
             problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
             fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."
-            yield Misfit(problem=problem, fix=fix, path=[f".{key}", *path])
+            yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from gate.errors import FileError, UsageError, join_errors
-from gate.files.misfits import MAX_MISFITS
+from gate.files.validation import MAX_INVALID
 from gate.files.yaml_in import load_yaml
 from gate.installation import MODELS
 from gate.project.cases import find_module, is_reference, make_cases
@@ -97,7 +97,7 @@ def fold_registries(config: Config) -> Config:
 
 def _raise_any(errors: Iterable[FileError]) -> None:
     """Raise the first errors there are, as one; no more of them are looked for."""
-    if found := list(islice(errors, MAX_MISFITS)):
+    if found := list(islice(errors, MAX_INVALID)):
         raise join_errors(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gate.errors import FileError, UsageError
-from gate.files.misfits import find_nearest
+from gate.files.validation import find_nearest
 from gate.project.cases import is_reference
 from gate.project.config import Config
 from gate.records import Case

@@ -14,7 +14,7 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, NewerFileError, decode_file
-from gate.files.soundness import check_baseline
+from gate.files.consistency import check_baseline
 from gate.publish.submitted_verdict import ArchiveError, read_member
 from gate.records import Baseline, Case, Fact, Provenance, Run
 from gate.records.protocol import Stage

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from gate.errors import FileError
 from gate.files.codec import VERDICT, NewerFileError, decode_file
-from gate.files.soundness import ContradictionError
+from gate.files.consistency import ContradictionError
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import OF_WHOLE_CASE, Comparison, Status, Verdict
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gate.files.misfits import find_nearest
+from gate.files.validation import find_nearest
 from gate.workload import Workload
 
 _SEED = 0

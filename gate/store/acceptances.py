@@ -161,8 +161,8 @@ def parse_allowance(text: str, metric: Metric) -> float:
     written = _read_written(text.strip())
     if written is None:
         raise UsageError(f"--allow: expected {Amount().describe()}, got {text!r}", fix)
-    for misfit in check_allowance(metric, written):
-        raise UsageError(f"--allow: {misfit.problem}", misfit.fix)
+    for invalid in check_allowance(metric, written):
+        raise UsageError(f"--allow: {invalid.problem}", invalid.fix)
     return read_amount(written)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gate.decide import Screening, conclude_verdict, confirm_screening, decide_verdict, screen_run
-from gate.files.soundness import check_verdict
+from gate.files.consistency import check_verdict
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,

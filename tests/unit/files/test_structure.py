@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files.codec import encode
-from gate.files.misfits import MAX_MISFITS, MisfitError, find_nearest
 from gate.files.structure import decode, fit, format_key
+from gate.files.validation import MAX_INVALID, ValidationError, find_nearest
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
 from gate.records.bounds import Moment, NotEmpty, Pattern, Range
 
@@ -169,17 +169,17 @@ INFINITE = float("inf")
     ],
 )
 def test_a_wrong_value_is_refused(keys: dict[str, object], key: str, problem: str) -> None:
-    """Each kind of misfit is told with its place."""
+    """Each kind of invalid value is told with its place."""
     error = decode_error(Trial, {"case_id": "a/b", "index": 0, **keys})
     assert (key, problem) == (error.key, error.problem)
 
 
-def test_all_misfits_are_found_in_the_order_of_the_value() -> None:
+def test_all_invalid_values_are_found_in_the_order_of_the_value() -> None:
     """Containers go on after an item that does not fit; keys that are missing come last."""
     value = {"index": "x", "samples": {"drift": ["a", 1, "b"], "dirft": []}, "graph_breaks": [{"reason": 1}]}
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(ValidationError) as caught:
         fit(Trial, value)
-    assert [(one.render_path(), one.problem) for one in caught.value.misfits] == [
+    assert [(one.render_path(), one.problem) for one in caught.value.found] == [
         (".index", INDEX + "'x'"),
         (".samples.drift[0]", "expected a finite number, got 'a'"),
         (".samples.drift[2]", "expected a finite number, got 'b'"),
@@ -192,23 +192,23 @@ def test_all_misfits_are_found_in_the_order_of_the_value() -> None:
 
 @given(value=HOSTILE)
 @settings(max_examples=200)
-def test_the_first_misfit_is_the_one_that_is_raised(value: object) -> None:
+def test_the_first_invalid_value_is_the_one_that_is_raised(value: object) -> None:
     """Whoever needs one error only gets the first of all, and there are never many."""
     try:
         fit(Sample, value)
-    except MisfitError as error:
-        misfits = error.misfits
-        assert decode_error(Sample, value).problem == misfits[0].problem
-        assert len(misfits) < 2 * MAX_MISFITS
+    except ValidationError as error:
+        found = error.found
+        assert decode_error(Sample, value).problem == found[0].problem
+        assert len(found) < 2 * MAX_INVALID
         return
     decode(Sample, value, "x")
 
 
 def test_collecting_stops_when_there_is_enough() -> None:
     """A hostile file of a million mistakes costs no more than one of twenty."""
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(ValidationError) as caught:
         fit(Trial, {"graph_breaks": [7] * 100_000})
-    assert [one.path[0] for one in caught.value.misfits] == [f"[{index}]" for index in range(MAX_MISFITS)]
+    assert [one.path[0] for one in caught.value.found] == [f"[{index}]" for index in range(MAX_INVALID)]
 
 
 def test_what_is_no_record_or_lacks_a_key_is_refused() -> None:

@@ -12,11 +12,11 @@ from gate.files.untrusted import format_value
 _MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
 _MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
-MAX_MISFITS = 20  # collected of one value: more fill a screen, and fixing these may fix the others
+MAX_INVALID = 20  # collected of one value: more fill a screen, and fixing these may fix the others
 
 
 @dataclass(kw_only=True, slots=True)
-class Misfit:
+class InvalidValue:
     """One value that does not fit; containers add where it was as it bubbles up."""
 
     problem: str
@@ -29,27 +29,27 @@ class Misfit:
         return "".join(reversed(self.path))
 
 
-class MisfitError(Exception):
+class ValidationError(Exception):
     """Values that do not fit, in the order in which they were met; ``rest`` is what fits of a mapping."""
 
-    def __init__(self, misfits: list[Misfit], rest: dict[Any, Any] | None = None) -> None:
-        super().__init__(misfits[0].problem)
-        self.misfits = misfits
+    def __init__(self, found: list[InvalidValue], rest: dict[Any, Any] | None = None) -> None:
+        super().__init__(found[0].problem)
+        self.found = found
         self.rest = rest
 
 
-def refuse(problem: str, fix: str, *, says_little: bool = False) -> MisfitError:
+def refuse(problem: str, fix: str, *, says_little: bool = False) -> ValidationError:
     """Make the error of one value."""
-    return MisfitError([Misfit(problem=problem, fix=fix, says_little=says_little)])
+    return ValidationError([InvalidValue(problem=problem, fix=fix, says_little=says_little)])
 
 
-def expect(what: str, value: object, fix: str = "") -> MisfitError:
+def expect(what: str, value: object, fix: str = "") -> ValidationError:
     """Make the error of a value that is not ``what`` was expected."""
     problem = f"expected {what}, got {format_value(value)}"
     return refuse(problem, fix or f"Write {what} there.", says_little=not fix)
 
 
-def expect_member(value: object, known: Sequence[str]) -> MisfitError:
+def expect_member(value: object, known: Sequence[str]) -> ValidationError:
     """Make the error of a value that is none of the known ones."""
     nearest = find_nearest(value, known) if isinstance(value, str) else ""
     names = ", ".join(known)
@@ -60,7 +60,7 @@ def expect_member(value: object, known: Sequence[str]) -> MisfitError:
     return refuse(problem, f"Write one of {names}.", says_little=len(known) <= _MAX_MEMBERS_NAMED)
 
 
-def expect_key(name: object, known: Iterable[str]) -> MisfitError:
+def expect_key(name: object, known: Iterable[str]) -> ValidationError:
     """Make the error of a key that is none of the known ones."""
     names = sorted(known)
     listed = ", ".join(names[:_MAX_KEYS_NAMED])
@@ -86,17 +86,17 @@ class Collector:
     """Goes on after an item that does not fit, to the next one."""
 
     def __init__(self) -> None:
-        self.misfits: list[Misfit] = []
+        self.found: list[InvalidValue] = []
 
-    def add(self, error: MisfitError, step: str) -> None:
+    def add(self, error: ValidationError, step: str) -> None:
         """Note what was wrong with the item at ``step``; raises once there are enough."""
-        for misfit in error.misfits:
-            misfit.path.append(step)
-        self.misfits += error.misfits
-        if len(self.misfits) >= MAX_MISFITS:
+        for invalid in error.found:
+            invalid.path.append(step)
+        self.found += error.found
+        if len(self.found) >= MAX_INVALID:
             self.close()
 
     def close(self, rest: dict[Any, Any] | None = None) -> None:
         """Raise what was collected, if anything was; ``rest`` is what fits of a mapping."""
-        if self.misfits:
-            raise MisfitError(self.misfits, rest)
+        if self.found:
+            raise ValidationError(self.found, rest)
