@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.check.engine import Engine, Part
 from gate.check.pair_schedule import Need, count_all_pairs
-from gate.check.queues import Queues, choose_lane
-from gate.check.work import PairWork, TrialWork, Work
+from gate.check.work import PairWork, Queues, TrialWork, Work, choose_lane
 from gate.errors import MachineError
 from gate.records import (
     BASE_ARM,
@@ -107,7 +106,7 @@ class Fleet:
         open_needs = {need.case_id: need for need in needs if need.case_id not in failed}
         pairs = count_all_pairs(run)
         work = PairWork(
-            needs=open_needs,
+            wanted=open_needs,
             targets={case_id: pairs[case_id] + need.more for case_id, need in open_needs.items()},
             device=self.device,
             observe=self.observe,
@@ -128,6 +127,7 @@ class _Call:
         self._origin_s = fleet.read_s() - run.wall_s
         self._begun_s, self._done = run.wall_s, 0
         self._cases = {case.id: case for case in run.cases}
+        self._places = {case_id: place for place, case_id in enumerate(work.wanted)}
         self._bases = {case.id: (case,) for case in run.base.cases} if run.base else {}
         self._trials, self._failures = group_cases(run.trials), group_cases(run.failures)
         self._anew: set[str] = set()  # begun on a lane that is gone: what is there goes when the new comes
@@ -136,7 +136,7 @@ class _Call:
         self._open: dict[str, int] = {}  # slots that are left of a case
         self._left = 0
         busy = {slot.case_id for slot in fleet.lanes.at_work.values()}
-        for case_id in work.order:
+        for case_id in work.wanted:
             if case_id in busy:
                 self._count(case_id)
             else:
@@ -168,7 +168,9 @@ class _Call:
             self._anew.add(case_id)
             self._count(case_id)
             own = set()
-        rank = self._work.rank(self._cut(case_id))
+        # Trials go round-robin; of pairs the most pressing case comes first.
+        done = 0 if self._work.paired else len(self._cut(case_id).trials)
+        rank = (done, self._places[case_id])
         if own:
             self._queues.put_begun(own.pop(), rank, case_id)
         elif living:

@@ -1,4 +1,4 @@
-"""How long trials will take, by those that a run has; each of them is looked at once, as it comes. No IO."""
+"""How long trials will take, by those that a run has. No IO."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ class Pace:
             self._whole_s += compute_trial_s(trial)
             self._whole_expected_s += self._expected_s[trial.case_id]
 
-    @property
-    def scale(self) -> float:
-        """How the whole trials compare with what was expected of them."""
-        return self._whole_s / self._whole_expected_s if self._whole_expected_s > 0 else 1.0
-
     def list_own(self, case: Case) -> Sequence[Trial]:
         """The trials of a case, in their order."""
         return self._took.get(case.id, ())
@@ -48,11 +43,6 @@ class Pace:
         The mean of its own trials of this extent where there are any, else a share of its whole ones; without
         those its expected time scaled by how the other trials of this run compare with theirs.
         """
-        known_s = self.find_own_s(case, extent)
-        return EXTENT_SHARES[extent] * case.expected_s * self.scale if known_s is None else known_s
-
-    def find_own_s(self, case: Case, extent: Extent) -> float | None:
-        """What the case's own trials show of another one; ``None`` where it had none."""
         for kind, share in ((extent, 1.0), (Extent.WHOLE, EXTENT_SHARES[extent])):
             # Further trials find the case's server there.
             if seconds := [
@@ -61,11 +51,12 @@ class Pace:
                 if trial.extent is kind
             ]:
                 return share * fmean(seconds)
-        return None
+        scale = self._whole_s / self._whole_expected_s if self._whole_expected_s > 0 else 1.0
+        return EXTENT_SHARES[extent] * case.expected_s * scale
 
 
 class Outlook:
-    """How long the slots that are left will take, updated after each trial without a look at all others."""
+    """How long the slots that are left will take, by the trials so far."""
 
     def __init__(
         self,
@@ -79,15 +70,13 @@ class Outlook:
         self._device = device
         self._slots = {slot.case.id: slot for slot in slots}
         self._left = Counter(slot.case.id for slot in slots)
-        self._parts: dict[str, tuple[float, float]] = {}
-        self._known_s = self._guessed_s = 0.0  # the latter before it is scaled
-        for case_id in self._slots:
-            self._weigh(case_id)
 
     @property
     def left_s(self) -> float:
         """The wall time of what is left, in seconds."""
-        return max(self._known_s + self._guessed_s * self.pace.scale, 0.0)
+        return sum(
+            left * self.predict_s(self._slots[case_id]) for case_id, left in self._left.items() if left
+        )
 
     @property
     def done(self) -> int:
@@ -108,20 +97,7 @@ class Outlook:
             self.pace.add(trial)
         self._ended.add((slot.case.id, slot.index))
         self._left[slot.case.id] -= 1
-        self._weigh(slot.case.id)
 
     def drop(self, case_id: str) -> None:
         """No further slot of a case is taken."""
         self._left[case_id] = 0
-        self._weigh(case_id)
-
-    def _weigh(self, case_id: str) -> None:
-        """Bring the sums up to date with one case."""
-        slot, left = self._slots[case_id], self._left[case_id]
-        extent = self.plan(slot).extent
-        own_s = self.pace.find_own_s(slot.case, extent)
-        guessed_s = EXTENT_SHARES[extent] * slot.case.expected_s if own_s is None else 0.0
-        before = self._parts.get(case_id, (0.0, 0.0))
-        self._parts[case_id] = after = left * (own_s or 0.0), left * guessed_s
-        self._known_s += after[0] - before[0]
-        self._guessed_s += after[1] - before[1]

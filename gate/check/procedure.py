@@ -189,15 +189,12 @@ def list_unfinished(run: Run, policy: Policy, suspects: Sequence[Suspect] | None
     return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
 
 
-def make_need(run: Run, suspect: Suspect) -> Need:
-    """Ask for the pairs that take a suspect to its next look; for none after the last.
+def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Need:
+    """Ask for the pairs that take a suspect, who has so many, to its next look; for none after the last.
 
     What is exact is settled once it was seen again, and of a target nothing else is known.
     """
-    return _make_need(run, suspect, count_pairs(run, suspect.case_id))
-
-
-def _make_need(run: Run, suspect: Suspect, pairs: int) -> Need:
+    pairs = count_pairs(run, suspect.case_id) if pairs is None else pairs
     look = find_next_look(pairs)
     if run.environment.device_kind == TARGET_KIND:
         look = min(look, max(MIN_PAIRS, pairs))
@@ -216,8 +213,8 @@ def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]
     """
     pairs = count_all_pairs(run)
     wanted = [one for one in unsettled if one.case_id not in stopped]
-    efforts = _predict_efforts(run, [_make_need(run, one, pairs[one.case_id]) for one in wanted])
-    needs = (_make_need(run, one, pairs[one.case_id]) for one in order_unsettled(wanted, efforts))
+    efforts = _predict_efforts(run, [make_need(run, one, pairs[one.case_id]) for one in wanted])
+    needs = (make_need(run, one, pairs[one.case_id]) for one in order_unsettled(wanted, efforts))
     return [replace(one, later=place > 0) for place, one in enumerate(one for one in needs if one.more)]
 
 

@@ -1,53 +1,71 @@
-"""What is asked of the lanes of a fleet: the next trial, or the next pair, of each of some cases; pure."""
+"""What is asked of the lanes of a fleet: trials or pairs of some cases, and which a lane takes next; pure."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Protocol
+from hashlib import blake2b
 
 from gate.check.engine import Unit
 from gate.check.outlook import Pace
 from gate.check.pair_schedule import Need, count_pairs, fit_slot, list_pair_slots, predict_pair_s
-from gate.check.queues import Rank
 from gate.check.schedule import make_trial_schedule, plan_trial
 from gate.records import CANDIDATE_ARM, Metric, Run
 from gate.records.events import Observer, TrialSkipped
 
+Rank = tuple[int, ...]  # the smallest is next
 
-class Work(Protocol):
-    """Trials, or pairs."""
 
-    @property
-    def paired(self) -> bool:
-        """Which of them."""
-        ...
+def choose_lane(case_id: str, lanes: Collection[str]) -> str:
+    """Choose the lane of a case by rendezvous hashing: a lane more or less moves only its own cases.
 
-    @property
-    def order(self) -> Sequence[str]:
-        """The cases, the most pressing one first."""
-        ...
+    So the nightly run finds the card again that recorded the baseline.
+    """
+    return max(lanes, key=lambda lane: blake2b(f"{lane}\n{case_id}".encode(), digest_size=8).digest())
 
-    def count(self, part: Run) -> int:
-        """How many slots a case still needs, of which ``part`` is all there is."""
-        ...
 
-    def rank(self, part: Run) -> Rank:
-        """Whose slot comes first."""
-        ...
+class Queues:
+    """Cases that wait for a lane: begun ones for theirs alone, all others for the lane that idles first."""
 
-    def plan(self, part: Run, whole: Run) -> Unit | None:
-        """The next slot of a case; ``None`` without need or time."""
-        ...
+    def __init__(self, lanes: Iterable[str]) -> None:
+        self._begun: dict[str, list[tuple[Rank, str]]] = {lane: [] for lane in lanes}
+        self._waiting: dict[str, deque[tuple[Rank, str]]] = {lane: deque() for lane in self._begun}
+
+    def put_begun(self, lane: str, rank: Rank, case_id: str) -> None:
+        """Let a case wait for the lane that began it."""
+        heapq.heappush(self._begun[lane], (rank, case_id))
+
+    def put_waiting(self, lane: str, rank: Rank, case_id: str) -> None:
+        """Let a case that no lane has begun wait for this lane first; ranks come in order."""
+        self._waiting[lane].append((rank, case_id))
+
+    def take(self, lane: str) -> str | None:
+        """Take the next case for a lane; without one of its own, what the busiest other is to begin last.
+
+        That comes before further trials of its own: a case is begun where there is time.
+        """
+        begun, mine = self._begun[lane], self._waiting[lane]
+        other = max(self._waiting.values(), key=len)
+        heads = [queue[0] for queue in (begun, mine) if queue]
+        if not mine and other and (not heads or other[-1] < heads[0]):
+            return other.pop()[1]
+        if not heads:
+            return None
+        return (heapq.heappop(begun) if begun and begun[0] == min(heads) else mine.popleft())[1]
+
+    def drop(self, lane: str) -> list[tuple[Rank, str]]:
+        """Take a lost lane out; what waited for it, in order."""
+        return sorted((*self._begun.pop(lane), *self._waiting.pop(lane)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialWork:
     """Trials, round-robin: a first one of each case before a second of any."""
 
-    wanted: Mapping[str, Collection[Metric]]  # of each case
+    wanted: Mapping[str, Collection[Metric]]  # of each case, in the plan's order
     trials: int  # so many of each in the end
     device: str
     observe: Observer
@@ -55,26 +73,13 @@ class TrialWork:
     may_repeat: Callable[[Run], bool]
     paired: bool = False
 
-    @property
-    def order(self) -> Sequence[str]:
-        """As they are planned."""
-        return tuple(self.wanted)
-
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return _number(self.order)
-
     def count(self, part: Run) -> int:
-        """None of a case that failed."""
+        """How many trials a case still needs, of which ``part`` is all there is; none where it failed."""
         is_failed = any(failure.arm == CANDIDATE_ARM for failure in part.failures)
         return 0 if is_failed else len(make_trial_schedule(part.cases, self.trials, part.trials))
 
-    def rank(self, part: Run) -> Rank:
-        """By what it has."""
-        return len(part.trials), self._places[part.cases[0].id]
-
     def plan(self, part: Run, whole: Run) -> Unit | None:
-        """Skip a trial that would end after the budget, by what the case took before."""
+        """The next trial; ``None`` where it would end after the budget, by what the case took before."""
         slot = make_trial_schedule(part.cases, self.trials, part.trials, self.wanted)[0]
         metrics, limit_s = _sort(slot.metrics), None
         if math.isfinite(self.budget_s):
@@ -92,32 +97,19 @@ class TrialWork:
 class PairWork:
     """Pairs, the most pressing case first."""
 
-    needs: Mapping[str, Need]
+    wanted: Mapping[str, Need]  # of each case, the most pressing first
     targets: Mapping[str, int]  # so many pairs of each case in the end
     device: str
     observe: Observer
     limit_s: float  # none ends later, in seconds of the run
     paired: bool = True
 
-    @property
-    def order(self) -> Sequence[str]:
-        """As they are needed."""
-        return tuple(self.needs)
-
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return _number(self.order)
-
     def count(self, part: Run) -> int:
-        """None of a case that failed, or that has no counterpart."""
+        """How many pairs it still needs; none where it failed or has no counterpart."""
         return len(list_pair_slots(part, [self._find_need(part)]))
 
-    def rank(self, part: Run) -> Rank:
-        """By who is the most pressing."""
-        return (self._places[part.cases[0].id],)
-
     def plan(self, part: Run, whole: Run) -> Unit | None:
-        """The pair, or as much of it as ends in time."""
+        """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
         wanted, known = list_pair_slots(part, [self._find_need(part)])[0], part if part.trials else whole
         slot = fit_slot(known, wanted, self.device, self.limit_s - part.wall_s)
         if slot is None:
@@ -137,11 +129,10 @@ class PairWork:
     def _find_need(self, part: Run) -> Need:
         case_id = part.cases[0].id
         more = self.targets[case_id] - count_pairs(part, case_id)
-        return replace(self.needs[case_id], more=more, later=False)
+        return replace(self.wanted[case_id], more=more, later=False)
 
 
-def _number(case_ids: Sequence[str]) -> dict[str, int]:
-    return {case_id: place for place, case_id in enumerate(case_ids)}
+Work = TrialWork | PairWork
 
 
 def _sort(metrics: Collection[Metric]) -> tuple[Metric, ...]:

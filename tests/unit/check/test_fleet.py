@@ -21,8 +21,8 @@ from gate.check import (
 )
 from gate.check.engine import Part, Unit
 from gate.check.fleet import Fleet
-from gate.check.queues import choose_lane
 from gate.check.schedule import Slot
+from gate.check.work import choose_lane
 from gate.decide.evidence.pairs import Pair
 from gate.errors import MachineError
 from gate.records import Code, Fact, Metric, Outcome, Pairing, Run, Trial, name_words
