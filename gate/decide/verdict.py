@@ -23,8 +23,7 @@ from gate.decide.conclude.summary import summarize_suite
 from gate.decide.evidence.case_evidence import add_traces, bound_sources, show_case
 from gate.decide.evidence.disturbed import (
     blame_disturbance,
-    doubt_disturbed,
-    doubt_other_cards,
+    doubt_stored,
     note_disturbed,
     set_aside_disturbed,
 )
@@ -111,9 +110,8 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
     """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
     policy = keep_own(policy, run.environment)
-    own = doubt_other_cards(screening.comparisons, screening.evidence)  # a limit needs no baseline
-    limited = apply_limits(own, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_disturbed(limited, run)
+    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
+    believed = doubt_stored(limited, run, screening.evidence)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 
 

@@ -96,8 +96,6 @@ class Reason(StrEnum):
     SAME_WORK = "same_work"  # UNCHANGED: the same compile, or the same code that kept pace with eager
     UNCHANGED_SOURCES = "unchanged_sources"  # UNCHANGED: a time; no imported file differs from the base
     LEADER_STANDS = "leader_stands"  # UNCHANGED: it moved, and what it follows did not, or explains it
-    DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
-    OTHER_CARD = "other_card"  # INCONCLUSIVE: looks worse than on another card, and no pair says so
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: of another host, speed or stack
@@ -107,7 +105,7 @@ class Reason(StrEnum):
     REMOVED = "removed"  # MISSING or ACCEPTED: it failed, and the change's own gate.yml no longer has it
     CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
     ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
-    UNSETTLED = "unsettled"  # INCONCLUSIVE: noise could hide a change that matters, or explain this one
+    UNSETTLED = "unsettled"  # INCONCLUSIVE: noise, an unfit host or another card could hide or explain it
     UNPAIRED = "unpaired"  # INCONCLUSIVE: no pair with the base came; NOT_COMPARABLE: the base failed
 
 

@@ -171,7 +171,9 @@ def remark_regressed_anyway(comparisons: Sequence[Comparison]) -> tuple[Comparis
     """Say of what more pairs would settle that they are not needed, where their case has regressed."""
     regressed = find_regressed(comparisons)
     return tuple(
-        replace(one, remarks=(*one.remarks, _ANYWAY)) if one.case_id in regressed and _asks(one) else one
+        replace(one, remarks=(*one.remarks, _ANYWAY))
+        if one.case_id in regressed and one.decides and one.waits_for_pairs and one.more_pairs
+        else one
         for one in comparisons
     )
 
@@ -179,10 +181,6 @@ def remark_regressed_anyway(comparisons: Sequence[Comparison]) -> tuple[Comparis
 def find_regressed(comparisons: Iterable[Comparison]) -> frozenset[str]:
     """Find the cases of which something that decides has regressed."""
     return frozenset(one.case_id for one in comparisons if one.decides and one.status is Status.REGRESSED)
-
-
-def _asks(comparison: Comparison) -> bool:
-    return comparison.decides and comparison.waits_for_pairs and bool(comparison.more_pairs)
 
 
 class FailOn(StrEnum):
@@ -196,12 +194,7 @@ class FailOn(StrEnum):
 
 # What more trials of the candidate can change: not a baseline with too few, not a counter or a
 # peak that differs between trials, whose range only grows.
-_SETTLED_BY_TRIALS = frozenset(
-    {
-        *(Reason.UNSETTLED, Reason.SHARED_SHIFT),
-        *(Reason.UNCORROBORATED, Reason.DISTURBED),
-    }
-)
+_SETTLED_BY_TRIALS = frozenset({Reason.UNSETTLED, Reason.SHARED_SHIFT, Reason.UNCORROBORATED})
 
 
 def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outcome:
@@ -244,17 +237,11 @@ def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
 
     A regression seen in a single trial counts too: it has to be seen again.
     """
-    return tuple(
-        one
-        for one in verdict.comparisons
-        if one.decides and (_is_unrepeated(one) or (one.reason in _SETTLED_BY_TRIALS and _is_unsettled(one)))
-    )
+    return tuple(one for one in verdict.comparisons if one.decides and _may_settle(one))
 
 
-def _is_unrepeated(comparison: Comparison) -> bool:
-    seen = comparison.candidate
-    return comparison.status is Status.REGRESSED and seen is not None and seen.n == 1
-
-
-def _is_unsettled(comparison: Comparison) -> bool:
-    return comparison.status is Status.INCONCLUSIVE and not SPECS[comparison.metric].repeats
+def _may_settle(one: Comparison) -> bool:
+    if one.status is Status.REGRESSED:
+        return one.candidate is not None and one.candidate.n == 1
+    is_open = one.status is Status.INCONCLUSIVE and one.reason in _SETTLED_BY_TRIALS
+    return is_open and not SPECS[one.metric].repeats

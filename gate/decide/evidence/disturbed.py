@@ -76,21 +76,21 @@ def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
     return (Fact(code=Code.DISTURBED_KEPT, numbers={"fewest": fewest}, cases=kept),) if kept else ()
 
 
-def doubt_disturbed(comparisons: Iterable[Comparison], run: Run) -> tuple[Comparison, ...]:
-    """Turn a regression of a host metric that only disturbed trials saw into INCONCLUSIVE."""
-    disturbed = _list_disturbances(run)
-    return tuple(_doubt(comparison, disturbed) for comparison in comparisons)
-
-
-def doubt_other_cards(
-    comparisons: Iterable[Comparison], evidence: Iterable[Evidence]
+def doubt_stored(
+    comparisons: Iterable[Comparison], run: Run, evidence: Iterable[Evidence]
 ) -> tuple[Comparison, ...]:
-    """Turn a regression against times of another card into INCONCLUSIVE, unless pairs show it.
+    """Turn a regression of a host metric into INCONCLUSIVE where only disturbed trials saw it.
 
-    Cards of one model differ by 8 % on average and by 22 % at most (arXiv 2208.11035).
+    So, too, one against another card's times, unless pairs show it: cards of one model differ by 8 % on
+    average and by 22 % at most (arXiv 2208.11035).
     """
-    cases = {one.case.id: one for one in evidence}
-    return tuple(_doubt_card(comparison, cases[comparison.case_id]) for comparison in comparisons)
+    disturbed, cases = _list_disturbances(run), {one.case.id: one for one in evidence}
+    return tuple(
+        _doubt(one, disturbed.get(one.case_id) or _find_other_card(one, cases[one.case_id]))
+        if one.status is Status.REGRESSED and SPECS[one.metric].scope is Scope.HOST and not one.pairs
+        else one
+        for one in comparisons
+    )
 
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
@@ -171,35 +171,22 @@ def _list_disturbances(run: Run) -> Mapping[str, Fact]:
     }
 
 
-def _doubt(comparison: Comparison, disturbed: Mapping[str, Fact]) -> Comparison:
-    if comparison.case_id not in disturbed or not _is_of_stored_times(comparison):
-        return comparison
-    fact = disturbed[comparison.case_id]
-    return _open(comparison, Reason.DISTURBED, fact)
-
-
-def _doubt_card(comparison: Comparison, one: Evidence) -> Comparison:
-    if not _is_of_stored_times(comparison):
-        return comparison
+def _find_other_card(comparison: Comparison, one: Evidence) -> Fact | None:
     baseline = match_metric(SPECS[comparison.metric], one.stored).baseline
     recorded = baseline.environment.device_uuid if baseline else ""
     is_other = recorded and one.card and recorded != one.card
-    return _open(comparison, Reason.OTHER_CARD, Fact(code=Code.OTHER_CARD)) if is_other else comparison
+    return Fact(code=Code.OTHER_CARD) if is_other and comparison.reason is not Reason.LIMIT_EXCEEDED else None
 
 
-def _is_of_stored_times(comparison: Comparison) -> bool:
-    """Whether it is a regression that stored values of this host show, and no pair."""
-    is_host = SPECS[comparison.metric].scope is Scope.HOST
-    return comparison.status is Status.REGRESSED and is_host and not comparison.pairs
-
-
-def _open(comparison: Comparison, reason: Reason, fact: Fact) -> Comparison:
+def _doubt(comparison: Comparison, why: Fact | None) -> Comparison:
+    if why is None:
+        return comparison
     return replace(
         comparison,
         status=Status.INCONCLUSIVE,
-        reason=reason,
+        reason=Reason.UNSETTLED,
         found=comparison.reason,
-        remarks=(*comparison.remarks, fact),
+        remarks=(*comparison.remarks, why),
     )
 
 

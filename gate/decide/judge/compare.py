@@ -16,15 +16,15 @@ from gate.decide.evidence.stored import (
 )
 from gate.decide.evidence.values import Question, find_worst
 from gate.decide.judge.counted import (
+    follow_leader,
     follow_misses,
-    follow_peak_memory,
     judge_counted,
     judge_drift,
     judge_drift_alone,
 )
 from gate.decide.judge.interval import Bar, Reading, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
-from gate.decide.judge.times import Times, follow_latency, judge_time, show_measured
+from gate.decide.judge.times import Times, judge_time, show_measured
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
 from gate.records import (
@@ -254,7 +254,7 @@ def _judge_questions(
             found, speed = judge_time(metric, times), _name_speed(rules.find_shift(metric))
             found = replace(found, remarks=(*found.remarks, *speed))
             findings[metric] = show_measured(found, question, readings[metric])
-    return follow_leaders(findings, readings.get(Metric.EAGER_LATENCY))
+    return follow_leaders(findings)
 
 
 def _name_speed(shift: float) -> tuple[Fact, ...]:
@@ -263,14 +263,14 @@ def _name_speed(shift: float) -> tuple[Fact, ...]:
     return (Fact(code=Code.MACHINE_SPEED, numbers=numbers),) if abs(shift) > NOTABLE_SHIFT else ()
 
 
-def follow_leaders(findings: dict[Metric, Finding], eager: Reading | None) -> dict[Metric, Finding]:
-    """Let ratios stand only as far as what they are ratios of carries them."""
-    if Metric.WARM_SPEEDUP in findings:
-        latency = findings.get(Metric.COMPILED_LATENCY)
-        findings[Metric.WARM_SPEEDUP] = follow_latency(findings[Metric.WARM_SPEEDUP], latency, eager)
-    if Metric.MEMORY_RATIO in findings:
-        peak = findings.get(Metric.PEAK_MEMORY)
-        findings[Metric.MEMORY_RATIO] = follow_peak_memory(findings[Metric.MEMORY_RATIO], peak)
+def follow_leaders(findings: dict[Metric, Finding]) -> dict[Metric, Finding]:
+    """Let ratios stand only as far as what they are ratios of carries them; unknown, it carries nothing."""
+    unknown = Finding(status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
+    eager = findings.get(Metric.EAGER_LATENCY)
+    for metric, finding in findings.items():
+        if leader := SPECS[metric].follows:
+            beside = eager if leader is Metric.COMPILED_LATENCY else None
+            findings[metric] = follow_leader(finding, findings.get(leader, unknown), beside)
     if Metric.COMPILE_CALLS in findings:
         misses = findings.get(Metric.CACHE_MISSES)
         findings[Metric.COMPILE_CALLS] = follow_misses(findings[Metric.COMPILE_CALLS], misses)

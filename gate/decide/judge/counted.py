@@ -21,7 +21,6 @@ from gate.decide.stats import compute_variance, estimate_metric, pool_variances
 from gate.metrics import Role
 from gate.records import (
     MAYBE_WORSE,
-    NOT_WORSE,
     Case,
     Change,
     Code,
@@ -64,16 +63,21 @@ def judge_counted(question: Question) -> Finding:
     return question.find(status, reason, change)
 
 
-def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
-    """Let compiled over eager memory move only with compiled memory: else eager needs less, or more."""
-    is_worse = ratio.status in MAYBE_WORSE
-    if peak is None or not (is_worse or ratio.status is Status.IMPROVED):
+def follow_leader(ratio: Finding, leader: Finding, eager: Finding | None = None) -> Finding:
+    """Let a ratio move only as far as what it is a ratio of: else eager needs less, or more.
+
+    That is compiled's latency or peak of memory. ``eager`` is what was found of eager's, where that is known.
+    """
+    if ratio.status is Status.UNCHANGED or ratio.reason is Reason.FEW_TRIALS:
         return ratio
-    if (is_worse and peak.status in NOT_WORSE) or not (is_worse or peak.status is Status.IMPROVED):
-        return acquit_ratio(ratio, _compute_eager_change(ratio, peak))
-    if is_worse and peak.status is Status.INCONCLUSIVE:
-        return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
-    return ratio
+    if leader.status is ratio.status or (leader.status is Status.REGRESSED and ratio.status in MAYBE_WORSE):
+        return ratio
+    if leader.status is Status.INCONCLUSIVE:
+        more = leader.more_pairs
+        return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, more_pairs=more)
+    change = eager.change.centre if eager and eager.change else _compute_eager_change(ratio, leader)
+    fact = () if change is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": change}),)
+    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
 
 
 def follow_misses(calls: Finding, misses: Finding | None) -> Finding:
@@ -88,17 +92,11 @@ def follow_misses(calls: Finding, misses: Finding | None) -> Finding:
     return calls
 
 
-def acquit_ratio(ratio: Finding, eager: float | None) -> Finding:
-    """Call a ratio unchanged whose compiled part did not move as it did; ``eager`` is what its other did."""
-    fact = () if eager is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),)
-    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
-
-
-def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
+def _compute_eager_change(ratio: Finding, leader: Finding) -> float | None:
     """What the changes of compiled, and of compiled over eager, leave to eager."""
-    if ratio.change is None or peak.change is None or min(ratio.change.centre, peak.change.centre) <= -1:
+    if ratio.change is None or leader.change is None or min(ratio.change.centre, leader.change.centre) <= -1:
         return None
-    return (1 + peak.change.centre) / (1 + ratio.change.centre) - 1
+    return (1 + leader.change.centre) / (1 + ratio.change.centre) - 1
 
 
 def judge_drift(question: Question) -> Finding:

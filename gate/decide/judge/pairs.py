@@ -191,7 +191,7 @@ def compare_paired(
         else:
             found = _judge_reading(side, readings, metric, rules, work)
             findings[metric] = show_measured(found, question, readings[metric])
-    findings = follow_leaders(findings, readings.get(Metric.EAGER_LATENCY))
+    findings = follow_leaders(findings)
     return list_comparisons(side.evidence, side.questions, findings)
 
 

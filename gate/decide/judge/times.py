@@ -14,7 +14,6 @@ from statistics import fmean
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
 from gate.decide.evidence.proxies import Work
 from gate.decide.evidence.values import Question
-from gate.decide.judge.counted import acquit_ratio
 from gate.decide.judge.interval import (
     Bar,
     Level,
@@ -28,7 +27,7 @@ from gate.decide.judge.interval import (
 )
 from gate.decide.stats import compute_logs, estimate_log_mean
 from gate.metrics import COMPILE_TIMES
-from gate.records import MAYBE_WORSE, Change, Fact, Finding, Metric, Reason, Status
+from gate.records import Change, Fact, Finding, Metric, Reason, Status
 
 Ruling = tuple[Status, Reason]
 _OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
@@ -78,19 +77,6 @@ def show_measured(found: Finding, question: Question, reading: Reading) -> Findi
         return found
     centre = fmean(compute_logs(question.after))
     return replace(found, candidate=estimate_log_mean(centre, reading.noise, reading.trials))
-
-
-def follow_latency(speedup: Finding, latency: Finding | None, eager: Reading | None) -> Finding:
-    """Let the ratio move only as far as compiled latency's own finding carries it."""
-    if speedup.status is Status.UNCHANGED or speedup.reason is Reason.FEW_TRIALS:
-        return speedup
-    carried = latency.status if latency else Status.INCONCLUSIVE
-    if carried is speedup.status or (carried is Status.REGRESSED and speedup.status in MAYBE_WORSE):
-        return speedup
-    if carried is Status.INCONCLUSIVE:
-        more = latency.more_pairs if latency else None
-        return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, more_pairs=more)
-    return acquit_ratio(speedup, math.expm1(eager.change) if eager else None)
 
 
 def _decide(metric: Metric, times: Times) -> Ruling:

@@ -29,8 +29,6 @@ REASONS: Mapping[Reason, str] = {
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
     Reason.UNCHANGED_SOURCES: "no file that the case imports differs from the base",
     Reason.LEADER_STANDS: "the metric that it is a ratio of did not move by its limit",
-    Reason.DISTURBED: "the machine was disturbed during the measurement",
-    Reason.OTHER_CARD: "the baseline is of another card of this model",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
     Reason.NO_BASELINE: "no baseline is stored for this case",
     Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
@@ -125,7 +123,7 @@ def _replace_reason(fact: Fact) -> str:
 def _write_remark(fact: Fact) -> str:
     if fact.code is Code.DISTURBED_BY:
         text = describe_disturbances(fact)
-        return f"But {REASONS[Reason.DISTURBED]}{f': {text}' if text else ''}."
+        return f"But the machine was disturbed during the measurement{f': {text}' if text else ''}."
     templates = _SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS}
     return fill(templates[fact.code], fact) if fact.code in templates else ""
 

@@ -64,7 +64,7 @@ def test_a_regression_on_an_unfit_host_is_inconclusive(host: Environment, find: 
     """Twice as long, in a disturbed trial: the sentence says what disturbed it, and more trials help."""
     verdict = judge(host, [make_trial(1, 20.0, disturbed=True)])
     found = find(verdict, Metric.COLD_COMPILE_TIME)
-    assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.DISTURBED)
+    assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
     assert tell_row(found).endswith(f"But the machine was disturbed during the measurement: {BUSY}.")
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert tell_notes(verdict)[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."

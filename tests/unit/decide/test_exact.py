@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.judge.counted import follow_peak_memory
+from gate.decide.judge.compare import follow_leaders
 from gate.records import Comparison, Finding, Metric, Outcome, Reason, Status, Verdict
 from tests.told import tell_row
 
@@ -195,12 +195,12 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
 @pytest.mark.parametrize(
     ("ratio", "peak", "expected"),
     [
-        (Status.REGRESSED, None, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        (Status.REGRESSED, None, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         (Status.UNCHANGED, Status.UNCHANGED, (Status.UNCHANGED, Reason.BEYOND_BAR)),
         (Status.REGRESSED, Status.IMPROVED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
-        (Status.IMPROVED, None, (Status.IMPROVED, Reason.BEYOND_BAR)),
+        (Status.IMPROVED, None, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         (Status.IMPROVED, Status.UNCHANGED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
-        (Status.IMPROVED, Status.INCONCLUSIVE, (Status.UNCHANGED, Reason.LEADER_STANDS)),
+        (Status.IMPROVED, Status.INCONCLUSIVE, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         (Status.IMPROVED, Status.IMPROVED, (Status.IMPROVED, Reason.BEYOND_BAR)),
         (Status.REGRESSED, Status.INCONCLUSIVE, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.BEYOND_BAR)),
@@ -209,9 +209,10 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
 def test_memory_ratio_goes_as_far_as_its_peak(
     ratio: Status, peak: Status | None, expected: tuple[Status, Reason]
 ) -> None:
-    """A ratio moves as the compiled peak does; without a peak it stands alone."""
-    beside = None if peak is None else Finding(status=peak, reason=Reason.BEYOND_BAR)
-    found = follow_peak_memory(Finding(status=ratio, reason=Reason.BEYOND_BAR), beside)
+    """A ratio moves as the compiled peak does; without a peak nothing says which side moved."""
+    known = {metric: status for metric, status in ((RATIO, ratio), (MEMORY, peak)) if status}
+    findings = {metric: Finding(status=status, reason=Reason.BEYOND_BAR) for metric, status in known.items()}
+    found = follow_leaders(findings)[RATIO]
     assert (found.status, found.reason) == expected
 
 

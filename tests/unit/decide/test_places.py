@@ -70,7 +70,7 @@ REGRESSED = Situation(
     ("card", "outcome"),
     [
         ("GPU-1", (Status.REGRESSED, Reason.BEYOND_BAR)),
-        ("GPU-2", (Status.INCONCLUSIVE, Reason.OTHER_CARD)),
+        ("GPU-2", (Status.INCONCLUSIVE, Reason.UNSETTLED)),
         ("", (Status.REGRESSED, Reason.BEYOND_BAR)),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[S
     assert (found.status, found.reason) == outcome
     assert find_comparison(verdict, BREAKS).status is Status.REGRESSED
     assert verdict.outcome is Outcome.REGRESSION
-    if found.reason is Reason.OTHER_CARD:
+    if found.reason is Reason.UNSETTLED:
         assert found.found is Reason.BEYOND_BAR
         assert tell_row(found).endswith(
             "But the baseline is of another card of this model, and cards differ: compare in pairs."
