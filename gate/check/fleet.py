@@ -206,7 +206,6 @@ class _Call:
         return self._fleet.read_s() - self._origin_s
 
     def _hand_out(self) -> None:
-        """Give each idle lane its next slot."""
         fleet, at_work, paired = self._fleet, self._fleet.lanes.at_work, self._work.paired
         for lane in self._living:
             while lane not in at_work and (case_id := self._queues.take(lane)) is not None:
@@ -287,7 +286,6 @@ class _Call:
             self._put(waiting_id)
 
     def _measure_progress(self) -> Progress:
-        """How far this call is; what is left takes as long a slot as what is done."""
         pace_s = (self._read_s() - self._begun_s) / self._done if self._done else 0.0
         return Progress(done=self._done, total=self._done + self._left, left_s=self._left * pace_s)
 

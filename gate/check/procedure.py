@@ -153,7 +153,6 @@ def check_pairs(
 
 
 def _list_wanted(verdict: Verdict) -> Mapping[str, Collection[Metric]]:
-    """List the cases that further trials could settle, each with what is open."""
     rows = group_cases(list_open(verdict))
     return {case_id: {row.metric for row in found} for case_id, found in rows.items()}
 
@@ -235,6 +234,5 @@ def _predict_efforts(run: Run, needs: Iterable[Need]) -> dict[str, PairEffort]:
 
 
 def _list_untouched(run: Run) -> Collection[str]:
-    """The cases of which it is known what they import, and that it did not change."""
     known = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
     return known - {trial.case_id for trial in run.trials if trial.changed_imports}

@@ -197,7 +197,6 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
 
 
 def _explain_absence(run: Run, case_id: str) -> Code:
-    """Why a suspect has no pairs to be judged by."""
     heads = {case.id: case.definition for case in run.cases}
     bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
     if case_id not in bases:

@@ -21,7 +21,6 @@ from gate.records import (
     MAYBE_WORSE,
     MOVED,
     UNJUDGED,
-    Change,
     Comparison,
     Metric,
     Pairing,
@@ -142,7 +141,8 @@ def order_unsettled(unsettled: Sequence[Suspect], efforts: Mapping[str, PairEffo
     def rank(one: Suspect) -> tuple[bool, bool, int, float]:
         effort = efforts[one.case_id]
         turn = effort.pairs if effort.pairs >= SETTLING_PAIRS else -min(effort.pairs, 1)
-        return one.convicted, effort.untouched and one.doubt <= 0, turn, -_measure_gain(one) / effort.seconds
+        gain = 1.0 + max(one.doubt, 0.0)  # it may be the one that is worse, the more so the worse it looks
+        return one.convicted, effort.untouched and one.doubt <= 0, turn, -gain / effort.seconds
 
     return tuple(sorted((one for one in unsettled if one.case_id in efforts), key=rank))
 
@@ -172,16 +172,15 @@ def _list_alike(run: Run) -> frozenset[str]:
 
 
 def _list_suspicious(rows: Mapping[Metric, Comparison]) -> tuple[Metric, ...]:
-    found = {metric for metric, row in rows.items() if _is_open(row)}
-    if Metric.WARM_SPEEDUP in found:
-        found.add(Metric.COMPILED_LATENCY)
-    if Metric.COMPILED_LATENCY in found:
-        found.add(Metric.WARM_SPEEDUP)
+    found = {
+        metric
+        for metric, row in rows.items()
+        if row.decides and row.status in (MOVED if _is_exact(metric) else _OPEN)
+    }
+    calls = {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}
+    if found & calls:
+        found |= calls
     return tuple(metric for metric in SPECS if metric in found)
-
-
-def _is_open(row: Comparison) -> bool:
-    return row.decides and row.status in (MOVED if _is_exact(row.metric) else _OPEN)
 
 
 def _is_exact(metric: Metric) -> bool:
@@ -189,20 +188,13 @@ def _is_exact(metric: Metric) -> bool:
 
 
 def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:
-    changes = (rows[metric].change for metric in metrics if metric in rows)
-    return max((_count_half_widths(change) for change in changes if change), default=0.0)
-
-
-def _count_half_widths(change: Change) -> float:
-    width = change.high - change.centre
-    if width > 0:
-        return change.centre / width
-    return math.inf if change.centre > 0 else 0.0
-
-
-def _measure_gain(one: Suspect) -> float:
-    """What settling a case is worth: it may be the one that is worse, the more so the worse it looks."""
-    return 1.0 + max(one.doubt, 0.0)
+    doubts = [0.0]
+    for change in (rows[metric].change for metric in metrics if metric in rows):
+        if change and change.high > change.centre:
+            doubts.append(change.centre / (change.high - change.centre))
+        elif change and change.centre > 0:
+            doubts.append(math.inf)
+    return max(doubts)
 
 
 def _looks_settled(open_rows: Sequence[Comparison]) -> bool:
@@ -235,7 +227,6 @@ def _has_to_settle(row: Comparison, asked: Suspect) -> bool:
 
 
 def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) -> bool:
-    """Whether pairs convict a case of something that is asked about and not accepted."""
     counted = apply_quarantine(apply_acceptances(rows, policy), policy)
     return any(
         row.decides

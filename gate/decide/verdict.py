@@ -219,7 +219,6 @@ def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison])
 
 
 def _list_used(evidence: Sequence[Evidence]) -> tuple[Baseline, ...]:
-    """The baselines that any metric was compared with, each once."""
     used: dict[int, Baseline] = {}
     for one in evidence:
         unseen = {id(stored.baseline) for stored in one.stored}

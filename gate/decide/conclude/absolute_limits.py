@@ -85,7 +85,6 @@ def apply_limits(
 
 
 def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
-    """The limits of a case: of several that fit one metric, the last counts."""
     return {limit.metric: limit for limit in policy.limits if policy.fits(limit.case, one.case.id)}
 
 

@@ -191,7 +191,6 @@ def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
 
 
 def _fits(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
-    """Whether the acceptance speaks of this comparison's case and metric."""
     return acceptance.metric is comparison.metric and policy.fits(acceptance.case, comparison.case_id)
 
 

@@ -46,7 +46,6 @@ def compute_geometric_mean(values: Sequence[float]) -> float | None:
 
 
 def _list_rows(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:
-    """For each task and mode one row of all families, then one of each."""
     rows: list[SuiteRow] = []
     for task, mode in dict.fromkeys((case.task, case.mode) for case in cases):
         own = [case for case in cases if (case.task, case.mode) == (task, mode)]
@@ -78,7 +77,6 @@ def _average(members: Sequence[Values], metric: Metric) -> float | None:
 
 
 def _list_modes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
-    """A row for each mode of what was measured in several, those of one case together."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         if all(part in values[case.id] for part in _PARTS):
@@ -89,7 +87,6 @@ def _list_modes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[Mo
 
 
 def _name_without_mode(case: Case) -> str:
-    """All that two cases may differ in but their mode."""
     return repr(replace(case, id="", mode=Mode.DEFAULT, tags=(), expected_s=0.0, definition=""))
 
 
@@ -113,7 +110,6 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
 
 
 def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ScopeRow, ...]:
-    """The whole model and what was compiled of it instead, where both were measured."""
     wholes = {
         _name_without_scope(case): case
         for case in cases
@@ -133,7 +129,6 @@ def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[S
 
 
 def _name_without_scope(case: Case) -> str:
-    """All that two cases may differ in but how much of the model is compiled."""
     alike = replace(case, kind=Kind.CALL, settings={})
     return repr(replace(alike, id="", tags=(), expected_s=0.0, definition=""))
 

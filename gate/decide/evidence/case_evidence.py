@@ -231,7 +231,6 @@ _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Fa
 def _list_kernels(
     baseline: Baseline | None, compiled: Trial | None, sources: Mapping[str, str]
 ) -> list[KernelChange]:
-    """The kernels whose code differs, as far as either side's source was kept."""
     before, after = (one.identity.kernels if one else {} for one in (baseline, compiled))
     if not before or not after:
         return []

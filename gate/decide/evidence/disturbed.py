@@ -161,7 +161,6 @@ def _list_paired(run: Run) -> list[Trial]:
 
 
 def _list_disturbances(run: Run) -> Mapping[str, Fact]:
-    """What disturbed the cases that have disturbed trials only, by case id."""
     return {
         case_id: sum_up_disturbances(
             Code.DISTURBED_BY, [one.conditions for one in trials], run.environment.cores
@@ -191,7 +190,6 @@ def _doubt(comparison: Comparison, why: Fact | None) -> Comparison:
 
 
 def _count_calm(run: Run) -> Counter[str]:
-    """Undisturbed trials of each case, of those that ran alone."""
     return Counter(trial.case_id for trial in _list_screened(run) if not _is_disturbed(trial))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_ERRORS
@@ -28,15 +28,21 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
     # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
     if len(whole[0]) != len(whole[1]):
         return None
-    changes = _list_changes(undisturbed)
-    if leaves_out and changes and _is_watched(whole, undisturbed):
-        return compute_hodges_lehmann(changes)
+    if leaves_out and _is_watched(whole, undisturbed):
+        # A difference of logarithms, since a ratio of what somebody has edited may be no number.
+        changes = [
+            math.log(after) - math.log(before)
+            for before, after in zip(*undisturbed, strict=True)
+            if before > 0 and after > 0
+        ]
+        if changes:
+            return compute_hodges_lehmann(changes)
     ratio = compute_speedup(*whole)
     return -math.log(ratio) if ratio is not None and 0 < ratio < math.inf else None
 
 
 def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) -> bool:
-    """Whether both arms were disturbed alike over all pairs of a case, base's trial and head's.
+    """Whether both arms lost as many blocks, at the same cost, over all pairs: base's trial and head's.
 
     Where one is disturbed more, its own threads may be what disturbs it. One pair shows too little of threads
     that run now and then.
@@ -48,26 +54,16 @@ def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) ->
         if _is_watched(whole, undisturbed):
             more = _compare_disturbances(whole, undisturbed)
             lost, costs = lost + more[0], costs + more[1]
-    return _is_alike(lost, costs)
+    return _is_about_nothing(lost) and _is_about_nothing(costs)
 
 
 def _take_arms(base: Trial, head: Trial, metric: Metric) -> tuple[Arms, Arms]:
-    """The times of all calls and those of undisturbed ones."""
     whole = base.samples.get(metric, ()), head.samples.get(metric, ())
     return whole, (base.undisturbed_s.get(metric, ()), head.undisturbed_s.get(metric, ()))
 
 
 def _is_watched(whole: Arms, undisturbed: Arms) -> bool:
     return len(whole[0]) == len(whole[1]) == len(undisturbed[0]) == len(undisturbed[1])
-
-
-def _list_changes(undisturbed: Arms) -> list[float]:
-    # A difference of logarithms, since a ratio of what somebody has edited may be no number.
-    return [
-        math.log(head) - math.log(base)
-        for base, head in zip(*undisturbed, strict=False)
-        if base > 0 and head > 0
-    ]
 
 
 def _compare_disturbances(whole: Arms, undisturbed: Arms) -> tuple[list[float], list[float]]:
@@ -91,13 +87,7 @@ def _compare_disturbances(whole: Arms, undisturbed: Arms) -> tuple[list[float], 
     return lost, costs
 
 
-def _is_alike(lost: Sequence[float], costs: Sequence[float]) -> bool:
-    """Whether both arms were disturbed alike: in as many blocks all the time, and at the same cost."""
-    return _is_about_nothing(lost) and _is_about_nothing(costs)
-
-
 def _is_about_nothing(values: Sequence[float]) -> bool:
-    """Whether a mean is as near to zero as its standard error says."""
     if len(values) < 2:  # noqa: PLR2004 - one value has no spread
         return False
     return abs(fmean(values)) <= ALIKE_ERRORS * stdev(values) / math.sqrt(len(values))
@@ -126,13 +116,6 @@ class Paired:
     is_live: bool
 
 
-@dataclass(slots=True)
-class _Collected:
-    changes: list[float] = field(default_factory=list)
-    base: list[float] = field(default_factory=list)
-    is_live: bool = True
-
-
 def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
     """The complete pairs of each case, in the order of their index."""
     arms: dict[tuple[str, int], dict[str, Trial]] = {}
@@ -149,24 +132,21 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
 
 def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
     """Every noisy metric that both arms of a pair measured, with one change a pair."""
-    collected: dict[Metric, _Collected] = {}
     found = tuple(pairs)
-    for pair, changes in zip(found, compute_pair_changes(found), strict=True):
-        base = compute_values(pair.base)
-        for metric, change in changes.items():
-            one = collected.setdefault(metric, _Collected())
-            one.changes.append(change)
-            one.base.append(base[metric])
-            one.is_live = one.is_live and pair.is_live
-    return {
-        metric: Paired(
+    rows = [
+        (pair.is_live, changes, compute_values(pair.base))
+        for pair, changes in zip(found, compute_pair_changes(found), strict=True)
+    ]
+    collected = {}
+    for metric in dict.fromkeys(metric for _, changes, _ in rows for metric in changes):
+        known = [row for row in rows if metric in row[1]]
+        collected[metric] = Paired(
             metric=metric,
-            changes=tuple(one.changes),
-            base=tuple(one.base),
-            is_live=one.is_live and metric in INTERLEAVED,
+            changes=tuple(changes[metric] for _, changes, _ in known),
+            base=tuple(base[metric] for _, _, base in known),
+            is_live=metric in INTERLEAVED and all(is_live for is_live, _, _ in known),
         )
-        for metric, one in collected.items()
-    }
+    return collected
 
 
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:

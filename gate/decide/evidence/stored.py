@@ -49,7 +49,6 @@ def find_base_cases(run: Run) -> Mapping[str, Case]:
 
 
 def _group_models(cases: Mapping[str, Case], others: Mapping[str, Case]) -> Mapping[str, list[Case]]:
-    """The cases that are not among the others, by their model."""
     models: dict[str, list[Case]] = {}
     for case in cases.values():
         if case.id not in others:

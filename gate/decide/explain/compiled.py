@@ -192,7 +192,6 @@ def _weigh_calls(fact: Fact) -> float:
 
 
 def _take_identities(evidence: Evidence) -> tuple[CodeIdentity, CodeIdentity] | None:
-    """Both sides' code, where both list their kernels."""
     baseline = evidence.code_baseline
     before = baseline.identity if baseline else None
     after = next((trial.identity for trial in evidence.trials if trial.identity.kernels), None)
@@ -219,7 +218,6 @@ def _is_more(name: str, old: Mapping[str, int], new: Mapping[str, int]) -> bool:
 
 
 def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
-    """Operators that became extern calls, which no kernel is fused with."""
     more = {name: count for name, count in after.calls.items() if name not in before.calls}
     if not more or not (before.calls or before.dtypes):  # an older baseline lists no calls
         return None
@@ -235,7 +233,6 @@ def _list_lost(before: CodeIdentity, after: CodeIdentity) -> tuple[str, ...]:
 
 
 def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -> Fact | None:
-    """Whether the same operators are spread over more kernels, or fewer, or there are more operators."""
     old, new = len(before.kernels), len(after.kernels)
     if old == new:
         return None
@@ -260,7 +257,6 @@ def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None
 
 
 def _compare_kernels(before: CodeIdentity, after: CodeIdentity) -> Fact:
-    """Which kernels are changed, added or removed."""
     pairs = match_kernels(before.kernels, after.kernels)
     changes = {
         "changed": [one.after for one in pairs if one.before and one.after],

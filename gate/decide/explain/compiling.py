@@ -31,7 +31,6 @@ def find_phases(inquiry: Inquiry) -> list[Cause]:
 
 
 def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mapping[str, float]) -> list[Cause]:
-    """Phases whose own time moved notably, most first, and the CPU time of compilers beside it."""
     old, new = part_phases(before), part_phases(after)
     notable_s = _NOTABLE_PHASE * sum(old.values())
     changes = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in {**old, **new}}
@@ -74,7 +73,6 @@ def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
 
 
 def _find_other_graphs(inquiry: Inquiry) -> list[Fact]:
-    """That the second process compiled other graphs than the first, where it did."""
     warnings = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
     return [fact for fact in warnings if fact.code is Code.GRAPH_DIFFERS][:1]
 
@@ -97,7 +95,6 @@ def _find_unasked(
 
 
 def _count_misses(inquiry: Inquiry) -> list[Fact]:
-    """How many were missed, of whichever cache: some kinds of cases count for themselves."""
     row = next((one for one in inquiry.comparisons if one.metric is Metric.CACHE_MISSES), None)
     if row is None or row.change is None or row.change.centre <= 0 or row.candidate is None:
         return []
@@ -105,7 +102,6 @@ def _count_misses(inquiry: Inquiry) -> list[Fact]:
 
 
 def _sum_use(use: CacheUse) -> int:
-    """How often a cache was asked."""
     return use.hits + use.misses + use.bypasses
 
 

@@ -73,7 +73,6 @@ def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 
 def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """How many got worse, and where."""
     case_ids = {one.case_id for one in regressed}
     if len(case_ids) > 1:
         return _count_regressed(regressed)
@@ -88,7 +87,6 @@ def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
 
 
 def _count_regressed(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
-    """How many cases got worse, without their names."""
     if not regressed:
         return ()
     numbers = {"cases": len({one.case_id for one in regressed})}

@@ -124,7 +124,6 @@ def _note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[F
 
 
 def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """A note for each acceptance that fits something and no longer counts."""
     return [
         Fact(
             code=Code.ACCEPTANCE_EXPIRED,
@@ -136,7 +135,6 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """A note for each regression that is larger than somebody accepted."""
     return [
         Fact(
             code=Code.ACCEPTANCE_EXCEEDED,
@@ -170,7 +168,6 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
 
 
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
-    """Times that were convicted against another sitting of the machine only."""
     alone = {one.case_id for one in comparisons if is_unconfirmed(one)}
     return [Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []
 
@@ -188,7 +185,6 @@ def is_unjudged(comparisons: Sequence[Comparison]) -> bool:
 
 
 def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
-    """Deciding metrics that were only measured, by reason."""
     unjudged = [one for one in comparisons if one.decides and one.status in UNJUDGED]
     notes = []
     for code in (*codes.values(), *_OTHER_BASELINES):
@@ -202,7 +198,6 @@ def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Cod
 
 
 def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
-    """Drift beyond its limit that the baseline, or the base, has as well."""
     cases = {case.id: case for case in run.cases}
     return [
         Fact(

@@ -119,7 +119,6 @@ def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Compari
 def _suggest_baselines(
     outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str], days: Sequence[str]
 ) -> list[Fact]:
-    """What to do about baselines that are missing, too few or bettered."""
     nothing = outcome is Outcome.NOTHING_COMPARED
     steps = [suggest_lifting(len(apart), days)] if nothing and apart else []
     if any(one.reason is Reason.FEW_TRIALS for one in deciding):

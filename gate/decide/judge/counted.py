@@ -93,7 +93,6 @@ def follow_misses(calls: Finding, misses: Finding | None) -> Finding:
 
 
 def _compute_eager_change(ratio: Finding, leader: Finding) -> float | None:
-    """What the changes of compiled, and of compiled over eager, leave to eager."""
     if ratio.change is None or leader.change is None or min(ratio.change.centre, leader.change.centre) <= -1:
         return None
     return (1 + leader.change.centre) / (1 + ratio.change.centre) - 1
@@ -174,7 +173,6 @@ def _name_limit(case: Case, metric: Metric) -> tuple[Fact, ...]:
 
 
 def _compute_error(before: Sequence[float], after: Sequence[float]) -> float:
-    """Standard error of the difference of the means."""
     pooled = pool_variances(compute_variance(before), compute_variance(after))
     sd = max(math.sqrt(pooled.value), DRIFT_SD_FLOOR)
     return sd * math.sqrt(1 / len(before) + 1 / len(after))

@@ -136,7 +136,6 @@ def name_shifts(machine: MachineShift) -> dict[str, float]:
 
 
 def _compare_canaries(one: Evidence) -> dict[str, LogArms]:
-    """Each canary that both sides of a case have, by name."""
     stored = one.host_baseline.canaries_s if one.host_baseline else {}
     after = collect_columns(trial.conditions.canaries_s for trial in one.trials)
     arms = {name: summarize_logs(stored[name], values) for name, values in after.items() if stored.get(name)}

@@ -134,7 +134,6 @@ def gather_case_pairs(
 def _store_base(
     base: BaseArm | None, known: Case | None, pairs: Sequence[Pair], definition: str
 ) -> tuple[Stored, ...]:
-    """The base's trials as a baseline of the same sitting, whatever stack the base has."""
     if base is None or known is None or not pairs:
         return ()
     trials = [pair.base for pair in pairs]
@@ -292,7 +291,6 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, work: Work) -> Fin
 
 
 def _is_same_compile(reading: Reading, bar: Bar, work: Work) -> bool:
-    """Whether a compile did nothing else that can be counted, and looks no longer than it may."""
     return (
         not work.is_other(reading.metric)
         and reading.trials >= SETTLING_PAIRS

@@ -32,6 +32,9 @@ from gate.records import Change, Fact, Finding, Metric, Reason, Status
 Ruling = tuple[Status, Reason]
 _OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 _WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
+_CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+_SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
+_SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,61 +83,50 @@ def show_measured(found: Finding, question: Question, reading: Reading) -> Findi
 
 
 def _decide(metric: Metric, times: Times) -> Ruling:
-    if times.readings[metric].baseline_trials < MIN_BASELINE_TRIALS:
+    reading, bar = times.readings[metric], times.bars[metric]
+    if reading.baseline_trials < MIN_BASELINE_TRIALS:
         return Status.INCONCLUSIVE, Reason.FEW_TRIALS
     ruling = _find_worse(metric, times)
     if ruling is not None:
         return ruling
-    if times.readings[metric].change < 0 and _find_worse(metric, times.mirror()) == _WORSE:
+    if reading.change < 0 and _find_worse(metric, times.mirror()) == _WORSE:
         return Status.IMPROVED, Reason.BEYOND_BAR
-    return _find_clear(metric, times) or _explain_open(metric, times)
+    is_clear = find_level(reading, bar) is Level.CLEAR
+    if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
+        return _clear_calls(times, is_clear=is_clear)
+    if metric in COMPILE_TIMES and not is_clear and times.work.is_same(metric):
+        is_longer = metric is Metric.WARM_COMPILE_TIME and is_estimated_beyond(reading, bar)
+        return _OPEN if is_longer else _SAME
+    return _CLEAR if is_clear else _OPEN
 
 
 def _find_worse(metric: Metric, times: Times) -> Ruling | None:
     """REGRESSED where it surely is, INCONCLUSIVE where that may not be the program; else ``None``."""
-    level = find_level(times.readings[metric], times.bars[metric])
+    reading, bar = times.readings[metric], times.bars[metric]
+    is_beyond = find_level(reading, bar) is Level.BEYOND
     if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
-        ratio, bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
+        ratio, ratio_bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
         # A ratio that eager's own gain has moved is sure of nothing that compiled did.
-        is_sure = level is Level.BEYOND or (
-            find_level(ratio, bar) is Level.BEYOND and not _is_eager_faster(times)
-        )
-        is_both = is_estimated_beyond(ratio, bar) and is_estimated_beyond(
-            times.readings[metric], times.bars[metric]
-        )
-        if is_both and is_sure:
+        is_sure = is_beyond or (find_level(ratio, ratio_bar) is Level.BEYOND and not _is_eager_faster(times))
+        if is_sure and is_estimated_beyond(ratio, ratio_bar) and is_estimated_beyond(reading, bar):
             return _WORSE
-        if level is Level.BEYOND:
-            return Status.INCONCLUSIVE, Reason.SHARED_SHIFT
-        return None
-    if level is not Level.BEYOND:
+        return _SHARED if is_beyond else None
+    if not is_beyond:
         return None
     if metric in COMPILE_TIMES and not times.work.explains(metric):
         return Status.INCONCLUSIVE, Reason.UNCORROBORATED
     return _WORSE
 
 
-def _find_clear(metric: Metric, times: Times) -> Ruling | None:
-    """UNCHANGED where a change that matters is excluded, by the clock or by what speaks for it."""
-    reading = times.readings[metric]
-    is_clear = find_level(reading, times.bars[metric]) is Level.CLEAR
-    if metric in COMPILE_TIMES and not is_clear and times.work.is_same(metric):
-        is_longer = metric is Metric.WARM_COMPILE_TIME and is_estimated_beyond(reading, times.bars[metric])
-        return None if is_longer else (Status.UNCHANGED, Reason.SAME_WORK)
-    if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
-        if not _keeps_pace(times) and not (is_clear and _is_eager_faster(times)):
-            return None
-        if not is_clear:
-            is_alike = times.stored_code and not _is_slower(times)
-            return (Status.UNCHANGED, Reason.SAME_WORK) if is_alike else None
-    if not is_clear:
-        return None
-    return Status.UNCHANGED, Reason.BELOW_THRESHOLD
-
-
-def _keeps_pace(times: Times) -> bool:
-    """Whether compiled calls are surely no slower by what matters than eager's between them say."""
-    return find_level(times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]) is Level.CLEAR
+def _clear_calls(times: Times, *, is_clear: bool) -> Ruling:
+    """What the ratio says where the clock of compiled calls ``is_clear``, or leaves them open."""
+    ratio, bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
+    keeps_pace = find_level(ratio, bar) is Level.CLEAR
+    if is_clear:
+        return _CLEAR if keeps_pace or _is_eager_faster(times) else _OPEN
+    if keeps_pace and _is_slower(times):
+        return _SHARED
+    return _SAME if keeps_pace and times.stored_code else _OPEN
 
 
 def _is_slower(times: Times) -> bool:
@@ -148,15 +140,6 @@ def _is_slower(times: Times) -> bool:
 
 
 def _is_eager_faster(times: Times) -> bool:
-    """Whether eager getting faster explains at least SHARED_SHARE of the ratio's fall."""
     eager = times.readings.get(Metric.EAGER_LATENCY)
     fall = times.readings[Metric.WARM_SPEEDUP].change
     return eager is not None and -eager.change >= SHARED_SHARE * fall
-
-
-def _explain_open(metric: Metric, times: Times) -> Ruling:
-    """Whether eager got slower as well, or noise hides what matters."""
-    has_ratio = metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings
-    if has_ratio and _keeps_pace(times) and _is_slower(times):
-        return Status.INCONCLUSIVE, Reason.SHARED_SHIFT
-    return _OPEN
