@@ -74,8 +74,7 @@ MIN_CASES_FOR_SUITE = 4
 # Eager explains a change of compiled if it moved by at least this share of it.
 SHARED_SHARE = 0.5
 
-# Python calls of a compile repeat to 0.1 %, and so does the length of its code. A larger difference is
-# other work.
+# Python calls of a compile repeat to 0.1 %. A larger difference is other work.
 MORE_WORK = 0.02
 # CPU time of a cold compile varies by 10 % from pair to pair, and along with the clock. A second sign must
 # be larger than that.

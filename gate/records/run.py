@@ -153,8 +153,6 @@ class CodeIdentity:
     tuned: str = ""  # hash of the configurations that were chosen by timing them; "" where none were
     calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries and of ATen, in its graphs
     dtypes: Mapping[str, Natural] = field(default_factory=dict)  # floating-point types that it mentions
-    # Characters of all of it; 0 where unknown, or where another than the C++ compiler compiles it.
-    size: Natural = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

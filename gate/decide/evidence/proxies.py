@@ -32,21 +32,16 @@ class Work:
     calls: float | None = None  # Python calls
     processor: float | None = None  # CPU time of a cold compile, its compilers' included
     counts: bool = False  # a counter of the graph or of caches differs
-    size: bool = False  # how much code was generated differs
 
     @property
     def has_more_calls(self) -> bool:
         """Whether it is known to have made more Python calls."""
         return self.calls is not None and self.calls > math.log1p(MORE_WORK)
 
-    def is_other(self, metric: Metric) -> bool:
-        """Whether it did other work that can be counted, or was not counted.
-
-        How much code there is matters where the CPU time of its compiler is unknown, and little to a
-        compile on a warm cache, which loads it.
-        """
-        has_other_size = self.size and metric is Metric.COLD_COMPILE_TIME and self.processor is None
-        return self.calls is None or self.counts or has_other_size or self.has_more_calls
+    @property
+    def is_other(self) -> bool:
+        """Whether it did other work that can be counted, or was not counted."""
+        return self.calls is None or self.counts or self.has_more_calls
 
     def mirror(self) -> Work:
         """The same with more and less exchanged."""
@@ -61,11 +56,11 @@ class Work:
         """
         if metric is Metric.COLD_COMPILE_TIME and self.processor is not None:
             return self.has_more_calls or self.processor > math.log1p(MORE_PROCESSOR)
-        return self.is_other(metric)
+        return self.is_other
 
     def is_same(self, metric: Metric) -> bool:
         """Whether a compile is known to have done its baseline's work: what repeats exactly did not move."""
-        return not self.is_other(metric) and not self.explains(metric)
+        return not self.is_other and not self.explains(metric)
 
 
 def compare_work(evidence: Evidence, questions: Mapping[Metric, Question]) -> Work:
@@ -76,7 +71,6 @@ def compare_work(evidence: Evidence, questions: Mapping[Metric, Question]) -> Wo
         calls=compute_calls_change(questions) if has_calls else None,
         processor=compute_processor_change(evidence),
         counts=has_other_counts(questions),
-        size=has_other_size(evidence),
     )
 
 
@@ -107,20 +101,6 @@ def has_other_counts(questions: Mapping[Metric, Question]) -> bool:
     """Whether a counter of the compile differs from the baseline's."""
     counters = (questions[metric] for metric in COMPILE_SIGNATURES if metric in questions)
     return any(median(one.before) != median(one.after) for one in counters)
-
-
-def has_other_size(evidence: Evidence) -> bool:
-    """Whether a compile generated more or less code: other constants in the same code take no longer."""
-    return is_code_changed(evidence) is True and not is_as_much_code(evidence)
-
-
-def is_as_much_code(evidence: Evidence) -> bool:
-    """Whether every trial is known to have generated as much code as the baseline, whatever it says."""
-    before = evidence.code_baseline.identity.size if evidence.code_baseline else 0
-    sizes = [trial.identity.size for trial in evidence.trials if trial.identity.digest]
-    if not before or not sizes or not all(sizes):
-        return False
-    return max(abs(math.log(size / before)) for size in sizes) <= math.log1p(MORE_WORK)
 
 
 def is_code_changed(evidence: Evidence) -> bool | None:

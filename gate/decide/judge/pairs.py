@@ -291,11 +291,7 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, work: Work) -> Fin
 
 
 def _is_same_compile(reading: Reading, bar: Bar, work: Work) -> bool:
-    return (
-        not work.is_other(reading.metric)
-        and reading.trials >= SETTLING_PAIRS
-        and not is_estimated_beyond(reading, bar)
-    )
+    return not work.is_other and reading.trials >= SETTLING_PAIRS and not is_estimated_beyond(reading, bar)
 
 
 def _find_beside(

@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +34,6 @@ _NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordes
 _MAX_SOURCES_CHARS = 600_000  # of one worker: its result is written anew at every stage
 _HASH_CHARS = 16  # 64 bits: compared within one case only
 _GRAPH_MARK = "async_compile.wait(globals())"  # in the file of each graph, and in no other
-# Who compiles a kernel, where it is not the C++ compiler.
-_OTHER_COMPILER = re.compile(r"\basync_compile\.(?!cpp|wait\b)\w+\(")
 _KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(.*?'''(.*?)'''", re.MULTILINE | re.DOTALL)
 # A statement of a graph's own code: a kernel's launch, or a call of a library or of ATen; no view.
 _LAUNCH = re.compile(
@@ -104,13 +102,7 @@ def compute_identity(files: Iterable[str]) -> CodeIdentity:
         kernels={name: _compute_hash(sorted(sources)) for name, sources in sorted(kernels.items())},
         calls=_count_calls(graphs),
         dtypes=_count_dtypes(graphs),
-        size=_measure_size(graphs),
     )
-
-
-def _measure_size(graphs: Sequence[str]) -> int:
-    """Count the characters where they show how much there is to compile: a few of Triton may take minutes."""
-    return 0 if any(map(_OTHER_COMPILER.search, graphs)) else sum(map(len, graphs))
 
 
 def _normalize_graphs(files: Iterable[str]) -> list[str]:
