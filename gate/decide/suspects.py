@@ -16,7 +16,7 @@ from gate.decide.evidence.proxies import (
 )
 from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
 from gate.decide.verdict import Screening
-from gate.metrics import COMPILE_TIMES, LATENCIES, LEADING, NOISY_DECIDING, SPECS, Family
+from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import (
     MAYBE_WORSE,
     MOVED,
@@ -107,7 +107,7 @@ def list_unsettled(
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
         rows = compare_paired(side, rules, asked.seen) if side.paired else ()
         open_rows = _list_open(rows, asked)
-        metrics = _let_wait(open_rows, asked) if rows else asked.metrics
+        metrics = tuple(row.metric for row in open_rows) if rows else asked.metrics
         convicted = _is_convicted(rows, asked, policy)
         is_red = is_red or convicted
         if metrics and (asked.thorough or not convicted):
@@ -200,13 +200,6 @@ def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric])
 def _looks_settled(open_rows: Sequence[Comparison]) -> bool:
     """Whether a case had the pairs that settle most, and what they left open looks no worse than it may."""
     return bool(open_rows) and all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
-
-
-def _let_wait(open_rows: Sequence[Comparison], asked: Suspect) -> tuple[Metric, ...]:
-    """What the next pairs are to settle: no compile time while a latency is about to convict its case."""
-    looms = any(row.metric in LATENCIES and row.severity > 1.0 for row in open_rows)
-    waits = COMPILE_TIMES if looms and not asked.thorough else ()
-    return tuple(row.metric for row in open_rows if row.metric not in waits)
 
 
 def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Comparison, ...]:

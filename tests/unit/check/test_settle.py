@@ -131,12 +131,3 @@ def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
     compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
     assert (count_pairs(run, "a/x"), compiled) == (16, list(range(1, 16)))
     assert run.wall_s == pytest.approx(WHOLE_S + 14 * COLD_S + LIGHT_S)
-
-
-def test_a_latency_that_looks_slower_goes_before_compile_times() -> None:
-    """The first pair says +30 %, so the second times latencies alone; both together say less than nothing."""
-    subject = Subject(spread=WILD)
-    suspects = [make_suspect("a", LATENCY, COMPILE)]
-    run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, 1000.0, suspects)
-    compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
-    assert compiled[:2] == [1, 3]

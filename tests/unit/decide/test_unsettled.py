@@ -135,18 +135,6 @@ def unsettled_after_a_pair(paired_case: Make, pair_run: Pair, policy: Policy) ->
     return find
 
 
-@pytest.mark.parametrize(
-    ("latency_s", "thorough", "expected"),
-    [(0.0104, False, (LATENCY,)), (0.0102, False, (LATENCY, COLD)), (0.0104, True, (LATENCY, COLD))],
-    ids=["beyond the threshold of 3 %", "below it", "thorough"],
-)
-def test_compile_times_wait_for_a_latency_that_is_about_to_convict(
-    unsettled_after_a_pair: Make, latency_s: float, thorough: bool, expected: tuple[Metric, ...]
-) -> None:
-    """One pair shows a slower call and a longer compile: where the call alone may convict it goes first."""
-    assert unsettled_after_a_pair(latency_s, thorough=thorough) == [expected]
-
-
 def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
     run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
