@@ -259,7 +259,6 @@ class Drawer:
             stages_s={Stage.ROUNDS: world.pair_s / 2},
             identity=CodeIdentity(
                 digest="new" if is_new else "old",
-                size=10_700 if is_new else 10_000,
                 tuned="" if tuned is None else f"choice {tuned}",
             ),
             workload={"inputs": "float32[8]", "parameters": "8", "settings": "", "runtime": "2 threads"},
