@@ -1,4 +1,7 @@
-"""The pytest plugin of the tests of a device: ``pytest -p gate.device_tests.plugin --gate-device cuda``."""
+"""The pytest plugin of the tests of a device: ``pytest -p gate.device_tests.plugin --gate-device cuda``.
+
+Torch is imported where a device is asked for: seconds for a test that asks for none.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import dis
 import signal
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gate.device_tests.report import DeviceReport, ResultStatus, has_status, read_lines
 from gate.devices import CPU, CUDA, DEVICE_FORMS, find_kind
 from gate.errors import GateError
-from gate.measure.device.device import Device
-from gate.measure.device.opening import check_device, open_device
+
+if TYPE_CHECKING:
+    from gate.measure.device.device import Device
 
 _LIMIT_S = 120
 _FOUND_CHARS = 300
@@ -32,8 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Add the markers; refuse a device that is not there."""
     config.addinivalue_line("markers", "cpu(judged): for CPUs too; ranges are a GPU's unless they are judged")
     config.addinivalue_line("markers", f"timeout(seconds): when the process is killed (default: {_LIMIT_S})")
+    name = config.getoption("--gate-device")
+    if find_kind(name) is CPU:
+        return
+    from gate.measure.device.opening import check_device  # noqa: PLC0415 - torch
+
     try:
-        check_device(config.getoption("--gate-device"))
+        check_device(name)
     except GateError as error:
         raise pytest.UsageError(error.what) from error
 
@@ -74,6 +84,8 @@ def device_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def device(device_name: str) -> Device:
     """The opened device."""
+    from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
+
     return open_device(device_name)
 
 

@@ -19,7 +19,7 @@ from gate.errors import MachineError, UsageError
 
 MADE_UP = '''
 import os, time
-import pytest, torch
+import pytest
 
 @pytest.mark.cpu(judged=True)
 def test_holds(report):
@@ -39,6 +39,7 @@ def test_torch_raises():
 
     Not part of the sentence.
     """
+    import torch
     torch.ones(2).view(3)
 
 @pytest.mark.cpu
