@@ -127,7 +127,6 @@ def _make_policy(accepted: tuple[Acceptance, ...], terms: AcceptTerms) -> Policy
 
 
 def _find_meant(words: CommandWords, cases: tuple[Case, ...]) -> set[str]:
-    """Find the cases that a comment means, of those that the default branch knows."""
     try:
         return {case.id for case in (select_cases(cases, words.select) if words.select else cases)}
     except UsageError:

@@ -92,7 +92,6 @@ def _step_without_verdict(refusal: Refusal, run: CiRun) -> str:
 
 
 def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
-    """What could not be measured is fixed; cases that the change itself removes are accepted."""
     broken = [one for one in verdict.comparisons if one.decides and one.status in BROKEN]
     is_removed = [one.reason is Reason.REMOVED for one in broken]
     fix = f"Open the log of {link_run(finding.run)}, fix what failed and push."
@@ -113,7 +112,6 @@ def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
 
 
 def _step_again(finding: TrustedResult, verdict: Verdict) -> str:
-    """How whoever has such a machine sees it again, and where the details are."""
     worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
     gravest = sorted(worse, key=lambda one: -one.severity)
     base = PairBase(commit=finding.base_sha) if finding.base_sha else None

@@ -81,7 +81,6 @@ def list_growths(pairs: Iterable[Replacement]) -> list[Move]:
 
 
 def _compare(pair: Replacement, compute: Callable[[Metric, Sequence[float]], float]) -> Iterator[Move]:
-    """Compare what is computed of the deciding metrics' values."""
     for metric in Metric:
         old, new = pair.old.trials.get(metric), pair.new.trials.get(metric)
         if SPECS[metric].role is Role.DECIDES and old and new:

@@ -153,7 +153,6 @@ def _list_cases(verdict: Verdict, statuses: Collection[Status]) -> list[str]:
 
 
 def _suggest_pairs(why: str, case_ids: Iterable[str]) -> str:
-    """The command for who has both stacks on that machine, by some of the cases."""
     named = shlex.quote(",".join([*case_ids][:_MAX_NAMED]))
     command = f"compile-gate ab --base-python OLD --head-python NEW --select {named}"
     return f"{why}, on that machine, with both interpreters: {escape_code(command, MAX_COMMAND)}"

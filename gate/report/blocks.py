@@ -84,8 +84,6 @@ _NUMBERED = MOVED | {Status.ACCEPTED}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Found:
-    """What there is to say of one case."""
-
     case_id: str
     status: Status
     parts: tuple[tuple[Comparison, ...], ...]  # one a row
@@ -205,7 +203,6 @@ def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
 
 
 def _align(found: _Found, first: _Found) -> _Found:
-    """Put its rows into the order of the first case's."""
     order = {_describe_part(part): place for place, part in enumerate(first.parts)}
     return replace(found, parts=tuple(sorted(found.parts, key=lambda part: order[_describe_part(part)])))
 

@@ -95,7 +95,6 @@ def _make_noise(calibration: Calibration) -> Section:
 
 
 def _describe_split(noise: Sequence[MetricNoise]) -> str:
-    """Describe whose trials are of two speeds within, by the row with the largest share of them."""
     split = sorted((one for one in noise if one.split_trials), key=lambda one: -one.split_trials / one.trials)
     if not split:
         return ""

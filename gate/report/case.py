@@ -124,7 +124,6 @@ def _list_sides(
 
 
 def _compare_code(kernel: KernelChange) -> Difference:
-    """Lines that both sides have, and those that only one has."""
     before, after = (clean_lines(source) for source in (kernel.before, kernel.after))
     lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
     kinds = {"+": "added", "-": "removed"}

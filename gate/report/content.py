@@ -123,7 +123,6 @@ def describe_machine(shift: MachineShift) -> str:
 
 
 def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
-    """Say how many metrics of how many cases, and if asked, name the metrics in the table's order."""
     if not group:
         return "nothing"
     metrics = {comparison.metric for comparison in group}

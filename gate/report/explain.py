@@ -88,7 +88,6 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
 
 
 def _render_numbers(own: Verdict) -> list[str]:
-    """Every comparison on a line of its own: what decides and moved first."""
     rows = [make_row([one]) for one in sorted(own.comparisons, key=order_comparison)]
     titles = ("", "metric", "before", "after", "change", "interval")
     lines = _lay_out(
@@ -109,7 +108,6 @@ def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
-    """Both sides' values of what moved, a trial each."""
     lines = []
     for metric in dict.fromkeys(one.metric for one in comparisons if one.status not in QUIET):
         sides = zip(("before", "head"), (side.values.get(metric, ()) for side in shown.sides), strict=True)
@@ -125,7 +123,6 @@ def _list_values(metric: Metric, values: Sequence[float]) -> str:
 
 
 def _render_sides(view: CaseView) -> Iterator[list[str]]:
-    """What there is of both sides but their values: a section each."""
     yield _render_section(view.phases)
     yield _render_section(view.parts)
     yield _render_breaks(view)
@@ -153,7 +150,6 @@ def _render_breaks(view: CaseView) -> list[str]:
 
 
 def _render_code(view: CaseView) -> list[str]:
-    """The difference of each changed kernel, or why there is none to show."""
     if not view.differences:
         return []
     lines = []
@@ -166,7 +162,6 @@ def _render_code(view: CaseView) -> list[str]:
 
 
 def _render_commands(own: Verdict, case: Case) -> list[str]:
-    """How to see it again: judged, measured once, by hand, and traced."""
     setting = clean_line(write_setting(own))
     names = [clean_line(case.id)]
     look = _write_look(case)

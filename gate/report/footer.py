@@ -85,7 +85,6 @@ def describe_commit(provenance: Provenance) -> str:
 
 
 def _describe_base(verdict: Verdict) -> str:
-    """What head was measured side by side with, and in how many pairs."""
     base = verdict.base
     if base is None:
         return ""

@@ -95,7 +95,6 @@ def escape_code(text: str, limit: int = MAX_CHARS) -> str:
 
 
 def _cut(text: str, limit: int = MAX_CHARS) -> str:
-    """Cut a text that is too long, and show that it was."""
     return text if len(text) <= limit else f"{text[: limit - len(_CUT)]}{_CUT}"
 
 
@@ -126,7 +125,6 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
 
 
 def _render_heading(report: Report, frame: ReportFrame) -> list[str]:
-    """The first line: sign, outcome and one plain sentence; below another heading, that sentence alone."""
     sentence = escape_text(report.headline)
     sign = frame.sign or _SIGNS[OUTCOME_KINDS[report.outcome]]
     if frame.heading:
@@ -194,7 +192,6 @@ def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
 
 
 def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
-    """Sentences, causes and the command of one case, folded away below the table or opened."""
     doubtful = block.status is Status.INCONCLUSIVE  # else its doubts stand in the fold of them all
     rows = [row for row in block.rows if doubtful or row.status is not Status.INCONCLUSIVE]
     lines = [line for row in rows if (line := _render_details(row))]

@@ -88,7 +88,6 @@ def render_event(event: Event) -> str:
 
 
 def _render_came(event: TrialFinished | CaseFailed) -> str:
-    """What came of a trial, and how far the run is."""
     if isinstance(event, TrialFinished):
         name = f"{clean_line(event.trial.case_id)} trial {event.trial.index}"
         summary = summarize_trial(event.trial)
@@ -104,7 +103,6 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
 
 
 def _render_pair(event: PairFinished) -> str:
-    """What came of a pair: the compiled latency of both arms."""
     values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
     text = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
     name = f"{clean_line(event.head.case_id)} pair {event.head.index}"

@@ -121,7 +121,6 @@ def is_whole_case(comparison: Comparison) -> bool:
 
 
 def _is_of_one_pair(comparison: Comparison) -> bool:
-    """Whether it has a change whose noise is unknown."""
     noisy = SPECS[comparison.metric].family is Family.NOISY
     return noisy and comparison.pairs == 1 and comparison.change is not None
 

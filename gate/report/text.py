@@ -211,7 +211,6 @@ def _make_grid(cells: Sequence[tuple[str, str]], layout: Mapping[str, int]) -> P
 
 
 def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[RenderableType]:
-    """The table of main figures of every case, as many columns as fit."""
     measured = [line for line in report.case_lines if any(cell.status for cell in line.cells)]
     shown = measured if everything else measured[:MAX_CASE_LINES]
     if not shown:

@@ -189,7 +189,6 @@ def average_creep(track: Track, metric: Metric) -> TrendSeries:
 def _average(
     cases: Iterable[Mapping[int, float]], average: Callable[[Sequence[float]], float]
 ) -> TrendSeries:
-    """The average of the cases of each run, by its number."""
     found, mean = collect_columns(cases), TrendSeries()
     for run in sorted(found):
         mean.add(run, (average(found[run]),))

@@ -55,7 +55,6 @@ def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
 
 
 def _render_means(verdict: Verdict, metric: Metric) -> str:
-    """Mean change of a metric over all cases, and by model; nothing where none changed."""
     models = {case.id: case.model for case in verdict.cases}
     by_model: dict[str, list[float]] = {}
     for one in verdict.comparisons:

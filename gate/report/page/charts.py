@@ -197,7 +197,6 @@ def _draw_lane(drawing: Drawing, lane: Lane, scale: Scale, middle: float, write:
 
 
 def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit: float = 1.0) -> None:
-    """Draw a horizontal axis with a line at each round value."""
     for value in list_ticks(scale, unit=unit):
         place = scale.place(value)
         drawing.add_line("grid", (place, 0), (place, bottom))

@@ -155,7 +155,6 @@ def _make_line(found: ShownCase, anchor: str) -> PageCase:
 
 
 def _list_cases(verdict: Verdict, report: Report) -> list[tuple[ShownCase, str]]:
-    """What there is of each case, the gravest first, and the name that a link has for it."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     lines = {line.case_id: line for line in report.case_lines}
     anchors = make_anchors(block.title for block in report.blocks)
@@ -205,7 +204,6 @@ def render_study_page(study: Study) -> str:
 
 
 def _draw_rates(section: Section) -> tuple[Section, tuple[Drawing | None, ...]]:
-    """A drawing for each row of a section, of its share between none and all."""
     return section, tuple(_draw_rate(rate) for rate in section.rates)
 
 

@@ -121,7 +121,6 @@ _NAMELESS: Mapping[Code, str] = {
 
 
 def _describe_place(fact: Fact) -> dict[str, str]:
-    """Where it is, and the line that made a guard, as far as they are known."""
     return {"at": _mention_line(fact.name("line"), fact.name("location"))}
 
 
@@ -160,7 +159,6 @@ def _describe_stack(fact: Fact) -> dict[str, str]:
 
 
 def _describe_kernels(fact: Fact) -> dict[str, str]:
-    """Which kernels are changed, added or removed, where both sides list them."""
     verbs = [verb for verb in ("changed", "added", "removed") if fact.numbers.get(verb)]
     parts = [f"{fact.numbers[verb]:.0f} {verb}{_name_kernels(fact, verb)}" for verb in verbs]
     return {"detail": fill("; of {kernels:kernel}: {detail}", fact, detail=", ".join(parts)) if parts else ""}

@@ -129,7 +129,6 @@ def _write_remark(fact: Fact) -> str:
 
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
-    """Values and change, then the reason, then the clauses."""
     other = next((fact for fact in one.remarks if fact.code in MISMATCH_CODES), None)
     texts = (_describe_clause(one, fact) for fact in (() if other else one.remarks))
     parts = (_describe_need(one), *texts, _describe_averages(one))
@@ -196,7 +195,6 @@ _OTHER_CODEGEN = ", another instruction set or another number of threads"
 
 
 def _choose_sentence(one: Comparison, reason: Reason, codes: Container[Code]) -> str:
-    """The reason's sentence, or the one that agrees with this change and its interval."""
     if Code.OWN_LIMIT in codes and one.threshold is None and reason in _LIMIT_SENTENCES:
         return _LIMIT_SENTENCES[reason]
     if sentences := [sentence for code, sentence in _BY_FACT.get(reason, {}).items() if code in codes]:
@@ -324,7 +322,6 @@ def _shows_stored(one: Comparison) -> bool:
 
 
 def _describe_need(one: Comparison) -> str:
-    """How many pairs would settle what pairs have not."""
     if one.more_pairs is None:
         return ""
     if not one.more_pairs:

@@ -95,7 +95,6 @@ _NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 
 
 def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
-    """How many cases, and the first of them."""
     text = fill("{broken} of {cases:case} could not be measured", fact)
     broken = _find_broken(verdict)
     return f"{text}: {_name_case(broken.case_id, verdict)}" if broken else text
@@ -176,7 +175,6 @@ def _write_pass(fact: Fact, _verdict: Verdict) -> str:
 
 
 def _write_unjudged_times(fact: Fact, _verdict: Verdict) -> str:
-    """How many timings are measured only, and why."""
     shift = fact.numbers.get("shift")
     why = "no baseline is of this machine"
     if shift:

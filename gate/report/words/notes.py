@@ -173,7 +173,6 @@ def _describe_exceeded(fact: Fact) -> dict[str, str]:
 
 
 def _describe_cleared(fact: Fact) -> dict[str, str]:
-    """Which got worse, as far as they are named, or how many."""
     named = [f"{one} {name_metric(metric)}" for one, metric in zip(fact.cases, fact.metrics, strict=False)]
     if not named:
         return {"cleared": fill("{comparisons:comparison}", fact)}

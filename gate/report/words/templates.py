@@ -157,8 +157,6 @@ class _Nothing:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """A list of words."""
-
     words: Sequence[str]
 
     def __format__(self, spec: str) -> str:
@@ -166,8 +164,6 @@ class _Names:
 
 
 class _Number(float):
-    """A number that is written as its place asks."""
-
     __slots__ = ()
 
     def __format__(self, spec: str) -> str:
