@@ -175,7 +175,6 @@ class Code(StrEnum):
     # What to do next.
     CONTINUE = "continue"
     FIX_FAILED = "fix_failed"
-    FIX_FAILED_IN_PAIRS = "fix_failed_in_pairs"
     MEASURE_AGAIN = "measure_again"
     MORE_MINUTES = "more_minutes"
     ACCEPT_REMOVED = "accept_removed"

@@ -56,7 +56,7 @@ _WORDS: Mapping[FaultKind, str] = {
 }
 _TEMPLATES: Mapping[Code, str] = {
     Code.FAILURE_UNTOLD: "no failure of kind {kind} was reported",
-    Code.NOT_JUDGED: "{metric_ids} was not judged",
+    Code.NOT_JUDGED: "{metric_keys} was not judged",
 }
 _COMPLAINTS: Mapping[Complaint, str] = {
     Complaint.UNTRIED: "it could not be tried: every attempt failed",
@@ -106,7 +106,7 @@ def describe_opinion(attempt: Attempt) -> str:
         return ""
     if fact.code is Code.FAILURE:
         return describe_failed_trial(fact, f" of {fact.name('arm')}")
-    return fill(_TEMPLATES[fact.code], fact, metric_ids=", ".join(fact.metrics))
+    return fill(_TEMPLATES[fact.code], fact)
 
 
 def describe_complaint(score: FaultScore) -> str:

@@ -83,7 +83,7 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
     short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
     begun = [one for one in deciding if not has_not_begun(one)]
     return (
-        *suggest(Code.FIX_FAILED_IN_PAIRS, (one.case_id for one in begun if one.status in BROKEN)),
+        *suggest(Code.FIX_FAILED, (one.case_id for one in begun if one.status in BROKEN)),
         *suggest(Code.MORE_MINUTES, short),
         *list_acceptances(deciding, policy),
         *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),

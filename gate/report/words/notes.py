@@ -61,19 +61,19 @@ _TEMPLATES: Mapping[Code, str] = {
         " {acceptances:acceptance}."
     ),
     Code.ACCEPTANCE_EXPIRED: (
-        "The acceptance of {pattern} {key} expired on {expires} and no longer counts: {reason}."
+        "The acceptance of {pattern} {metric_keys} expired on {expires} and no longer counts: {reason}."
     ),
     Code.ACCEPTANCE_EXCEEDED: (
         "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires},"
         " and this is more{in_all}."
     ),
-    Code.UNUSED_ACCEPTANCE: "The acceptance of {pattern} {key} matches no case: remove it.",
+    Code.UNUSED_ACCEPTANCE: "The acceptance of {pattern} {metric_keys} matches no case: remove it.",
     Code.ACCEPTANCE_WITHOUT_EFFECT: (
-        "The acceptance of {pattern} {key} has no effect: the metric decides only with `limits` in"
+        "The acceptance of {pattern} {metric_keys} has no effect: the metric decides only with `limits` in"
         " gate.yml. Remove it."
     ),
     Code.ACCEPTANCE_LEFT: (
-        "accepted.yml still allows {allowed} of {pattern} {key} on top of these values: remove the"
+        "accepted.yml still allows {allowed} of {pattern} {metric_keys} on top of these values: remove the"
         " entry if these values contain the change."
     ),
     Code.DRIFT_ABOVE: ("{case_list}: {metric_list}{above}, and so is the {whose}: only the change counts."),
@@ -204,28 +204,20 @@ def _describe_files(fact: Fact) -> dict[str, str]:
     return {"detail": f"{without}: {', '.join(named)}{rest}" if named else without}
 
 
-def _describe_key(fact: Fact) -> dict[str, str]:
-    """The metric by its key, as gate.yml spells it."""
-    return {"key": ", ".join(fact.metrics)}
-
-
 def _describe_unknown(fact: Fact) -> dict[str, str]:
     one = round(fact.numbers["cases"]) == 1
     return {"unknown": fill("1 case of this change is" if one else "{cases} cases of this change are", fact)}
 
 
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
-    Code.ACCEPTANCE_EXPIRED: _describe_key,
-    Code.UNUSED_ACCEPTANCE: _describe_key,
     Code.DRIFT_ABOVE: lambda fact: {
         "whose": "base's" if "beside" in fact.numbers else "baseline's",
         "above": " is of another answer"
         if is_another_answer(fact.numbers["drift"])
         else fill(" {drift:log2} is above its limit of {limit:log2}", fact),
     },
-    Code.ACCEPTANCE_WITHOUT_EFFECT: _describe_key,
     Code.ACCEPTANCE_EXCEEDED: _describe_exceeded,
-    Code.ACCEPTANCE_LEFT: lambda fact: {**_describe_key(fact), **_describe_exceeded(fact)},
+    Code.ACCEPTANCE_LEFT: _describe_exceeded,
     Code.PAIRS: lambda fact: {
         "how": fill(", {turns} of them one process after the other", fact) if fact.numbers["turns"] else ""
     },

@@ -135,19 +135,14 @@ def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     until = " to ".join(dict.fromkeys(fact.names.get("expires", ())))
     parts = {
         "until": f" until {until}" if until else "",
-        "changes": _name_changes(fact),
-        "are": _choose_verb(fact),
+        "changes": "the change" if fact.numbers.get("commands") == 1 else "each change",
+        "are": "is" if fact.numbers.get("cases") == 1 else "are",
         "stop": f"stop {crowd}" if crowd else "make the machine quiet",
         "beside": _describe_beside(verdict),
         "by": describe_disturbances(fact) or "the machine was disturbed",
     }
-    write = _COMMANDS.get(fact.code)
-    return NextStep(
-        text=fill(_TEXTS[fact.code], fact, **parts), command=write(fact, verdict) if write else ""
-    )
-
-
-_BESIDE = "compare side by side with {}:"
+    text, write = _STEPS[fact.code]
+    return NextStep(text=fill(text, fact, **parts), command=write(fact, verdict) if write else "")
 
 
 def _describe_beside(verdict: Verdict) -> str:
@@ -155,51 +150,13 @@ def _describe_beside(verdict: Verdict) -> str:
     facts = {fact.code: fact for fact in verdict.notes}
     if Code.NO_BASE in facts:
         return f"compare side by side. {facts[Code.NO_BASE].name('fix')}".rstrip()
-    return _BESIDE.format("the commit before" if Code.NOTHING_DIFFERS in facts else "the merge base")
+    base = "the commit before" if Code.NOTHING_DIFFERS in facts else "the merge base"
+    return f"compare side by side with {base}:"
 
 
-def _name_changes(fact: Fact) -> str:
-    return "the change" if fact.numbers.get("commands") == 1 else "each change"
-
-
-def _choose_verb(fact: Fact) -> str:
-    return "is" if fact.numbers.get("cases") == 1 else "are"
-
-
-_TEXTS: Mapping[Code, str] = {
-    Code.CONTINUE: "Finish the run: run the same command again, with --resume.",
-    Code.FIX_FAILED: "Read the log of each failed case, fix it and run:",
-    Code.FIX_FAILED_IN_PAIRS: "Read the log of each failed case, fix it and run:",
-    Code.MEASURE_AGAIN: "Measure again what came back with fewer trials than planned, or with none:",
-    Code.MORE_MINUTES: (
-        "There was no time for {case_list:some}: run the same command again, with --resume and"
-        " a larger --minutes."
-    ),
-    Code.FIX: "Fix {case_list}.",
-    Code.ACCEPT_REMOVED: (
-        'Where {case_list:some} may go, comment `/accept-regression reason="..."` on the pull request;'
-        " else put back what the base's gate.yml names."
-    ),
-    Code.ACCEPT: "Or accept {changes} of {case_list} until a date:",
-    Code.ACCEPT_TOO: "",
-    Code.MORE_LIKE_THESE: "And {commands:more command} like these.",
-    Code.BE_SURE: "To be sure of the times, {beside}",
-    Code.SETTLE: "To settle what could not be decided, {beside}",
-    Code.SETTLE_BY_TRIALS: "Or measure undecided cases again, with more trials:",
-    Code.SETTLE_WITH_PAIRS: "Measure more pairs of undecided cases:",
-    Code.QUIET_FIRST: "First {stop}, and run the same again: during every trial {by}.",
-    Code.SETTLE_QUIETLY: "Measure undecided cases on a quiet machine:",
-    Code.LIFT_QUARANTINE: (
-        "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"
-        " gate.yml, or select other cases too."
-    ),
-    Code.RECORD_MORE: "Record more baseline trials:",
-    Code.RECORD: "Record baselines on this machine, at a commit that is known to be good:",
-    Code.COMPARE_WITH_BASE: "Or compare with a base, side by side on this machine:",
-    Code.RECORD_BETTER: "Make the improvement the new baseline:",
-    Code.HOLD_AGAINST_ANCHOR: "See whether many small changes did it, against the release anchor:",
-    Code.READ_BASE_LOGS: "Read the log of the base's cases: what failed there was not judged.",
-}
+def _again(fact: Fact, verdict: Verdict) -> str:
+    rows = (one for one in verdict.comparisons if one.case_id in fact.cases)
+    return write_again(fact.cases, rows, verdict)
 
 
 def _check(options: str = "") -> Callable[[Fact, Verdict], str]:
@@ -234,36 +191,61 @@ def _refresh(options: str = "") -> Callable[[Fact, Verdict], str]:
 
 
 def _accept(fact: Fact, verdict: Verdict) -> str:
-    allowed = _write_allowance(fact)
+    case_id, metric, allowance = fact.cases[0], fact.metrics[0], fact.numbers["allowance"]
+    family = SPECS[metric].family
+    allowed = f"{allowance:.0f}" if family is Family.EXACT else f"{100 * allowance:.0f}%"
+    if family is Family.LOG2:
+        allowed = f"{allowance:.2f}"
     command = write_command("baseline accept", _write_stored(verdict, write_config(verdict)))
     expires = fact.name("expires", _UNKNOWN_DAY)
-    case_id, metric = fact.cases[0], fact.metrics[0]
     return f"{command} '{case_id}' {metric} --allow {allowed} --reason '...' --expires {expires}"
 
 
-def _write_allowance(fact: Fact) -> str:
-    family, allowance = SPECS[fact.metrics[0]].family, fact.numbers["allowance"]
-    if family is Family.LOG2:
-        return f"{allowance:.2f}"
-    return f"{allowance:.0f}" if family is Family.EXACT else f"{100 * allowance:.0f}%"
-
-
-_COMMANDS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
-    Code.FIX_FAILED: _check(),
-    Code.FIX_FAILED_IN_PAIRS: _ab_base,
-    Code.MEASURE_AGAIN: _check(),
-    Code.ACCEPT: _accept,
-    Code.ACCEPT_TOO: _accept,
-    Code.BE_SURE: _ab,
-    Code.SETTLE: _ab,
-    Code.SETTLE_BY_TRIALS: _check_longer,
-    Code.SETTLE_WITH_PAIRS: _ab_base,
-    Code.SETTLE_QUIETLY: _ab_base,
-    Code.RECORD_MORE: _refresh(" --trials 5"),
-    Code.RECORD: _refresh(),
-    Code.COMPARE_WITH_BASE: _check(" --base BASE"),
-    Code.RECORD_BETTER: _refresh(),
-    Code.HOLD_AGAINST_ANCHOR: lambda fact, verdict: write_selected(
-        "ab", fact.cases, write_setting(verdict), "--anchor "
+_STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
+    Code.CONTINUE: ("Finish the run: run the same command again, with --resume.", None),
+    Code.FIX_FAILED: ("Read the log of each failed case, fix it and run:", _again),
+    Code.MEASURE_AGAIN: (
+        "Measure again what came back with fewer trials than planned, or with none:",
+        _check(),
     ),
+    Code.MORE_MINUTES: (
+        "There was no time for {case_list:some}: run the same again, with --resume and a larger --minutes.",
+        None,
+    ),
+    Code.FIX: ("Fix {case_list}.", None),
+    Code.ACCEPT_REMOVED: (
+        (
+            'Where {case_list:some} may go, comment `/accept-regression reason="..."` on the pull request;'
+            " else put back what the base's gate.yml names."
+        ),
+        None,
+    ),
+    Code.ACCEPT: ("Or accept {changes} of {case_list} until a date:", _accept),
+    Code.ACCEPT_TOO: ("", _accept),
+    Code.MORE_LIKE_THESE: ("And {commands:more command} like these.", None),
+    Code.BE_SURE: ("To be sure of the times, {beside}", _ab),
+    Code.SETTLE: ("To settle what could not be decided, {beside}", _ab),
+    Code.SETTLE_BY_TRIALS: ("Or measure undecided cases again, with more trials:", _check_longer),
+    Code.SETTLE_WITH_PAIRS: ("Measure more pairs of undecided cases:", _ab_base),
+    Code.QUIET_FIRST: ("First {stop}, and run the same again: during every trial {by}.", None),
+    Code.SETTLE_QUIETLY: ("Measure undecided cases on a quiet machine:", _ab_base),
+    Code.LIFT_QUARANTINE: (
+        (
+            "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"
+            " gate.yml, or select other cases too."
+        ),
+        None,
+    ),
+    Code.RECORD_MORE: ("Record more baseline trials:", _refresh(" --trials 5")),
+    Code.RECORD: ("Record baselines on this machine, at a commit that is known to be good:", _refresh()),
+    Code.COMPARE_WITH_BASE: (
+        "Or compare with a base, side by side on this machine:",
+        _check(" --base BASE"),
+    ),
+    Code.RECORD_BETTER: ("Make the improvement the new baseline:", _refresh()),
+    Code.HOLD_AGAINST_ANCHOR: (
+        "See whether many small changes did it, against the release anchor:",
+        lambda fact, verdict: write_selected("ab", fact.cases, write_setting(verdict), "--anchor "),
+    ),
+    Code.READ_BASE_LOGS: ("Read the log of the base's cases: what failed there was not judged.", None),
 }

@@ -140,11 +140,15 @@ def name_base(base: PairBase | None) -> str:
 
 
 def fill(template: str, fact: Fact, **more: str) -> str:
-    """Fill the places of a template; ``{case_list}`` and ``{metric_list}`` are the fact's own."""
+    """Fill the places of a template; ``{case_list}`` and ``{metric_list}`` are the fact's own.
+
+    ``{metric_keys}`` are its metrics as gate.yml spells them.
+    """
     places: defaultdict[str, object] = defaultdict(_Nothing)
     places |= {name: _Names(words) for name, words in fact.names.items()}
     places |= {name: _Number(value) for name, value in fact.numbers.items()}
     places |= {"case_list": _Names(fact.cases), "metric_list": _Names([*map(name_metric, fact.metrics)])}
+    places |= {"metric_keys": _Names(fact.metrics)}
     return template.format_map(places | more)
 
 
