@@ -31,6 +31,7 @@ from gate.report.markdown import (
 )
 from gate.report.words.notes import write_note
 from gate.report.words.steps import write_ab, write_step
+from gate.report.words.templates import upper_first
 
 _MAX_COMMAND = 1200  # characters
 _WRITER = "somebody with write access"
@@ -305,7 +306,7 @@ def _render_refusal(finding: TrustedResult) -> str:
     notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
         f"## {_name(finding, BAD)} INCOMPLETE: there is no verdict\n\n"
-        f"{_capitalize(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
+        f"{upper_first(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
         f"**Next**\n\n{steps}\n\n{notes}{_render_origin(finding)}\n"
     )
 
@@ -319,7 +320,3 @@ def _render_origin(finding: TrustedResult) -> str:
         f"<sub>Commit {link_commit(run, run.head_sha)}{against}, {link_run(run)}{again},"
         f" [report and data]({run.url}#artifacts). Written by compile-gate.</sub>"
     )
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -8,15 +8,14 @@ from dataclasses import replace
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
 from gate.records.facts import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, describe_shifts, fill, sign_seconds
+from gate.report.words.templates import MACHINE_CHANGED, describe_shifts, fill, sign_seconds, upper_first
 from gate.units import count_rest, render_percent, render_seconds
 
 
 def describe_cause(fact: Fact) -> str:
     """Describe one piece of evidence; without its names where they may not be shown."""
     if fact.code in OF_TRIALS:
-        text = describe_measuring(fact)
-        return f"{text[:1].upper()}{text[1:]}."
+        return f"{upper_first(describe_measuring(fact))}."
     by_names = _NAMELESS if not fact.names else _PLACED if set(fact.names) == {"location"} else {}
     template = by_names.get(fact.code) or _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}

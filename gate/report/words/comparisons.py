@@ -17,6 +17,7 @@ from gate.report.words.templates import (
     fill,
     is_shown_as_values,
     name_metric,
+    upper_first,
 )
 from gate.units import count_noun, render_threshold, render_value
 
@@ -111,7 +112,7 @@ def describe_undecided(alike: Iterable[Comparison]) -> str:
     opening = _OPENINGS[Status.INCONCLUSIVE]
     reasons = Counter(map(describe_reason, alike))
     counted = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
-    return f"{_capitalize(opening)}{'; '.join(counted if len(counted) > 1 else reasons)}."
+    return f"{upper_first(opening)}{'; '.join(counted if len(counted) > 1 else reasons)}."
 
 
 def _replace_reason(fact: Fact) -> str:
@@ -135,9 +136,9 @@ def _describe_finding(one: Comparison, *, with_values: bool) -> str:
     clauses = [part for part in parts if part]
     remark = f" ({'; '.join(clauses)})" if clauses else ""
     if other:
-        return _capitalize(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
+        return upper_first(f"{_find_opening(one)}{describe_measuring(other)}{remark}.")
     values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
-    return _capitalize(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
+    return upper_first(f"{values}{_find_opening(one)}{describe_reason(one)}{remark}.")
 
 
 def _describe_averages(one: Comparison) -> str:
@@ -153,10 +154,6 @@ def _describe_averages(one: Comparison) -> str:
     if abs(shown - said) <= _APART * said:
         return ""
     return "the change is of calls side by side, the values are means of each side"
-
-
-def _capitalize(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _find_opening(one: Comparison) -> str:
@@ -197,8 +194,8 @@ _OTHER_CODEGEN = ", another instruction set or another number of threads"
 def _choose_sentence(one: Comparison, reason: Reason, codes: Container[Code]) -> str:
     if Code.OWN_LIMIT in codes and one.threshold is None and reason in _LIMIT_SENTENCES:
         return _LIMIT_SENTENCES[reason]
-    if sentences := [sentence for code, sentence in _BY_FACT.get(reason, {}).items() if code in codes]:
-        return sentences[0]
+    if sentence := next((_BY_FACT[reason, code] for code in codes if (reason, code) in _BY_FACT), ""):
+        return sentence
     if choose := _CHOICES.get(reason):
         return choose(one)
     return _STATUS_SENTENCES.get((reason, one.status), REASONS[reason])
@@ -211,38 +208,29 @@ def _choose_large(one: Comparison) -> str:
     return REASONS[Reason.BEYOND_BAR]
 
 
-def _choose_environment(one: Comparison) -> str:
-    is_host = SPECS[one.metric].scope is Scope.HOST
-    return REASONS[Reason.OTHER_ENVIRONMENT] if is_host else _OTHER_STACK
-
-
-_BY_FACT: Mapping[Reason, Mapping[Code, str]] = {
-    Reason.BEYOND_BAR: {Code.PROCESSOR_TIME: "CPU time is beyond{limit}{beside}, and too much to be noise"},
-    Reason.UNCORROBORATED: {Code.PROCESSOR_TIME: "compiling took longer, but hardly more CPU time"},
-    Reason.UNSETTLED: {Code.NO_RATIO: _CLAUSES[Code.NO_RATIO]},
-    Reason.OTHER_ENVIRONMENT: {Code.MACHINE_SPEED: _OTHER_SPEED},
+_BY_FACT: Mapping[tuple[Reason, Code], str] = {
+    (Reason.BEYOND_BAR, Code.PROCESSOR_TIME): "CPU time is beyond{limit}{beside}, and too much to be noise",
+    (Reason.UNCORROBORATED, Code.PROCESSOR_TIME): "compiling took longer, but hardly more CPU time",
+    (Reason.UNSETTLED, Code.NO_RATIO): _CLAUSES[Code.NO_RATIO],
+    (Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED): _OTHER_SPEED,
 }
 
 
 def _choose_open(one: Comparison) -> str:
     """What pairs could not settle, or stored values: a change that may be there, or noise that hides one."""
     change, leader = one.change, SPECS[one.metric].follows
-    is_better = leader and change and change.low < change.high < 0
+    # A ratio that is better, of what is not settled.
+    open_leader = name_metric(leader) if leader and change and change.low < change.high < 0 else ""
     if one.more_pairs is not None:
-        return f"could not tell{{beside}}{_name_open_leader(one) if is_better else ''}"
-    if is_better and leader:
-        return f"it looks better, but {name_metric(leader)} could not be told"
+        return f"could not tell{{beside}}{f', since {open_leader} is not settled' if open_leader else ''}"
+    if open_leader:
+        return f"it looks better, but {open_leader} could not be told"
     if SPECS[one.metric].repeats:
         return _DIFFERS
     if change and change.low > 0:
         return f"it looks changed, {_TOO_MANY}"
     is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_limit(one))
     return _SUSPECT if is_worse else REASONS[Reason.UNSETTLED]
-
-
-def _name_open_leader(one: Comparison) -> str:
-    leader = SPECS[one.metric].follows
-    return f", since {name_metric(leader)} is not settled" if leader else ""
 
 
 def _choose_small(one: Comparison) -> str:
@@ -254,14 +242,17 @@ def _choose_small(one: Comparison) -> str:
         return "not worse by more than{limit}{beside}"
     if change.low <= 0.0 <= change.high or (change.centre > 0 and exceeds_limit(one)):
         return "within noise"
-    return _NOT_SURELY_BETTER if exceeds_limit(one) else REASONS[Reason.BELOW_THRESHOLD]
+    if exceeds_limit(one):
+        return "not worse, and not surely better by more than{limit}"
+    return REASONS[Reason.BELOW_THRESHOLD]
 
 
-_NOT_SURELY_BETTER = "not worse, and not surely better by more than{limit}"
 _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
     Reason.BELOW_THRESHOLD: _choose_small,
     Reason.BEYOND_BAR: _choose_large,
-    Reason.OTHER_ENVIRONMENT: _choose_environment,
+    Reason.OTHER_ENVIRONMENT: lambda one: (
+        REASONS[Reason.OTHER_ENVIRONMENT] if SPECS[one.metric].scope is Scope.HOST else _OTHER_STACK
+    ),
     Reason.SAME_WORK: lambda one: REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE,
     Reason.UNSETTLED: _choose_open,
 }

@@ -13,7 +13,14 @@ from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, doubt_cause, lower_first
 from gate.report.words.comparisons import describe_comparison, describe_reason
 from gate.report.words.failures import describe_whole
-from gate.report.words.templates import describe_speed, fill, mention_move, name_base, name_direction
+from gate.report.words.templates import (
+    describe_speed,
+    fill,
+    mention_move,
+    name_base,
+    name_direction,
+    upper_first,
+)
 from gate.units import count_noun
 
 LIKELY = "Likely cause: "
@@ -29,7 +36,7 @@ def write_headline(verdict: Verdict) -> str:
     facts = {fact.code: fact for fact in verdict.headline}
     text = "; ".join(_PARTS[code](fact, verdict) for code, fact in facts.items() if code in _PARTS)
     against = f", against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
-    return f"{text[:1].upper()}{text[1:]}{against}."
+    return f"{upper_first(text)}{against}."
 
 
 def write_opening(verdict: Verdict) -> str:
@@ -56,7 +63,7 @@ def _explain_undecided(rows: Iterable[Comparison]) -> str:
     alike = Counter(map(_find_obstacle, rows))
     parts = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
     listed = "; ".join(parts if len(parts) > 1 else alike)
-    return f"{listed[:1].upper()}{listed[1:]}." if parts else ""
+    return f"{upper_first(listed)}." if parts else ""
 
 
 def _find_obstacle(one: Comparison) -> str:

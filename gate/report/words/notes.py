@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from gate.records import Code, Fact, PairBase, Verdict
 from gate.records.facts import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, describe_shifts, fill, name_base, name_metric
+from gate.report.words.templates import (
+    MACHINE_CHANGED,
+    describe_shifts,
+    fill,
+    name_base,
+    name_metric,
+    upper_first,
+)
 from gate.units import count_rest, is_another_answer, join_some, render_allowance, render_change
 
 _MAX_LISTED = 6  # differences between two machines that are spelled out
@@ -23,8 +30,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     if fact.code in WARNING_CODES:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _EVENTS:
-        text = describe_measuring(fact)
-        return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+        return f"{upper_first(describe_measuring(fact)).rstrip('.')}."
     if fact.code in _UNJUDGED:
         template = f"Not judged in {{cases:case}}: {{metric_list:some}}. {_UNJUDGED[fact.code]}."
     else:

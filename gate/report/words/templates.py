@@ -152,6 +152,11 @@ def fill(template: str, fact: Fact, **more: str) -> str:
     return template.format_map(places | more)
 
 
+def upper_first(text: str) -> str:
+    """Begin a sentence with it."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 class _Nothing:
     """What may not be shown, or is not known: empty, however its place is written."""
 
