@@ -1,14 +1,14 @@
-"""Blocks: the cases that have something to say, strongest first; what many share is written once; pure."""
+"""Blocks: the cases that have something to say, strongest first; cases that say the same are one; pure."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import MOVED, QUIET, RED, CaseFailure, Cause, Code, Comparison, Status, Verdict
+from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import (
@@ -19,7 +19,7 @@ from gate.report.rows import (
     part_comparisons,
 )
 from gate.report.view import Block, Member
-from gate.report.words.causes import describe_cause, describe_common_cause, doubt_cause
+from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values
@@ -28,44 +28,6 @@ from gate.units import count_noun, render_change, render_threshold
 MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # A cause that weighs less goes along with a change and explains none of it: that a call is bound by memory.
 LEAST_SHOWN = 0.10
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CommonCauses:
-    """What is written once: sentences, each with its cases."""
-
-    cases: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    sure: frozenset[str] = frozenset()  # cases in which something is known to have moved, or failed
-    of: int = 0  # cases in all that have something to say
-    is_machine_noted: bool = False  # a note says it of the whole run
-    is_machine_cause: bool = False  # and it may account for what a case has to say
-
-    def list_sentences(self) -> tuple[str, ...]:
-        """Each cause with its number of cases."""
-        counts = {cause: self._count(len(cases)) for cause, cases in self.cases.items()}
-        return tuple(
-            f"{(cause if self.cases[cause] & self.sure else doubt_cause(cause)).rstrip('.')} ({count})."
-            for cause, count in counts.items()
-        )
-
-    def holds(self, one: Cause, status: Status) -> bool:
-        """Whether a case of this status need not name the cause itself."""
-        if one.fact.code is Code.MACHINE_CHANGED and self.is_machine_noted:
-            return True
-        cases = self.cases.get(_describe(one), ())
-        # What got worse keeps its causes, unless all cases have them.
-        return one.case_id in cases and (status is not Status.REGRESSED or len(cases) == self.of)
-
-    def _count(self, number: int) -> str:
-        return f"all {number} cases" if number == self.of else f"{number} of {count_noun(self.of, 'case')}"
-
-
-def _explains(one: Cause) -> bool:
-    return one.weight >= LEAST_SHOWN
-
-
-def _describe(one: Cause) -> str:
-    return clean_line(describe_common_cause(one.fact), MAX_SENTENCE)
 
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
@@ -92,48 +54,42 @@ class _Found:
     severity: float
 
 
-def make_blocks(
-    verdict: Verdict, *, everything: bool, most: int | None = None
-) -> tuple[tuple[Block, ...], CommonCauses]:
-    """Return the blocks of a verdict, and what many of their cases share, which none of them repeats.
+def make_blocks(verdict: Verdict, *, everything: bool, most: int | None = None) -> tuple[Block, ...]:
+    """Return the blocks of a verdict.
 
     ``everything`` shows unchanged comparisons too, and each case with all its causes; ``most`` is how many
     blocks there are at most.
     """
     found = _list_found(verdict, everything=everything)
-    common = CommonCauses() if everything else _find_common(found, verdict)
-    own = [replace(one, causes=_keep_own(one, common)) for one in found]
+    own = [replace(one, causes=_choose_causes(one, verdict)) for one in found]
     groups = [[one] for one in found] if everything else _join_alike(own)
     ordered = sorted(groups, key=lambda group: (RANK[group[0].status], -group[0].severity))
     reproduced = _REPRODUCED if everything else _REPRODUCED - _SETTLED
-    return tuple(_make_block(group, verdict, reproduced) for group in ordered[:most]), common
+    return tuple(_make_block(group, verdict, reproduced) for group in ordered[:most])
 
 
-def _find_common(found: Sequence[_Found], verdict: Verdict) -> CommonCauses:
-    """Find what causes so many of these cases share, the weightiest first."""
-    case_ids = {one.case_id for one in found}
-    causes = [one for one in verdict.causes if one.case_id in case_ids and _explains(one)]
-    is_machine_noted = bool(found) and any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
-    shared: defaultdict[str, set[str]] = defaultdict(set)
-    for one in sorted(causes, key=lambda one: -one.weight):
-        if not (is_machine_noted and one.fact.code is Code.MACHINE_CHANGED):
-            shared[_describe(one)].add(one.case_id)
-    sure = frozenset(one.case_id for one in verdict.comparisons if one.decides and one.status in RED)
-    moved = {one.case_id for one in causes if one.fact.code is Code.MACHINE_CHANGED}
-    return CommonCauses(
-        cases={cause: frozenset(cases) for cause, cases in shared.items() if len(cases) >= MIN_ALIKE},
-        sure=sure,
-        of=len(found),
-        is_machine_noted=is_machine_noted,
-        is_machine_cause=is_machine_noted and bool(moved & sure if sure else moved),
+def _choose_causes(found: _Found, verdict: Verdict) -> tuple[Cause, ...]:
+    """What explains the change; details are better than nothing where something got worse, or failed."""
+    is_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
+    own = [one for one in found.causes if not (is_noted and one.fact.code is Code.MACHINE_CHANGED)]
+    weighty = [one for one in own if one.weight >= LEAST_SHOWN]
+    return tuple(weighty if weighty or found.status is Status.INCONCLUSIVE else own)
+
+
+def count_causes(blocks: Iterable[Block]) -> tuple[str, ...]:
+    """Return the causes that many cases with news share, each with their number."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for block in blocks:
+        if block.status in SHOWN:
+            cases = len(block.members) or 1
+            total += cases
+            counts.update(dict.fromkeys(block.causes, cases))
+    return tuple(
+        f"{cause.rstrip('.')} ({f'all {total}' if cases == total else f'{cases} of {total}'} cases)."
+        for cause, cases in counts.most_common()
+        if cases >= MIN_ALIKE
     )
-
-
-def _keep_own(found: _Found, common: CommonCauses) -> tuple[Cause, ...]:
-    weighty = tuple(filter(_explains, found.causes))
-    # Details are better than nothing where something got worse, or failed.
-    causes = weighty if weighty or found.status is Status.INCONCLUSIVE else found.causes
-    return tuple(one for one in causes if not common.holds(one, found.status))
 
 
 def render_command(case_id: str, comparisons: Iterable[Comparison], verdict: Verdict) -> str:

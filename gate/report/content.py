@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.metrics import SPECS
-from gate.records import JUDGED, Code, Comparison, MachineShift, Outcome, Status, Verdict
+from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Outcome, Status, Verdict
 from gate.records.targets import TARGET_KIND
-from gate.report.blocks import CommonCauses, make_blocks
+from gate.report.blocks import LEAST_SHOWN, SHOWN, count_causes, make_blocks
 from gate.report.clean import clean_line
 from gate.report.footer import COLUMNS, list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
@@ -33,10 +33,10 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
 
     Only the first ``most`` cases are shown one by one, if that is said.
     """
-    blocks, common = make_blocks(verdict, everything=everything, most=most)
-    noted, notes = _part_notes(verdict, common)
-    doubts = [write_doubt(verdict)] if verdict.outcome is Outcome.INCONCLUSIVE else []
-    shared = common.list_sentences() or [clean_line(one, MAX_SENTENCE) for one in doubts if one]
+    blocks = make_blocks(verdict, everything=everything, most=most)
+    noted, notes = _part_notes(verdict)
+    doubt = write_doubt(verdict) if verdict.outcome is Outcome.INCONCLUSIVE else ""
+    shared = count_causes(blocks) or tuple(filter(None, [clean_line(doubt, MAX_SENTENCE)]))
     why, causes = _part_why(verdict, (*noted, *shared))
     is_machine_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
     return Report(
@@ -84,12 +84,16 @@ def _part_why(verdict: Verdict, causes: Sequence[str]) -> tuple[str, tuple[str, 
     return (same or [why])[0], tuple(one for one in causes if one not in same)
 
 
-def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _part_notes(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Those of the time, and of the machine where it may be a cause of something; and the others."""
+    deciding = [one for one in verdict.comparisons if one.decides]
+    red = {one.case_id for one in deciding if one.status in RED}
+    shown = red or {one.case_id for one in deciding if one.status in SHOWN}
+    causes = (one for one in verdict.causes if one.case_id in shown and one.weight >= LEAST_SHOWN)
+    first = {Code.TIME_UP} | {one.fact.code for one in causes if one.fact.code is Code.MACHINE_CHANGED}
     parts: tuple[list[str], list[str]] = ([], [])
     for fact, note in zip(verdict.notes, write_notes(verdict), strict=True):
-        is_machine = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
-        parts[not (is_machine or fact.code is Code.TIME_UP)].append(clean_line(note, MAX_SENTENCE))
+        parts[fact.code not in first].append(clean_line(note, MAX_SENTENCE))
     return tuple(parts[0]), tuple(parts[1])
 
 

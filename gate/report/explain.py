@@ -43,7 +43,7 @@ def find_case(verdict: Verdict, name: str) -> Case:
         UsageError: It means none, or several.
     """
     if not name and verdict.cases:
-        ranked, _ = make_blocks(verdict, everything=True)
+        ranked = make_blocks(verdict, everything=True)
         return next(case for case in verdict.cases if clean_line(case.id) == ranked[0].title)
     found = [case for case in verdict.cases if case.id == name]
     found = found or [case for case in verdict.cases if case.id.startswith(name)]

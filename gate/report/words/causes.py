@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
 from gate.records.facts import OF_TRIALS
@@ -35,14 +34,6 @@ def lower_first(text: str) -> str:
 def describe_recompile(one: Recompile) -> str:
     """Describe a guard that failed, the line that made it, and where that is."""
     return f"{one.guard}{_mention_line(one.code, one.location)}"
-
-
-def describe_common_cause(fact: Fact) -> str:
-    """Describe it without the numbers that are one case's own."""
-    if fact.code is Code.EAGER_TOO:
-        return f"Eager changed as well: {_describe_shared(fact)['shared']}."
-    numbers = {name: value for name, value in fact.numbers.items() if name != "case"}
-    return describe_cause(replace(fact, numbers=numbers) if fact.code is Code.MACHINE_CHANGED else fact)
 
 
 _SHARED = "the cause is in the model, its libraries or the host"
