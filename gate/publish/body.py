@@ -230,17 +230,13 @@ def describe_outcome(finding: TrustedResult) -> str:
     return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
 
 
-# Of a comment that is too long the tail goes first, and the rows last.
+# Of a comment that is too long the tail goes first.
 _LAYOUTS = (
-    Layout(commands=False, summary=False, rows=10, members=10, blocks=10),
-    Layout(commands=False, summary=False, case_lines=0, rows=10, members=10, blocks=2),
-    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=5, footer=False, notes=False),
-    Layout(
-        commands=False, summary=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False, steps=False
-    ),
+    Layout(is_local=False, rows=10, members=10, blocks=10),
+    Layout(is_local=False, case_lines=0, blocks=0, rows=5, footer=False),
 )
 # A pass that has nothing to show is one line, and what limits it.
-_BRIEF = Layout(counts=False, case_lines=0, footer=False, summary=False)
+_BRIEF = Layout(is_local=False, counts=False, case_lines=0, footer=False)
 _CUT = "*Shortened: the whole report is in the artifact of the run.*"
 
 

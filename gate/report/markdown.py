@@ -36,11 +36,8 @@ class Layout:
     members: int = 60  # cases of a group, by name
     case_lines: int = 60
     counts: bool = True
-    notes: bool = True
     footer: bool = True  # how it was measured
-    summary: bool = True  # tables of the suite
-    steps: bool = True  # what to do next
-    commands: bool = True  # that measure a case again, for who has the machine
+    is_local: bool = True  # for who has the machine: commands that measure a case again, tables of the suite
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,16 +106,16 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         *_render_heading(report, frame),
         frame.preface,
         escape_text(report.why),
-        _render_list("Next", first) if layout.steps else "",
+        _render_list("Next", first),
         _render_list("Why", [escape_text(cause) for cause in report.causes]),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
         _render_changes(report.blocks, layout, report.before),
         *_render_blocks(known, layout),
         _render_undecided(report.blocks, layout, report.before),
         _render_list("Other steps", later),
-        _render_list("Notes", [escape_text(note) for note in report.notes]) if layout.notes else "",
+        _render_list("Notes", [escape_text(note) for note in report.notes]),
         _render_figures(report, layout),
-        *(map(_render_section, report.summary) if layout.summary else ()),
+        *(map(_render_section, report.summary) if layout.is_local else ()),
         _render_pairs((*report.scope, *report.footer)) if layout.footer else "",
     ]
     return _join_sections([section for section in sections if section])
@@ -198,7 +195,7 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     lines += [f"- {escape_text(failure)}" for failure in block.failures[:_MAX_ITEMS]]
     lines += [f"- log: {escape_code(log)}" for log in block.logs[:_MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
-    lines += [f"- run again: {escape_code(block.command)}"] if block.command and layout.commands else []
+    lines += [f"- run again: {escape_code(block.command)}"] if block.command and layout.is_local else []
     log = [_render_log(block.log_tail)] if block.log_tail else []
     title = block.title if block.members else f"<code>{_escape_all(_cut(block.title))}</code>"
     parts = ["\n".join(lines), _render_members(block, layout), *log]
