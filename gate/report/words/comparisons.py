@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
@@ -191,7 +191,7 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
 _OTHER_CODEGEN = ", another instruction set or another number of threads"
 
 
-def _choose_sentence(one: Comparison, reason: Reason, codes: Container[Code]) -> str:
+def _choose_sentence(one: Comparison, reason: Reason, codes: Collection[Code]) -> str:
     if Code.OWN_LIMIT in codes and one.threshold is None and reason in _LIMIT_SENTENCES:
         return _LIMIT_SENTENCES[reason]
     if sentence := next((_BY_FACT[reason, code] for code in codes if (reason, code) in _BY_FACT), ""):
