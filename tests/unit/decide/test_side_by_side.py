@@ -343,7 +343,7 @@ def test_case_without_a_trial_is_missing(ab: Judge, find: Find) -> None:
     verdict = ab(pairs=0)
     assert state(find(verdict, LATENCY)) == (Status.MISSING, Reason.NOT_RUN)
     (step,) = tell_steps(verdict)
-    assert step.startswith("There was no time for mlp/x: run the same command again, with --resume")
+    assert step.startswith("There was no time for mlp/x: run the same again, with --resume")
 
 
 def test_threshold_of_the_policy_holds_for_pairs(ab: Judge, policy: Policy, find: Find) -> None:
