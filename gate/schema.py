@@ -36,33 +36,24 @@ from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
-from gate.records import Baseline, Metric, Run, Verdict
+from gate.records import Metric
 from gate.records.bounds import Format
-from gate.records.studies import Bisection, Calibration, SelftestReport
 from gate.store.acceptances import AcceptedFile, CommitFile
 from gate.store.anchor import AnchorFile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-ROOTS: Mapping[str, tuple[type, FileKind[Any] | None]] = {
-    "config": (GateFile, None),
-    "registry": (RegistryFile, None),
-    "accepted": (AcceptedFile, None),
-    "anchor": (AnchorFile, None),
-    "acceptances": (CommitFile, None),
-    "run": (Run, RUN),
-    "verdict": (Verdict, VERDICT),
-    "baseline": (Baseline, BASELINE),
-    "calibration": (Calibration, CALIBRATION),
-    "selftest": (SelftestReport, SELFTEST),
-    "bisection": (Bisection, BISECTION),
+# Files that people write, each with its title, and those that only the gate writes.
+_WRITTEN: Mapping[str, tuple[type, str]] = {
+    "config": (GateFile, "gate.yml"),
+    "registry": (RegistryFile, "a registry file"),
+    "accepted": (AcceptedFile, "accepted.yml"),
+    "anchor": (AnchorFile, "anchor.yml"),
+    "acceptances": (CommitFile, "what was accepted of one commit"),
 }
-_TITLES = {
-    "config": "gate.yml",
-    "registry": "a registry file",
-    "accepted": "accepted.yml",
-    "anchor": "anchor.yml",
-    "acceptances": "what was accepted of one commit",
+_KINDS: Mapping[str, FileKind[Any]] = {
+    kind.name: kind for kind in (RUN, VERDICT, BASELINE, CALIBRATION, SELFTEST, BISECTION)
 }
+ROOTS = (*_WRITTEN, *_KINDS)
 _SCALARS: Mapping[Any, dict[str, object]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
@@ -86,18 +77,19 @@ def render_schema(name: str) -> str:
 
 def make_schema(name: str) -> dict[str, object]:
     """Make the JSON Schema of a kind of file as plain values."""
-    record_type, kind = ROOTS[name]
-    definitions: dict[str, dict[str, object]] = {}
-    root = _describe_record(record_type, definitions)
-    if kind is not None:
+    kind, definitions = _KINDS.get(name), dict[str, dict[str, object]]()
+    if kind is None:
+        record, title = _WRITTEN[name]
+        file, root = f"compile-gate/{name}/{VERSION}", _describe_record(record, definitions)
+    else:
+        file, title, root = kind.schema, f"{name}.json", _describe_record(kind.record, definitions)
         properties = cast("dict[str, object]", root["properties"])
-        root["properties"] = {"schema": {"const": kind.schema}, **properties}
+        root["properties"] = {"schema": {"const": file}, **properties}
         root["required"] = ["schema", *cast("list[str]", root["required"])]
-    file = kind.schema if kind is not None else f"compile-gate/{name}/{VERSION}"
     return {
         "$schema": _DIALECT,
         "$id": f"urn:{file.replace('/', ':')}",
-        "title": f"compile-gate: {_TITLES.get(name, f'{name}.json')}",
+        "title": f"compile-gate: {title}",
         **root,
         "$defs": definitions,
     }

@@ -29,7 +29,7 @@ from typing import Annotated, Any, cast
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.files.validation import InvalidValue
-from gate.records.bounds import Amount, Expiry, Fraction, Pattern, Range, write_percent
+from gate.records.bounds import EXPIRY, Amount, Fraction, Pattern, Range, write_percent
 
 _EXAMPLE = "Example:"
 
@@ -149,7 +149,7 @@ StatusName = Annotated[
         regex=r"((?!-)[A-Za-z0-9_./ -]{1,100})?", what="at most 100 letters, digits, _, ., /, - and spaces"
     ),
 ]
-Date = Annotated[str, Expiry()]
+Date = Annotated[str, EXPIRY]
 Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
 _ID = "a-z0-9."  # of an environment: a slug of its device, its torch and a hash
 EnvironmentId = Annotated[str, Pattern(regex=rf"[{_ID}-]{{1,200}}", what="the id of an environment")]

@@ -6,15 +6,15 @@ They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
 MOST_DAYS = 366  # a year: by then its author should have looked again
 _NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
-_MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # how it begins
 _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 
 
@@ -165,38 +165,20 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern(_Described):
-    """A text that a regular expression matches as a whole."""
+    """A text that a regular expression matches as a whole, and a further ``check`` holds of, if any."""
 
     regex: str
+    check: Callable[[str], bool] | None = None  # of what JSON Schema cannot say
+    format: Literal["", "date"] = ""  # a format that JSON Schema has a name for
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
         """Whether the whole text matches."""
-        return re.fullmatch(self.regex, value) is not None
+        return re.fullmatch(self.regex, value) is not None and (self.check is None or self.check(value))
 
     def to_schema(self) -> dict[str, object]:
         """State it in JSON Schema, whose patterns are not anchored by themselves."""
-        return {"pattern": f"^(?:{self.regex})$"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Expiry:
-    """The last day on which something counts, as text; at most MOST_DAYS from now, past ones included."""
-
-    def describe(self) -> str:
-        """Say what is expected."""
-        return f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD"
-
-    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether there is such a day, and it is not too far."""
-        try:
-            day = date.fromisoformat(value)
-        except ValueError:
-            return False
-        return day.isoformat() == str(value) and day <= compute_last_day(datetime.now(UTC).date())
-
-    def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema, which knows no today; the calendar is for who knows ``format``."""
-        return {"format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+        named = {"format": self.format} if self.format else {}
+        return {**named, "pattern": f"^(?:{self.regex})$"}
 
 
 def compute_last_day(today: date) -> date:
@@ -204,24 +186,29 @@ def compute_last_day(today: date) -> date:
     return today + timedelta(days=MOST_DAYS)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Moment:
-    """A moment in ISO 8601, or a day; empty where it is not known."""
+def _is_near(day: str) -> bool:
+    try:
+        return date.fromisoformat(day) <= compute_last_day(datetime.now(UTC).date())
+    except ValueError:
+        return False
 
-    def describe(self) -> str:
-        """Say what is expected."""
-        return "a time such as 2027-03-31T12:00:00Z, or an empty text"
 
-    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether there is such a moment."""
-        try:
-            return not value or (re.match(_MOMENT, value) is not None and bool(datetime.fromisoformat(value)))
-        except ValueError:
-            return False
+def _is_moment(text: str) -> bool:
+    try:
+        return not text or bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
-    def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema, which does not check the calendar."""
-        return {"pattern": f"^({_MOMENT}|$)"}
+
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+# The last day on which something counts; it may be past.
+EXPIRY = Pattern(
+    regex=_DAY, what=f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD", check=_is_near, format="date"
+)
+# In ISO 8601, or a day alone; empty where it is not known.
+MOMENT = Pattern(
+    regex=f"({_DAY}.*)?", what="a time such as 2027-03-31T12:00:00Z, or an empty text", check=_is_moment
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,9 +224,9 @@ class NotEmpty(_Described):
         return {"minItems": 1}
 
 
-Bound = Range | Pattern | Expiry | Moment | NotEmpty  # of a value that was decoded by its type
+Bound = Range | Pattern | NotEmpty  # of a value that was decoded by its type
 Format = Fraction | Amount  # decodes the value itself: it can be written in several ways
 
 Natural = Annotated[int, Range(noun="a whole number", minimum=0)]
 NotNegative = Annotated[float, Range(minimum=0)]
-Time = Annotated[str, Moment()]  # ISO 8601, UTC
+Time = Annotated[str, MOMENT]  # ISO 8601, UTC

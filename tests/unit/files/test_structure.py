@@ -16,7 +16,7 @@ from gate.files.codec import encode
 from gate.files.structure import decode, fit, format_key
 from gate.files.validation import MAX_INVALID, ValidationError, find_nearest
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
-from gate.records.bounds import Moment, NotEmpty, Pattern, Range
+from gate.records.bounds import MOMENT, NotEmpty, Pattern, Range
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -43,7 +43,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 
 def make_limited(kind: type, limit: object) -> st.SearchStrategy[Any]:
     """Values of a type with a limit."""
-    if isinstance(limit, Moment):
+    if limit is MOMENT:
         return st.just("") | st.dates().map(lambda day: f"{day.isoformat()}T12:00:00Z")
     assert isinstance(limit, Range)
     assert limit.minimum is not None
