@@ -18,7 +18,7 @@ from gate.cli.output import read_previous, read_run
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_calibration, write_atomic
+from gate.files.codec import CALIBRATION, write_atomic
 from gate.lab.trials.runner import measure_plan
 from gate.lab.trials.side_by_side import LabPairs
 from gate.metrics import NOISY_DECIDING
@@ -53,7 +53,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     policy = replace(load_policy(config), acceptances=(), quarantine=())
     calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
-    save_calibration(calibration, path)
+    CALIBRATION.save(calibration, path)
     study = study_calibration(calibration)
     write_atomic(path.with_suffix(".html"), render_study_page(study))
     print(render_study(study))

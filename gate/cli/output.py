@@ -13,12 +13,12 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import (
     RUN,
     VERDICT,
+    RunJournal,
     load_run,
     load_verdict,
     save_verdict,
     write_atomic,
 )
-from gate.files.journal import RunJournal
 from gate.files.untrusted import is_present, read_lines
 from gate.project.config import Config
 from gate.records import Policy, Run, Verdict

@@ -29,9 +29,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.consistency import check_baseline, check_run, check_verdict
-from gate.files.disk import describe_write_error, write_atomic
-from gate.files.growth import GROWTH, HEAD, Growth, add_growths, split_lines
-from gate.files.structure import decode
+from gate.files.disk import FileState, append_bytes, describe_write_error, read_state, write_atomic
+from gate.files.growth import GROWTH, HEAD, Growth, add_growths, find_growth, split_lines
+from gate.files.structure import decode, drop_unknown_keys, get_hints
 from gate.files.untrusted import (
     MAX_JSON_BYTES,
     MAX_LINES,
@@ -71,40 +71,12 @@ def _list_field_names(record_type: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record_type))
 
 
-_SCALARS = (float, str, int, bool)
-
-
-def drop_unknown_keys(annotation: Any, value: object) -> object:  # noqa: ANN401 -- an annotation can be anything
-    """Copy a plain value without the keys that the records of ``annotation`` do not have."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if dataclasses.is_dataclass(annotation) and isinstance(value, dict):
-        hints = _get_hints(cast("Hashable", annotation))
-        return {key: drop_unknown_keys(hints[key], item) for key, item in value.items() if key in hints}
-    if origin is typing.Annotated:
-        return drop_unknown_keys(arguments[0], value)
-    if arguments and arguments[-1] in _SCALARS:  # a list of a million samples has no keys
-        return value
-    if origin is tuple and isinstance(value, list):
-        return [drop_unknown_keys(arguments[0], item) for item in value]
-    if origin is Mapping and isinstance(value, dict):
-        return {key: drop_unknown_keys(arguments[1], item) for key, item in value.items()}
-    if origin in (types.UnionType, typing.Union):
-        for member in arguments:
-            value = drop_unknown_keys(member, value)
-    return value
-
-
-@cache
-def _get_hints(record_type: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- a record's type
-    return typing.get_type_hints(record_type, include_extras=True)
-
-
 R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
 T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
 _SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
-_OPENING = re.compile(rb'\{\n"schema": "compile-gate/[a-z]{1,20}/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?"')
+_OPENING = re.compile(rb'\{\n"schema": "%b"' % _SCHEMA.pattern.encode())
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
@@ -185,13 +157,13 @@ class FileKind(Generic[R]):
             raise _describe_newer(self, plain, source)
         if fault:
             raise fault
-        record = _add_items(record, rows)
-        return self.grow(record, growths) if self.grow else record
+        whole = _add_items(record, rows)
+        return self.grow(whole, growths) if self.grow else whole
 
     def _add_rows(self, plain: object, head: bytearray, place: tuple[str, str], rows: list[Any]) -> None:
         """Decode the items of one line; ``place`` is the file and the list's key."""
         source, key = place
-        row_type = typing.get_args(_get_hints(cast("Hashable", self.record))[key])[0]
+        row_type = typing.get_args(get_hints(cast("Hashable", self.record))[key])[0]
         for item in cast("list[object]", plain):
             rows.append(self._decode_part(row_type, item, head, (source, f"{key}[{len(rows)}]")))
 
@@ -201,7 +173,7 @@ class FileKind(Generic[R]):
     def _is_newer(self, head: bytearray) -> bool:
         """Whether a file begins as one of a newer minor version does."""
         match = _OPENING.match(head)
-        return match is not None and match[1] == b"%d" % self.version and int(match[2] or 0) > self.minor
+        return match is not None and int(match[2]) == self.version and int(match[3] or 0) > self.minor
 
 
 class NewerFileError(FileError):
@@ -296,16 +268,11 @@ def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
     if version > kind.version:
         raise _describe_newer(kind, plain, source)
     if minor > kind.minor:
-        return _decode_newer(kind, plain, source)
+        try:
+            return decode(kind.record, drop_unknown_keys(kind.record, plain), source)
+        except FileError:
+            raise _describe_newer(kind, plain, source) from None
     return decode(kind.record, {key: item for key, item in plain.items() if key != "schema"}, source)
-
-
-def _decode_newer(kind: FileKind[R], plain: dict[str, Any], source: str) -> R:
-    """Decode what this version knows of a newer minor version's file."""
-    try:
-        return decode(kind.record, drop_unknown_keys(kind.record, plain), source)
-    except FileError:
-        raise _describe_newer(kind, plain, source) from None
 
 
 def _read_version(kind: FileKind[Any], plain: Mapping[str, object], source: str) -> tuple[int, int]:
@@ -332,5 +299,39 @@ def _name_release(plain: Mapping[str, object]) -> str:
 
 load_run, save_run = RUN.load, RUN.save
 load_verdict, save_verdict, encode_verdict = VERDICT.load, VERDICT.save, partial(encode_file, VERDICT)
-load_calibration, save_calibration = CALIBRATION.load, CALIBRATION.save
-load_selftest, save_selftest = SELFTEST.load, SELFTEST.save
+
+
+@dataclass(kw_only=True, slots=True)
+class RunJournal:
+    """Saves a run whole at first and once it is finished, and between by a line of what came to it.
+
+    What another process has put in its place meanwhile is replaced, never added to.
+    """
+
+    path: Path
+    _saved: Run | None = None
+    _left: FileState | None = None  # as it was left
+
+    def save(self, run: Run) -> None:
+        """Save the run as it is now.
+
+        Raises:
+            MachineError, UsageError: See :func:`gate.files.disk.write_atomic`; what was saved stays.
+        """
+        growth = find_growth(self._saved, run) if self._saved and not run.finished else None
+        if growth is None or not self._append(growth):
+            self._left = write_atomic(self.path, encode_parts(RUN, run))
+        self._saved = run
+
+    def _append(self, growth: Growth) -> bool:
+        try:
+            with self.path.open("rb+", buffering=0) as file:
+                if read_state(file) != self._left:
+                    return False
+                append_bytes(file, f"{dump(growth)}\n".encode())
+                self._left = read_state(file)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise describe_write_error(self.path, error) from error
+        return True

@@ -193,10 +193,6 @@ def _make_limited_decoder(decode_value: _Decoder, limit: Bound, *, is_union: boo
     return decode_limited
 
 
-def _make_tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    return _decode_floats if arguments[0] is float else _make_items_decoder(_make_decoder(arguments[0]))
-
-
 def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
     def decode_items(value: object) -> tuple[Any, ...]:
         if type(value) is not list:
@@ -212,10 +208,6 @@ def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
         return tuple(items)
 
     return decode_items
-
-
-def _make_mapping_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    return _make_entries_decoder(_make_decoder(arguments[0]), _make_decoder(arguments[1]))
 
 
 def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decoder:
@@ -273,7 +265,7 @@ def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
 
 
 def _make_record_decoder(record_type: type) -> _Decoder:
-    hints = typing.get_type_hints(record_type, include_extras=True)
+    hints = get_hints(record_type)
     fields = dataclasses.fields(record_type)
     decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
     required = {
@@ -338,8 +330,34 @@ _SCALARS: dict[Any, _Decoder] = {
 _decode_floats_slowly = _make_items_decoder(decode_float)
 _MAKERS: dict[Any, Callable[[tuple[Any, ...]], _Decoder]] = {
     typing.Annotated: _make_annotated_decoder,
-    tuple: _make_tuple_decoder,
-    Mapping: _make_mapping_decoder,
+    tuple: lambda of: _decode_floats if of[0] is float else _make_items_decoder(_make_decoder(of[0])),
+    Mapping: lambda of: _make_entries_decoder(*map(_make_decoder, of)),
     types.UnionType: _make_union_decoder,
     typing.Union: _make_union_decoder,
 }
+
+
+def drop_unknown_keys(annotation: Any, value: object) -> object:  # noqa: ANN401 -- an annotation can be anything
+    """Copy a plain value without the keys that the records of ``annotation`` do not have."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if dataclasses.is_dataclass(annotation) and isinstance(value, dict):
+        hints = get_hints(cast("Hashable", annotation))
+        return {key: drop_unknown_keys(hints[key], item) for key, item in value.items() if key in hints}
+    if origin is typing.Annotated:
+        return drop_unknown_keys(arguments[0], value)
+    if arguments and arguments[-1] in (float, str, int, bool):  # a list of a million samples has no keys
+        return value
+    if origin is tuple and isinstance(value, list):
+        return [drop_unknown_keys(arguments[0], item) for item in value]
+    if origin is Mapping and isinstance(value, dict):
+        return {key: drop_unknown_keys(arguments[1], item) for key, item in value.items()}
+    if origin in (types.UnionType, typing.Union):
+        for member in arguments:
+            value = drop_unknown_keys(member, value)
+    return value
+
+
+@cache
+def get_hints(record_type: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- a record's type
+    """The type of each field, with its bounds."""
+    return typing.get_type_hints(record_type, include_extras=True)

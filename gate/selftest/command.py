@@ -12,7 +12,7 @@ from pathlib import Path
 from gate.cli.place import note_config, place_lab
 from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_selftest, write_atomic
+from gate.files.codec import SELFTEST, write_atomic
 from gate.lab.host.provenance import load_provenance
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.side_by_side import open_side_by_side
@@ -153,8 +153,8 @@ def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestR
         attempts.append(attempt)
         context.side_by_side.lab.observe(Noted(fact=make_text(describe_attempt(attempt))))
         report = _make_report(context, agenda, attempts, time.monotonic() - begun)
-        save_selftest(report, path)
-    save_selftest(report, path)
+        SELFTEST.save(report, path)
+    SELFTEST.save(report, path)
     return report
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.files.codec import load_calibration, load_run
+from gate.files.codec import CALIBRATION, load_run
 from gate.records import Metric, Pairing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -47,7 +47,7 @@ def test_a_machine_is_calibrated(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gate", "calibrate", *few]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    calibration = load_calibration(tmp_path / "out" / "calibration.json")
+    calibration = CALIBRATION.load(tmp_path / "out" / "calibration.json")
     assert (calibration.trials, calibration.pairs, calibration.replays) == (2, 1, ())
     cold = next(one for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME)
     assert (cold.trials, cold.side_by_side is not None) == (2, True)

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from gate.errors import ExitCode
-from gate.files.codec import load_verdict
-from gate.files.journal import RunJournal
+from gate.files.codec import RunJournal, load_verdict
 from gate.lab.arms import interpreter
 from gate.records import Metric, Reason, Run, Status
 from tests.unit.cli.conftest import CONFIG, Place

@@ -13,7 +13,7 @@ import pytest
 from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
 from gate.errors import ExitCode, MachineError, UsageError
-from gate.files.codec import load_calibration, load_run, save_run
+from gate.files.codec import CALIBRATION, load_run, save_run
 from gate.records import (
     Case,
     CaseFailure,
@@ -71,7 +71,7 @@ def run_on(directory: Path, *options: str) -> tuple[int, Calibration]:
     places = ("--config", str(directory / "gate.yml"), "--out", str(directory / "out"))
     recorded = ("--run", str(directory / "recorded.json"), "--requests", "20")
     code = run_calibrate(make_parser().parse_args(["calibrate", *places, *recorded, *options]))
-    return code, load_calibration(directory / "out" / "calibration.json")
+    return code, CALIBRATION.load(directory / "out" / "calibration.json")
 
 
 def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +111,7 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
     recorded, out = str(tmp_path / "recorded.json"), str(tmp_path / "out")
     options = ["--config", str(tmp_path / "gate.yml"), "--out", out, "--requests", "4"]
     run_calibrate(make_parser().parse_args(["calibrate", "--run", recorded, recorded, *options]))
-    assert load_calibration(tmp_path / "out" / "calibration.json").trials == 18
+    assert CALIBRATION.load(tmp_path / "out" / "calibration.json").trials == 18
 
 
 def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gate.cli import main
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import load_run, load_selftest
+from gate.files.codec import SELFTEST, load_run
 from gate.records import Case, Mode, Pairing, Task
 from gate.records.studies import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
 from gate.selftest import attempts as attempts_module
@@ -47,7 +47,7 @@ def run_selftest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSelftest
         Path("gate.yml").write_text(text, encoding="utf-8")
         code = main(["selftest", "-q", *options])
         path = Path("out/selftest.json")
-        return code, load_selftest(path) if path.exists() else None
+        return code, SELFTEST.load(path) if path.exists() else None
 
     return run
 

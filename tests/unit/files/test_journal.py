@@ -14,8 +14,7 @@ import pytest
 
 from gate.errors import FileError, UsageError
 from gate.files import codec
-from gate.files.codec import RUN, NewerFileError, decode_file, encode_file, load_run, save_run
-from gate.files.journal import RunJournal
+from gate.files.codec import RUN, NewerFileError, RunJournal, decode_file, encode_file, load_run, save_run
 from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.told import make_raised

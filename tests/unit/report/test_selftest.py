@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.files.codec import load_selftest, save_selftest
+from gate.files.codec import SELFTEST
 from gate.records import (
     Change,
     Code,
@@ -130,9 +130,9 @@ def test_text(name: str, report: SelftestReport) -> None:
 def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     """``selftest.json`` carries its schema and comes back as the same record."""
     report, path = make_report(BAD), tmp_path / "selftest.json"
-    save_selftest(report, path)
+    SELFTEST.save(report, path)
     assert path.read_text(encoding="utf-8").startswith('{\n"schema": "compile-gate/selftest/1"')
-    assert report == load_selftest(path)
+    assert report == SELFTEST.load(path)
 
 
 def test_attempt_in_a_line() -> None:
