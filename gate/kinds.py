@@ -6,11 +6,14 @@ has every property; the others say what is otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, TypeVar
 
 from gate.records import Case, DType, Kind, Metric, Task
+
+T = TypeVar("T")
 
 
 class Dims(StrEnum):
@@ -204,9 +207,9 @@ def has_metric(case: Case, metric: Metric) -> bool:
     return metric in spec.adds if metric in SPECIAL else metric not in spec.lacks
 
 
-def get_setting(case: Case, name: str) -> object:
-    """A setting of the case's kind: its own, or the default."""
-    return case.settings.get(name, KIND_SPECS[case.kind].settings[name].default)
+def get_setting(case: Case, name: str, make: Callable[[Any], T]) -> T:
+    """A setting of the case's kind, its own or the default, as ``make`` makes it: a number, a choice."""
+    return make(case.settings.get(name, KIND_SPECS[case.kind].settings[name].default))
 
 
 # Tags of the registry that name what a workload is an example of: rows of its summary. A case of none

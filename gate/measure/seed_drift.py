@@ -23,9 +23,8 @@ from gate.measure.device import torch_settings
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import Habit, compare, find_habit
-from gate.measure.numerics.draws import Recording, draw_as_eager, has_drawn_alike
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, compute_drift, describe_tensor
-from gate.measure.numerics.float64 import in_float64
+from gate.measure.numerics.exact import Recording, draw_as_eager, has_drawn_alike, in_float64
 from gate.measure.numerics.reference import Called, Evaluation
 from gate.measure.numerics.rounding import excuse, measure_beyond
 from gate.measure.numerics.state import copy_state

@@ -22,7 +22,6 @@ class CompileBenchmark:
         """Import torch and seed it, so that the test builds the same weights each time."""
         with tolerate_warnings():
             from gate.suite import machinery  # noqa: PLC0415 - torch
-            from gate.suite.rows import BlockTimer  # noqa: PLC0415 - torch
 
             machinery.open_session_device(session)
         self._machinery = machinery
@@ -30,7 +29,7 @@ class CompileBenchmark:
         self._node = request.node.nodeid
         # pytest-benchmark's list of rows has no public name.
         rows = request.config._benchmarksession.benchmarks  # type: ignore[attr-defined] # noqa: SLF001
-        self._timer = BlockTimer(benchmark, rows, session.turns.wait if session.turns else None)
+        self._timer = machinery.BlockTimer(benchmark, rows, session.turns.wait if session.turns else None)
 
     def __call__(
         self,

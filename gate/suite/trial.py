@@ -27,12 +27,12 @@ from gate.suite.session import (
     SESSION,
     TIMER,
     SuiteSession,
+    import_torch,
     list_tracers,
     make_trial_session,
     refuse_tracers,
     tolerate_warnings,
 )
-from gate.suite.torch_imports import import_torch
 from gate.units import join_some
 
 _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from torch.utils.data import DataLoader
 
@@ -26,7 +26,7 @@ class Data(Shapes):
 
     def build(self, seed: int = SEED) -> Workload:
         """Call the factory once for each batch; the model is that of the first."""
-        batches = int(cast("int", get_setting(self.case, "batches")))
+        batches = get_setting(self.case, "batches", int)
         return join_workloads([build_workload(self.case, seed + 1000 * index) for index in range(batches)])
 
     def compile(self, subject: Subject) -> Function:
@@ -39,7 +39,7 @@ class Data(Shapes):
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
         """Make one epoch of ``compiled``; it reads the loader, whose processes live as long as the step."""
-        loader = make_loader(subject, int(cast("int", get_setting(self.case, "workers"))))
+        loader = make_loader(subject, get_setting(self.case, "workers", int))
         place = subject.device.name
 
         def run_loader() -> None:

@@ -1,49 +1,66 @@
 """A training step of two processes, each with its own batch: the model replicated, or sharded.
 
-This worker is the first; it starts the second, ``python -m gate.measure.kinds.distributed``, commands it by a
-byte each what to run, and both meet in torch's collectives. The plain model of a case stays as it is, for
-the reference in float64; each process trains a copy that is spread over both.
+This worker is the first; it starts the second, commands it what to run, and both meet in torch's collectives.
+The plain model of a case stays as it is, for the reference in float64; each process trains a copy that is
+spread over both.
 """
 
 from __future__ import annotations
 
-import json
+import copy
+import multiprocessing
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from gate import models
 from gate.errors import UsageError
-from gate.files import codec
+from gate.kinds import Strategy, get_setting
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
-from gate.measure.kinds.rank import RANKS, Command, Member, count_buckets
 from gate.measure.process.checkout import take_models
 from gate.measure.timing.rounds import Step
-from gate.measure.workload.build import SEED, Function, Subject, build_workload
+from gate.measure.workload.build import (
+    SEED,
+    Function,
+    Subject,
+    build_workload,
+    compile_function,
+    make_function,
+)
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Metric
 from gate.workload import Workload
 
+RANKS = 2
 _SEED_STEP = 1000  # between the batches of two ranks
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # the second process has its own
 _PEER = "peer"
-# As a worker is started: what lies in the project's directory must not shadow a library or the gate.
-_ARGUMENTS = ("-P", "-m", "gate.measure.kinds.distributed")
-_POLL_S = 0.01  # how often the second process is looked after until it joins
 _LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolves to
+
+
+class Command(StrEnum):
+    """Commands for the second process, a byte each; it ends when none come any more."""
+
+    EAGER = "e"  # a training step
+    COMPILED = "c"  # the same of the compiled model
+    EVALUATE = "v"  # take the first process's numbers over, and compute gradients by the compiled model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,17 +73,20 @@ class Order:
     threads: int
     parent: int
     models: str  # where the first process has the reference models from
+    caches: dict[str, str]  # its own, by variable
 
 
 class Distributed(Protocol):
     """An input of a case is a pair a rank: the positional arguments of its batch, and the keyword ones."""
 
     shares_state = False
+    # Once there is a subject.
+    _member: Member
+    _line: Connection  # to the second process
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._member: Member | None = None
-        self._peer: subprocess.Popen[bytes] | None = None
+        self._peer: BaseProcess | None = None
         self._threads = 0  # what torch had before the second process came
 
     def build(self, seed: int = SEED) -> Workload:
@@ -90,12 +110,11 @@ class Distributed(Protocol):
         """
         _check_devices(device)
         subject = super().make_subject(workload, device)
-        store = Path(tempfile.mkdtemp(prefix="gate-ranks-")) / "store"
+        store = str(Path(tempfile.mkdtemp(prefix="gate-ranks-")) / "store")
         self._threads = torch.get_num_threads()
         torch.set_num_threads(max(1, self._threads // RANKS))  # both share the cores: see torchrun
-        self._peer = _start_peer(subject, str(store))
-        _await_peer(self._peer, str(store))
-        self._member = self.join(subject, workload, str(store), rank=0)
+        self._start_peer(subject, store)
+        self._member = self.join(subject, workload, store, rank=0)
         return subject
 
     def join(self, subject: Subject, workload: Workload, store: str, *, rank: int) -> Member:
@@ -130,14 +149,13 @@ class Distributed(Protocol):
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Count the groups of parameters whose gradients are reduced together."""
         del subject, compiled, step
-        assert self._member is not None  # noqa: S101 - make_subject comes first
         return Seen(samples={Metric.BUCKETS: (count_buckets(self._member.module),)})
 
     def close(self) -> None:
         """End the other process, which may wait for this one for ever, and leave the group."""
         if self._peer is not None:
             self._peer.kill()
-            self._peer.communicate()
+            self._peer.join()
             if dist.is_initialized():
                 dist.destroy_process_group()
             torch.set_num_threads(self._threads)
@@ -146,14 +164,44 @@ class Distributed(Protocol):
         return lambda: self._tell(command).run_step(command)
 
     def _tell(self, command: Command) -> Member:
-        assert self._member is not None  # noqa: S101 - make_subject comes first
-        assert self._peer is not None  # noqa: S101 - as well
-        assert self._peer.stdin is not None  # noqa: S101 - a pipe
         try:
-            self._peer.stdin.write(command.encode())
-        except BrokenPipeError:
-            raise _describe_end(self._peer) from None
+            self._line.send_bytes(command.encode())
+        except OSError:
+            raise self._describe_end() from None
         return self._member
+
+    def _start_peer(self, subject: Subject, store: str) -> None:
+        """Start the second process, and wait until it is about to join: torch waits for one that has ended.
+
+        Its caches hold what the first one's hold now: the toolchain.
+
+        Raises:
+            RuntimeError: It has ended.
+        """
+        device = subject.device.name
+        order = Order(
+            case=subject.case,
+            device=f"{device.type}:{RANKS - 1}" if subject.device.kind.is_gpu else device.type,
+            store=store,
+            threads=torch.get_num_threads(),
+            parent=os.getpid(),
+            models=models.__path__[0],
+            caches=dict(_copy_caches()),
+        )
+        context = multiprocessing.get_context("spawn")
+        self._line, line = context.Pipe()
+        self._peer = context.Process(target=_serve, args=(order, line), daemon=True)
+        self._peer.start()
+        line.close()  # else its end is not seen
+        try:
+            self._line.recv_bytes()
+        except EOFError:
+            raise self._describe_end() from None
+
+    def _describe_end(self) -> RuntimeError:
+        assert self._peer is not None  # noqa: S101 - it was started
+        self._peer.join()
+        return RuntimeError(f"the second process ended with status {self._peer.exitcode}; see the log")
 
 
 PROTOCOL = Distributed
@@ -187,46 +235,6 @@ def _check_devices(device: Device) -> None:
         raise UsageError(message, "Leave the case out on a GPU.")
 
 
-def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
-    """Start the second process, with caches that hold what the first one's hold now: the toolchain."""
-    device = subject.device.name
-    order = Order(
-        case=subject.case,
-        device=f"{device.type}:{RANKS - 1}" if subject.device.kind.is_gpu else device.type,
-        store=store,
-        threads=torch.get_num_threads(),
-        parent=os.getpid(),
-        models=models.__path__[0],
-    )
-    variables = {**os.environ, **dict(_copy_caches()), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    peer = subprocess.Popen((sys.executable, *_ARGUMENTS), stdin=subprocess.PIPE, bufsize=0, env=variables)
-    assert peer.stdin is not None  # noqa: S101 - a pipe
-    with suppress(BrokenPipeError):  # it has ended: the code that waits for it says so
-        peer.stdin.write(codec.dump(order).encode() + b"\n")
-    return peer
-
-
-def _await_peer(peer: subprocess.Popen[bytes], store: str) -> None:
-    """Wait until the second process is about to join: torch waits for it there, though it may have ended.
-
-    Raises:
-        RuntimeError: It has.
-    """
-    while not _find_arrival(store).exists():
-        if peer.poll() is not None:
-            raise _describe_end(peer)
-        time.sleep(_POLL_S)
-
-
-def _find_arrival(store: str) -> Path:
-    """The file that says that the second process is about to join."""
-    return Path(store).with_name("arrived")
-
-
-def _describe_end(peer: subprocess.Popen[bytes]) -> RuntimeError:
-    return RuntimeError(f"the second process ended with status {peer.wait()}; see the log")
-
-
 def _copy_caches() -> Iterator[tuple[str, str]]:
     """Copy this process's caches, unless a second process of this trial has left its own."""
     for name in _CACHES:
@@ -238,25 +246,113 @@ def _copy_caches() -> Iterator[tuple[str, str]]:
         yield name, str(copied)
 
 
-def main() -> None:
-    """Be the second process."""
-    commands = sys.stdin.buffer
-    order = codec.decode(Order, json.loads(commands.readline()), "the order")
+def _serve(order: Order, line: Connection) -> None:
+    """Be the second process, until the first one hangs up."""
     die_with_parent(order.parent)
+    os.environ.update(order.caches)
     take_models(order.models)
     torch.set_num_threads(order.threads)
     protocol = Distributed(order.case)
     workload = protocol.build()
     subject = Protocol.make_subject(protocol, workload, open_device(order.device))
-    _find_arrival(order.store).touch()
+    line.send_bytes(b"joining")
     member = protocol.join(subject, workload, order.store, rank=RANKS - 1)
-    while command := commands.read(1):
-        if (wanted := Command(command.decode())) is Command.EVALUATE:
+    while True:
+        try:
+            command = Command(line.recv_bytes().decode())
+        except EOFError:
+            end_process(0)
+        if command is Command.EVALUATE:
             member.evaluate()
         else:
-            member.run_step(wanted)
+            member.run_step(command)
 
 
-if __name__ == "__main__":
-    main()
-    end_process(0)
+class Member:
+    """One process's part in a case: its copy of the model, its batch and its optimizer."""
+
+    def __init__(self, subject: Subject, workload: Workload, rank: int) -> None:
+        plain = subject.forward
+        if not isinstance(plain, nn.Module):
+            fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
+            raise UsageError("only a module is spread over processes", fix)
+        self._subject, self._plain, self._rank = subject, plain, rank
+        self._own = own = copy.deepcopy(plain)
+        if get_setting(subject.case, "strategy", Strategy) is Strategy.FSDP2:
+            self.module = _shard(own, subject.device)
+        else:
+            bucket_mib = get_setting(subject.case, "bucket_mib", float)
+            self.module = DistributedDataParallel(own, bucket_cap_mb=bucket_mib)
+        leaves = [one for one in own.parameters() if one.requires_grad]
+        self._optimizer = workload.optimizer(leaves) if workload.optimizer else None
+        self._functions = {
+            Command.EAGER: self._make_function(self.module),
+            Command.COMPILED: self._make_function(compile_function(self.module, subject.case)),
+        }
+
+    def run_step(self, command: Command) -> None:
+        """Run a training step; the other process has to run it as well."""
+        self._call(command).backward()  # type: ignore[no-untyped-call] # torch's
+        if self._optimizer is not None:
+            self._optimizer.step()
+        self._own.zero_grad()
+
+    def evaluate(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Compute mean loss and gradients with the numbers that the first process's plain model has."""
+        self._take_over()
+        loss = self._call(Command.COMPILED)
+        loss.backward()  # type: ignore[no-untyped-call] # torch's
+        gradients = {
+            name: _join(one.grad.detach())
+            for name, one in self._own.named_parameters()
+            if one.grad is not None
+        }
+        self._own.zero_grad()
+        mean = loss.detach().clone()
+        dist.all_reduce(mean)
+        return mean / RANKS, gradients
+
+    def _call(self, command: Command) -> torch.Tensor:
+        inputs, kwargs = self._subject.inputs[self._rank]
+        loss: torch.Tensor = self._functions[command](*inputs, **kwargs)
+        return loss
+
+    def _make_function(self, forward: Function) -> Function:
+        """The loss stays eager, as in a training loop: torch.compile is given the spread module itself."""
+        return make_function(forward, self._subject.loss, self._subject.case.task)
+
+    def _take_over(self) -> None:
+        with torch.no_grad():
+            for tensor in self._subject.list_state():
+                dist.broadcast(tensor, src=0)
+            numbers = ([*one.parameters(), *one.buffers()] for one in (self._own, self._plain))
+            for own, plain in zip(*numbers, strict=True):
+                own.copy_(_spread_like(own, plain))
+
+
+def count_buckets(module: nn.Module) -> int:
+    """Count the gradients' buckets of a replicated model, or the groups of a sharded one."""
+    if isinstance(module, DistributedDataParallel):
+        logged = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
+        sizes = str(logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""))
+        return len([one for one in sizes.split(",") if one.strip()])
+    return sum(isinstance(one, FSDPModule) for one in module.modules())
+
+
+def _shard(module: nn.Module, device: Device) -> nn.Module:
+    """Shard each block of a list of modules by itself, and the rest together, as training code does."""
+    mesh = init_device_mesh(device.name.type, (RANKS,))
+    for inner in module.modules():
+        for block in inner if isinstance(inner, nn.ModuleList) else ():
+            fully_shard(block, mesh=mesh)
+    fully_shard(module, mesh=mesh)  # in place
+    return module
+
+
+def _spread_like(own: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+    return distribute_tensor(plain, own.device_mesh, own.placements) if isinstance(own, DTensor) else plain
+
+
+def _join(gradient: torch.Tensor) -> torch.Tensor:
+    whole: torch.Tensor = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    return whole.clone()

@@ -22,7 +22,7 @@ from gate.measure.workload.build import (
     make_step,
     make_subject,
 )
-from gate.records import Case, CodeIdentity, Metric
+from gate.records import Case, CodeIdentity, Kind, Metric
 from gate.workload import Workload
 
 
@@ -107,7 +107,9 @@ def join_workloads(built: Sequence[Workload]) -> Workload:
 
 
 def find_protocol(case: Case) -> Protocol:
-    """Make the protocol of a case's kind; the file of the kind holds it as ``PROTOCOL``."""
+    """Make the protocol of a case's kind: :class:`Protocol`, or what the kind's file has as ``PROTOCOL``."""
+    if case.kind is Kind.CALL:
+        return Protocol(case)
     module = importlib.import_module(f"gate.measure.kinds.{case.kind}")
     made: Protocol = module.PROTOCOL(case)
     return made

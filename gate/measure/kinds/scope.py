@@ -24,7 +24,7 @@ class Scope(Protocol):
         if not isinstance(subject.forward, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: scope`."
             raise UsageError("a function has no parts to compile", fix)
-        part = Part(cast("str", get_setting(self.case, "part")))
+        part = get_setting(self.case, "part", Part)
         names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(subject.forward)
         module = share_tensors(subject.forward)
         blocks = {name: module.get_submodule(name) for name in names}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import cast
 
 from gate.kinds import get_setting
 from gate.measure.device.device import Device
@@ -21,8 +20,8 @@ class Serving(Protocol):
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Serve requests after a pause, one after the other, each as early as it has arrived."""
         del compiled
-        interval_s = float(cast("float", get_setting(self.case, "interval_s")))
-        requests = int(cast("int", get_setting(self.case, "requests")))
+        interval_s = get_setting(self.case, "interval_s", float)
+        requests = get_setting(self.case, "requests", int)
         times_s = serve(step, subject.device, interval_s, requests)
         return Seen(
             samples={

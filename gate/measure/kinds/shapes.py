@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -39,7 +39,7 @@ class Shapes(Protocol):
 
     def compile(self, subject: Subject) -> Function:
         """Compile as the setting ``dims`` says."""
-        dims = Dims(cast("str", get_setting(self.case, "dims")))
+        dims = get_setting(self.case, "dims", Dims)
         if dims is Dims.MARKED:
             mark_varying(subject.inputs)
         return self.spread(compile_function(subject.plain, replace(self.case, dynamic=_DYNAMIC[dims])))
@@ -84,7 +84,7 @@ def mark_varying(shapes: tuple[Any, ...]) -> None:
 
 
 def _list_arguments(case: Case) -> Iterator[dict[str, object]]:
-    vary = cast("Mapping[str, list[object]]", get_setting(case, "vary"))
+    vary: dict[str, list[object]] = get_setting(case, "vary", dict)
     for values in zip(*vary.values(), strict=True):
         yield dict(zip(vary, values, strict=True))
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 import torch
 
 from gate.measure.numerics import reference
-from gate.measure.numerics.draws import read_generators
 from gate.measure.numerics.drift import LARGEST_STEP, MISMATCH, Drift, compute_drift
+from gate.measure.numerics.exact import read_generators
 from gate.measure.numerics.reference import Evaluation
 from gate.measure.numerics.state import HELD, State, copy_state
 from gate.measure.process.logbook import NotFiniteError

@@ -14,15 +14,15 @@ import torch
 from gate.devices import CPU
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.numerics.draws import (
+from gate.measure.numerics.exact import (
     Drawn,
     DrawsError,
     Generators,
     has_drawn_alike,
+    in_float64,
     read_generators,
     replay,
 )
-from gate.measure.numerics.float64 import in_float64
 from gate.measure.numerics.state import State, copy_state, list_numbers, list_written, write_tensor
 from gate.measure.workload.build import (
     SEED,

@@ -45,7 +45,7 @@ PLAIN_SCRIPT = """\
 import gc, resource, statistics, time
 import torch
 from torch._inductor.cpu_vec_isa import pick_vec_isa
-from gate.suite.torch_imports import import_torch
+from gate.suite.session import import_torch
 import made_up
 
 import_torch()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import importlib
+import multiprocessing
 import sys
 import time
 from collections.abc import Iterator
@@ -16,9 +17,8 @@ from gate.errors import UsageError
 from gate.kinds import Strategy
 from gate.measure.device.device import CpuDevice
 from gate.measure.kinds import distributed
-from gate.measure.kinds.distributed import Distributed
+from gate.measure.kinds.distributed import Distributed, Member
 from gate.measure.kinds.protocol import Protocol, find_protocol
-from gate.measure.kinds.rank import Member
 from gate.measure.numerics import reference
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case, Kind, Metric, Task
@@ -102,20 +102,21 @@ def test_both_processes_compute_the_mean_gradient(strategy: Strategy, buckets: i
 def test_a_second_process_that_is_gone_is_told() -> None:
     """A step after the other process has ended fails with its status, and does not wait for it."""
     protocol = Distributed(Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING))
-    protocol._peer = subprocess.Popen(
-        (sys.executable, "-c", "raise SystemExit(3)"), stdin=subprocess.PIPE, bufsize=0
-    )
+    context = multiprocessing.get_context("spawn")
+    protocol._peer = context.Process(target=sys.exit, args=(3,))
+    protocol._line, line = context.Pipe()
     protocol._member = cast("Member", object())
-    protocol._peer.wait()
+    protocol._peer.start()
+    protocol._peer.join()
+    line.close()
     with pytest.raises(RuntimeError, match="the second process ended with status 3"):
         protocol.make_eager_step(cast("Subject", None))()
-    if protocol._peer.stdin is not None:
-        protocol._peer.stdin.close()
 
 
-def test_a_second_process_that_never_joins_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_that_never_joins_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has ended before it could: the first one says so at once, and does not wait until its time is up."""
-    monkeypatch.setattr(distributed, "_ARGUMENTS", ("-c", "raise SystemExit(3)"))
+    (tmp_path / "made_up_end.py").write_text("def leave(order, line):\n    raise SystemExit(3)\n")
+    monkeypatch.setattr(distributed, "_serve", importlib.import_module("made_up_end").leave)
     begun = time.monotonic()
     with pytest.raises(RuntimeError, match="the second process ended with status 3; see the log"):
         prepare(Strategy.DDP)

@@ -6,7 +6,7 @@ import pytest
 
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.suite.torch_imports import import_torch
+from gate.suite.session import import_torch
 
 # A pytester session forgets what was imported in it; torch and the YAML parser can be imported once only.
 import_torch()

@@ -10,8 +10,8 @@ import pytest
 
 from gate.measure.timing.rounds import PairedTimes, Rounds
 from gate.records import Case
-from gate.records.protocol import Side
-from gate.suite.rows import BlockTimer
+from gate.records.turns import Side
+from gate.suite.machinery import BlockTimer
 
 
 class Benchmark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch._inductor import codecache
 
-from gate.suite.torch_imports import import_torch
+from gate.suite.session import import_torch
 
 
 def test_torchs_sources_are_hashed_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

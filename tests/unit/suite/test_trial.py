@@ -11,7 +11,7 @@ import pytest
 from gate.measure.process.worker import make_arguments
 from gate.records import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
-from gate.suite.torch_imports import import_torch
+from gate.suite.session import import_torch
 from gate.suite.trial import TrialPlugin
 
 import_torch()  # a pytester session forgets what was imported in it, and torch can be imported once only
