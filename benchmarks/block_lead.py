@@ -17,7 +17,14 @@ from torch import nn
 from torch.utils.benchmark import Timer
 
 from gate.measure.device.device import CpuDevice
-from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.rounds import (
+    make_schedule,
+    run_rounds,
+    settle_step,
+    size_blocks,
+    time_calls,
+    warm_up,
+)
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case
 from gate.records.protocol import BlockSize, Sampling, Side
@@ -105,9 +112,13 @@ def compare(workload: Workload, super_blocks: int, threads: int) -> tuple[float,
                     ours.append(time.perf_counter() - begun)
                 return ours
 
-            rounds = run_rounds(steps, sizes, 1, device, Timing(time_blocks=time_blocks))
-            beside = [other for side, other in zip(rounds.order, theirs, strict=True) if side == "C"]
-            ratios[name] += [own / other for own, other in zip(rounds.times.compiled_s, beside, strict=True)]
+            rounds = run_rounds(steps, sizes, 1, time_blocks)
+            beside = [
+                one for side, one in zip(make_schedule(1), theirs, strict=True) if side is Side.COMPILED
+            ]
+            ratios[name] += [
+                own / other for own, other in zip(rounds.times[Side.COMPILED], beside, strict=True)
+            ]
             told += beside
     return statistics.median(told), {name: statistics.median(found) for name, found in ratios.items()}
 

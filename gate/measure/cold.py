@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from gate.measure.timing.first_call import (
 from gate.measure.timing.rounds import (
     Rounds,
     TimeBlocks,
-    Timing,
+    Times,
     run_rounds,
     settle_step,
     size_blocks,
@@ -58,15 +57,15 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         before = _observe_machine(context)
         first = _compile_first(context, prepared)
         context.logbook.enter(Stage.WARMUP)
-        settled = _settle(context, prepared)
+        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         _record_graphs(context, prepared)
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
             _record_graphs(context, prepared)
         _record_times(context, first, rounds)
-        _record_settling(context, *settled, rounds)
+        _record_later_phases(context)
         _record_conditions(context, before, _observe_machine(context))
-        record_usage(context, prepared, statistics.median(rounds.times.compiled_s))
+        record_usage(context, prepared, statistics.median(rounds.times[Side.COMPILED]))
         _record_kind(context, prepared)
     return rounds
 
@@ -128,13 +127,13 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
     context.logbook.enter(Stage.ROUNDS)
     if context.turns is None:
         super_blocks = compute_super_blocks(super_block_s, sampling)
-        rounds = run_rounds(steps, sizes, super_blocks, device, Timing(time_blocks=time_blocks))
+        rounds = run_rounds(steps, sizes, super_blocks, time_blocks)
     else:
         plan = context.turns.agree(Offer(super_block_s=super_block_s, sizes=sizes))
         with watch_waits() as waits:
             # A GPU's calls wait for the device, and its host's threads for each other.
-            timing = Timing(time_blocks=time_blocks, waits=None if device.kind.is_gpu else waits)
-            rounds = run_rounds(steps, plan.sizes, plan.super_blocks, device, timing)
+            watched = None if device.kind.is_gpu else waits
+            rounds = run_rounds(steps, plan.sizes, plan.super_blocks, time_blocks, watched)
         context.turns.wait()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:
@@ -164,23 +163,11 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
     return first
 
 
-def _settle(context: WorkerContext, prepared: Prepared) -> tuple[int, float]:
-    """Call until nothing is compiled any more: the calls after the first, and their wall seconds."""
-    begun = time.perf_counter()
-    calls = settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
-    return calls, time.perf_counter() - begun
-
-
-def _record_settling(context: WorkerContext, calls: int, wall_s: float, rounds: Rounds) -> None:
-    """Record what the calls after the first took beyond steady ones, where graphs are captured in them."""
-    if not context.device.kind.is_gpu:
-        return
-    steady_s = statistics.median(rounds.times.compiled_s)
-    later_s = {
-        **graph.observe_graphs(context.directory).phases_s,
-        "until_steady": compute_compile_time(wall_s, calls * steady_s),
-    }
-    context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
+def _record_later_phases(context: WorkerContext) -> None:
+    """Record the phases that only calls after the first have, as a capture of graphs."""
+    if context.device.kind.is_gpu:
+        later_s = graph.observe_graphs(context.directory).phases_s
+        context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
 
 
 def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
@@ -224,23 +211,18 @@ def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> 
 
 def _record_times(context: WorkerContext, first: FirstCall, rounds: Rounds) -> None:
     _record_latencies(context, rounds)
-    compile_s = compute_compile_time(first.wall_s, statistics.median(rounds.times.compiled_s))
+    compile_s = compute_compile_time(first.wall_s, statistics.median(rounds.times[Side.COMPILED]))
     context.logbook.add_samples({Metric.COLD_COMPILE_TIME: (compile_s,)})
 
 
 def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
-    times = rounds.times
-    context.logbook.add_samples(
-        {Metric.EAGER_LATENCY: times.eager_s, Metric.COMPILED_LATENCY: times.compiled_s}
-    )
+    context.logbook.add_samples(_name_sides(rounds.times))
     if rounds.undisturbed is not None:
-        undisturbed = rounds.undisturbed
-        context.logbook.record(
-            undisturbed_s={
-                Metric.EAGER_LATENCY: undisturbed.eager_s,
-                Metric.COMPILED_LATENCY: undisturbed.compiled_s,
-            }
-        )
+        context.logbook.record(undisturbed_s=_name_sides(rounds.undisturbed))
+
+
+def _name_sides(times: Times) -> dict[Metric, tuple[float, ...]]:
+    return {Metric.EAGER_LATENCY: times[Side.EAGER], Metric.COMPILED_LATENCY: times[Side.COMPILED]}
 
 
 def _record_conditions(context: WorkerContext, before: MachineState, after: MachineState) -> None:

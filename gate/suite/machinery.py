@@ -26,7 +26,6 @@ from gate.measure.workload.holding import hold
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, DType
 from gate.records.protocol import WorkerRole
-from gate.records.turns import Side
 from gate.suite.session import TIMER, SuiteSession, import_torch, tolerate_warnings
 from gate.workload import Workload
 
@@ -96,8 +95,7 @@ class BlockTimer:
         """Replace the row of blocks by two rows of calls in seconds, in a group that the case names."""
         blocks = self._benchmark.stats
         self._rows.remove(blocks)
-        times = {Side.EAGER: rounds.times.eager_s, Side.COMPILED: rounds.times.compiled_s}
-        for side, times_s in times.items():
+        for side, times_s in rounds.times.items():
             row = copy.copy(blocks)
             row.name, row.group, row.stats = str(side), case_id, Stats()  # type: ignore[no-untyped-call] # untyped there
             row.params = {name: _name_case(value) for name, value in (blocks.params or {}).items()} or None
@@ -107,8 +105,6 @@ class BlockTimer:
                 "case_id": case_id,
                 "arm": str(side),
                 "calls_per_block": rounds.calls[side],
-                "order": rounds.order,
-                **({"device_s": rounds.device_s[side]} if side in rounds.device_s else {}),
             }
             for time_s in times_s:
                 row.stats.update(time_s)

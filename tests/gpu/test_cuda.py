@@ -16,7 +16,7 @@ from gate.measure.device.device import CudaDevice
 from gate.measure.device.environment import capture_environment
 from gate.measure.device.opening import open_device
 from gate.measure.timing import canary
-from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import Subject, compile_function, make_compiled_step, make_step, make_subject
 from gate.records import Case, DType, Metric, Mode
 from gate.records.protocol import Sampling, Side, WorkerRequest, WorkerRole
@@ -151,16 +151,16 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
         settle_step(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
         sizes, _ = size_blocks(steps, calls, device)
-        rounds = run_rounds(steps, sizes, sampling.super_blocks, device, Timing(time_blocks=time_with(timer)))
+        rounds = run_rounds(steps, sizes, sampling.super_blocks, time_with(timer))
         counts = graph.observe_graphs("").counts
-        profile = device.profile(steps[Side.COMPILED], rounds.times.compiled_s[0])
+        profile = device.profile(steps[Side.COMPILED], rounds.times[Side.COMPILED][0])
     assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
     assert counts[Metric.CUDAGRAPH_SKIPS] == 0
     graphs = 1 if mode is Mode.REDUCE_OVERHEAD else 0
     assert profile.graph_launches == graphs
     assert profile.launches is not None
     assert profile.launches >= 1
-    assert len(rounds.times.compiled_s) == 6
+    assert len(rounds.times[Side.COMPILED]) == 6
 
 
 @pytest.mark.slow

@@ -28,7 +28,6 @@ class Cache(Protocol):
         Raises:
             UsageError: Nothing was saved.
         """
-        del subject
         if is_cold:
             return
         saved = _find_file()
@@ -47,7 +46,6 @@ class Cache(Protocol):
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Save the artifacts, and see how large they are."""
-        del subject, compiled, step
         size = _save_artifacts()
         return Seen(samples={Metric.PACKAGE_BYTES: (size,)} if size else {})
 

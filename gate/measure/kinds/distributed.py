@@ -126,12 +126,10 @@ class Distributed(Protocol):
 
     def make_eager_step(self, subject: Subject) -> Step:
         """Make one eager training step of both processes."""
-        del subject
         return self._make_step(Command.EAGER)
 
     def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
         """Make one compiled training step of both processes."""
-        del subject, compiled
         return self._make_step(Command.COMPILED)
 
     def compile(self, subject: Subject) -> Function:
@@ -148,7 +146,6 @@ class Distributed(Protocol):
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Count the groups of parameters whose gradients are reduced together."""
-        del subject, compiled, step
         return Seen(samples={Metric.BUCKETS: (count_buckets(self._member.module),)})
 
     def close(self) -> None:

@@ -51,13 +51,11 @@ class Export(Protocol):
 
     def check_compiled(self, report: GraphReport) -> None:
         """Check that there is a package; raises ``UsageError`` where there is none."""
-        del report
         if not any(self.list_packages()):
             raise UsageError("no package was built", "Remove `kind: export` from the case.")
 
     def count_misses(self, report: GraphReport) -> int:
         """Count the packages that had to be built."""
-        del report
         return sum(package.is_built for package in self._packages)
 
     def identify(self, cache: Path) -> CodeIdentity:
@@ -70,7 +68,6 @@ class Export(Protocol):
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """See how large the package is, and what building and loading it took."""
-        del subject, compiled, step
         first = self._packages[0]
         return Seen(samples={Metric.PACKAGE_BYTES: (first.path.stat().st_size,)}, parts_s=first.parts_s)
 

@@ -41,12 +41,10 @@ class Onnx(Export):
 
     def identify(self, cache: Path) -> CodeIdentity:
         """Read the identity of the graph: operators, attributes and sizes, without the weights."""
-        del cache
         return identity.hash_sources(_describe_graph(graph) for graph in self._load_graphs())
 
     def count_kernels(self, cache: Path) -> int:
         """Count the operators of the graphs: onnxruntime fuses some of them as it loads."""
-        del cache
         return sum(len(graph.node) for graph in self._load_graphs())
 
     def _load_graphs(self) -> Iterator[Any]:

@@ -90,7 +90,6 @@ class Protocol:
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Measure what only this kind has; ``step`` is the compiled call, warm."""
-        del subject, compiled, step
         return Seen()
 
     def leave(self) -> None:

@@ -19,7 +19,6 @@ class Serving(Protocol):
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Serve requests after a pause, one after the other, each as early as it has arrived."""
-        del compiled
         interval_s = get_setting(self.case, "interval_s", float)
         requests = get_setting(self.case, "requests", int)
         times_s = serve(step, subject.device, interval_s, requests)

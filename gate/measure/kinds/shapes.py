@@ -46,7 +46,6 @@ class Shapes(Protocol):
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Time each shape by itself; without its backward pass."""
-        del step
         parts_s = {}
         for name, shape in zip(name_shapes(self.case), subject.inputs, strict=True):
             call = _bind(compiled, shape)

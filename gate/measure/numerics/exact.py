@@ -1,4 +1,4 @@
-"""What float64 has in common with eager: the types that a model asks for, raised, and the same random numbers.
+"""What float64 has in common with eager: a model's types, raised, and the same random numbers.
 
 A generator draws other numbers for float64 than for float32. What eager draws is therefore kept, and given
 to the float64 reference in the same order. Inductor draws numbers of its own, unless it is asked to leave

@@ -10,7 +10,7 @@ import gc
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -34,12 +34,8 @@ PARTS_OF_BLOCK = 5
 SAMPLE_DECIMALS = 10
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairedTimes:
-    """Seconds per call, one entry a block; entry ``i`` of both sides belongs to one pair."""
-
-    eager_s: tuple[float, ...]
-    compiled_s: tuple[float, ...]
+# Seconds per call, one entry a block; entry ``i`` of both sides belongs to one pair.
+Times = Mapping[Side, tuple[float, ...]]
 
 
 def make_schedule(super_blocks: int) -> tuple[Side, ...]:
@@ -78,7 +74,7 @@ def split_times(
     durations_s: Sequence[float],
     calls: Mapping[Side, int],
     spoilt: frozenset[int] = frozenset(),
-) -> PairedTimes:
+) -> Times:
     """Split block durations into seconds per call of each side, in pair order.
 
     Super-blocks with a block whose index is in ``spoilt`` are left out, unless that would leave none.
@@ -100,7 +96,7 @@ def split_times(
             if schedule[index] == side
         )
 
-    return PairedTimes(eager_s=list_times(Side.EAGER), compiled_s=list_times(Side.COMPILED))
+    return {side: list_times(side) for side in Side}
 
 
 Step = Callable[[], Any]
@@ -122,25 +118,15 @@ class TimeBlocks(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timing:
-    """What times the blocks, and what knows when they were disturbed."""
-
-    time_blocks: TimeBlocks
-    waits: ThreadWaits | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Rounds:
-    """The outcome: times per call, block sizes, and the schedule in letters (``ECCE CEEC ...``)."""
+    """The outcome: times per call, and the calls of a block."""
 
-    times: PairedTimes
+    times: Times
     calls: Mapping[Side, int]
-    order: str
     recompiled: int  # blocks during which something was compiled
-    device_s: Mapping[Side, float] = field(default_factory=dict)  # per call, by the device's own clock
     # Of the calls during which no thread waited for a processor, 0.0 where a block has none; None where
     # not watched.
-    undisturbed: PairedTimes | None = None
+    undisturbed: Times | None = None
 
 
 class BlockRunner:
@@ -274,43 +260,26 @@ def run_rounds(
     steps: Mapping[Side, Step],
     sizes: Mapping[Side, BlockSize],
     super_blocks: int,
-    device: Device,
-    timing: Timing,
+    time_blocks: TimeBlocks,
+    waits: ThreadWaits | None = None,
 ) -> Rounds:
     """Run the schedule of so many super-blocks at most; recompiles are forbidden until one happens."""
     schedule = make_schedule(super_blocks)
-    runner = BlockRunner(steps, sizes, schedule, timing.waits)
+    runner = BlockRunner(steps, sizes, schedule, waits)
     calls = {side: size.timed for side, size in sizes.items()}
     gc.collect()
     gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again
     try:
         torch.compiler.set_stance("fail_on_recompile")
-        durations_s = timing.time_blocks(runner, runner.lead_in, len(schedule))
+        durations_s = time_blocks(runner, runner.lead_in, len(schedule))
     finally:
         torch.compiler.set_stance("default")
         gc.unfreeze()
     schedule = schedule[: len(durations_s)]
-    spoilt, watched = frozenset(runner.spoilt), timing.waits is not None
+    spoilt, watched = frozenset(runner.spoilt), waits is not None
     return Rounds(
         times=split_times(schedule, durations_s, calls, spoilt),
         calls=calls,
-        order=format_order(schedule),
         recompiled=len(runner.spoilt),
-        device_s=_measure_device_s(steps, calls, device),
         undisturbed=split_times(schedule, runner.undisturbed_s, calls, spoilt) if watched else None,
     )
-
-
-def _measure_device_s(
-    steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
-) -> dict[Side, float]:
-    """Measure each side once more by the device's clock: the wall clock also holds what the host adds."""
-    times_s = {side: device.measure_device_s(step, calls[side]) for side, step in steps.items()}
-    return {side: time_s for side, time_s in times_s.items() if time_s is not None}
-
-
-def format_order(schedule: tuple[Side, ...]) -> str:
-    """Write the schedule as letters, a word a super-block."""
-    letters = "".join(side[0].upper() for side in schedule)
-    size = 2 * BLOCKS_PER_SIDE
-    return " ".join(letters[start : start + size] for start in range(0, len(letters), size))

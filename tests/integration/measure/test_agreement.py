@@ -14,7 +14,14 @@ import torch
 from torch.utils.benchmark import Timer
 
 from gate.measure.device.device import CpuDevice
-from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.rounds import (
+    make_schedule,
+    run_rounds,
+    settle_step,
+    size_blocks,
+    time_calls,
+    warm_up,
+)
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case, Metric
 from gate.records.protocol import Sampling, Side, WorkerResult
@@ -149,12 +156,12 @@ def test_warm_latency_agrees_with_torch_benchmark(
                     ours.append(time.process_time() - begun)
                 return ours
 
-            run = run_rounds(steps, sizes, sampling.super_blocks, device, Timing(time_blocks=time_blocks))
+            run = run_rounds(steps, sizes, sampling.super_blocks, time_blocks)
             # Each of our compiled blocks against the measurement of theirs right before it: the machine's
             # speed is the same for both.
-            schedule = run.order.replace(" ", "")
-            preceding = [time_s for letter, time_s in zip(schedule, theirs, strict=True) if letter == "C"]
-            ratios += [own / other for own, other in zip(run.times.compiled_s, preceding, strict=True)]
+            schedule = make_schedule(sampling.super_blocks)
+            preceding = [one for side, one in zip(schedule, theirs, strict=True) if side is Side.COMPILED]
+            ratios += [own / other for own, other in zip(run.times[Side.COMPILED], preceding, strict=True)]
             if abs(statistics.median(ratios) - 1) <= WARM_TOLERANCE:
                 break
     assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios

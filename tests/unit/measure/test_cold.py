@@ -16,7 +16,6 @@ from gate.measure.context import WorkerContext
 from gate.measure.device.device import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.timing import canary
-from gate.measure.timing.rounds import PairedTimes, Rounds
 from gate.measure.warm import measure_warm
 from gate.records import FIRST_CALL, CacheUse, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole
@@ -31,10 +30,14 @@ class PlayedDevice(CpuDevice):
         self.kind = kind
 
 
-def settle(kind: DeviceKind, monkeypatch: pytest.MonkeyPatch, wall_s: float) -> dict[str, float]:
-    """Record a first call of 5 s and six after it, where a steady one takes 0.1 s; return the phases."""
+@pytest.mark.parametrize(("kind", "later"), [(CUDA, {"cudagraph_capture": 1.25}), (CPU, {})])
+def test_what_later_calls_capture_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: DeviceKind, later: dict[str, float]
+) -> None:
+    """A graphed case captures in its second call. What the first call took stays as it was read after it."""
+    first = {"dynamo": 3.0, FIRST_CALL: 5.0}
     logbook = Logbook(None, WorkerRole.COLD)
-    logbook.record(phases_s={"dynamo": 3.0, FIRST_CALL: 5.0})
+    logbook.record(phases_s=first)
     context = WorkerContext(
         case=Case(id="m/c", model="m"),
         device=PlayedDevice(kind),
@@ -42,36 +45,10 @@ def settle(kind: DeviceKind, monkeypatch: pytest.MonkeyPatch, wall_s: float) -> 
         logbook=logbook,
         directory="",
     )
-    # By now the compiler's clocks tell of the capture, and of what else went on after the first call.
-    later = GraphReport(counts={}, cache=CacheUse(), phases_s={"dynamo": 3.5, "cudagraph_capture": 1.25})
-    monkeypatch.setattr(graph, "observe_graphs", lambda _: later)
-    times = PairedTimes(eager_s=(0.2, 0.2), compiled_s=(0.1, 0.1))
-    rounds = Rounds(times=times, calls={}, order="", recompiled=0)
-    cold._record_settling(context, 6, wall_s, rounds)
-    return dict(logbook.result.phases_s)
-
-
-def test_what_a_user_waits_for_after_the_first_call_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graphed case captures in its second call: of 2.6 s six steady calls would have taken 0.6 s.
-
-    What the first call took stays as it was read after it.
-    """
-    assert settle(CUDA, monkeypatch, 2.6) == {
-        "dynamo": 3.0,
-        FIRST_CALL: 5.0,
-        "cudagraph_capture": 1.25,
-        "until_steady": pytest.approx(2.0),
-    }
-
-
-def test_calls_that_were_faster_than_steady_ones_took_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was captured, and the timed blocks were the slower ones."""
-    assert settle(CUDA, monkeypatch, 0.5)["until_steady"] == 0.0
-
-
-def test_a_processor_captures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it does after the first call is running."""
-    assert settle(CPU, monkeypatch, 2.6) == {"dynamo": 3.0, FIRST_CALL: 5.0}
+    report = GraphReport(counts={}, cache=CacheUse(), phases_s={"dynamo": 3.5, "cudagraph_capture": 1.25})
+    monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
+    cold._record_later_phases(context)
+    assert logbook.result.phases_s == {**first, **later}
 
 
 def play_rounds(target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int) -> list[float]:

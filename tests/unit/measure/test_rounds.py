@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -15,9 +14,7 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.timing import rounds
 from gate.measure.timing.rounds import (
     BlockRunner,
-    PairedTimes,
-    Timing,
-    format_order,
+    TimeBlocks,
     make_schedule,
     run_rounds,
     settle_step,
@@ -29,7 +26,7 @@ from gate.records.protocol import BlockSize, Sampling, Side
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 
 
-def time_with(durations_s: list[float]) -> Timing:
+def time_with(durations_s: list[float]) -> TimeBlocks:
     """Return a timer that calls the target, led in, and gives made-up times."""
 
     def time_blocks(target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
@@ -38,7 +35,7 @@ def time_with(durations_s: list[float]) -> Timing:
             target()
         return durations_s[:rounds]
 
-    return Timing(time_blocks=time_blocks)
+    return time_blocks
 
 
 def make_recompiling() -> Callable[[], None]:
@@ -69,19 +66,18 @@ def test_a_recompile_before_a_block_spoils_it() -> None:
     """What is compiled while a block is led in is no part of it, but what ran then was not the usual code."""
     steps = {Side.EAGER: lambda: None, Side.COMPILED: make_recompiling()}
     sizes = dict.fromkeys(Side, BlockSize(timed=1, led=1))
-    outcome = run_rounds(steps, sizes, 2, CpuDevice(), time_with([float(index) for index in range(8)]))
+    outcome = run_rounds(steps, sizes, 2, time_with([float(index) for index in range(8)]))
     assert outcome.recompiled == 1
-    assert (4.0, 7.0) == outcome.times.compiled_s
+    assert (4.0, 7.0) == outcome.times[Side.COMPILED]
 
 
 def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
     """A recompile in the rounds costs one super-block, not the case."""
     steps = {Side.EAGER: lambda: None, Side.COMPILED: make_recompiling()}
     timer = time_with([float(index) for index in range(12)])
-    outcome = run_rounds(steps, dict.fromkeys(Side, BlockSize(timed=1)), 3, CpuDevice(), timer)
+    outcome = run_rounds(steps, dict.fromkeys(Side, BlockSize(timed=1)), 3, timer)
     assert outcome.recompiled == 1
-    assert (4.0, 7.0, 9.0, 10.0) == outcome.times.compiled_s
-    assert outcome.order == "ECCE CEEC ECCE"
+    assert (4.0, 7.0, 9.0, 10.0) == outcome.times[Side.COMPILED]
 
 
 class Machine:
@@ -141,7 +137,6 @@ def test_what_nobody_watches_is_not_told() -> None:
         dict.fromkeys(Side, lambda: None),
         dict.fromkeys(Side, BlockSize(timed=1)),
         1,
-        CpuDevice(),
         time_with([1.0, 2.0, 3.0, 4.0]),
     )
     assert outcome.undisturbed is None
@@ -151,11 +146,11 @@ def test_undisturbed_times_are_those_of_a_call_in_schedule_order(monkeypatch: py
     """E C C E of two calls each: the first compiled block waits, so that it has none."""
     machine = Machine({2, 3})
     monkeypatch.setattr(time, "perf_counter", lambda: machine.now_s)
-    timing = replace(time_with([2.0, 10.0, 2.0, 2.0]), waits=cast("ThreadWaits", machine))
+    time_blocks, waits = time_with([2.0, 10.0, 2.0, 2.0]), cast("ThreadWaits", machine)
     sizes = dict.fromkeys(Side, BlockSize(timed=2))
-    outcome = run_rounds(dict.fromkeys(Side, machine.call), sizes, 1, CpuDevice(), timing)
-    assert outcome.undisturbed == PairedTimes(eager_s=(1.0, 1.0), compiled_s=(0.0, 1.0))
-    assert outcome.times == PairedTimes(eager_s=(1.0, 1.0), compiled_s=(5.0, 1.0))
+    outcome = run_rounds(dict.fromkeys(Side, machine.call), sizes, 1, time_blocks, waits)
+    assert outcome.undisturbed == {Side.EAGER: (1.0, 1.0), Side.COMPILED: (0.0, 1.0)}
+    assert outcome.times == {Side.EAGER: (1.0, 1.0), Side.COMPILED: (5.0, 1.0)}
 
 
 def test_other_errors_pass_through() -> None:
@@ -183,11 +178,6 @@ def test_settling_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = iter(range(1000))
     monkeypatch.setattr(graph, "count_compiles", lambda: next(counts))
     assert settle_step(lambda: None, CpuDevice(), quiet_calls=3) == rounds.MAX_SETTLING_CALLS
-
-
-def test_order_is_written_as_letters() -> None:
-    """A word a super-block."""
-    assert format_order(make_schedule(2)) == "ECCE CEEC"
 
 
 class IdleGpu(CpuDevice):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.measure.timing.rounds import PairedTimes, Rounds
+from gate.measure.timing.rounds import Rounds
 from gate.records import Case
 from gate.records.turns import Side
 from gate.suite.machinery import BlockTimer
@@ -50,11 +50,9 @@ def test_two_rows_replace_the_blocks() -> None:
     rows: list[Any] = []
     timer = BlockTimer(Benchmark(rows), rows)
     assert [0.0, 1.0] == timer(lambda: None, lambda: None, 2)
-    times = PairedTimes(eager_s=(1.0, 3.0), compiled_s=(0.5, 0.25))
+    times = {Side.EAGER: (1.0, 3.0), Side.COMPILED: (0.5, 0.25)}
     calls = {Side.EAGER: 4, Side.COMPILED: 8}
-    timer.split_row(
-        "m/c", Rounds(times=times, calls=calls, order="ECCE", recompiled=0), {"task": "inference"}
-    )
+    timer.split_row("m/c", Rounds(times=times, calls=calls, recompiled=0), {"task": "inference"})
     assert ["eager", "compiled"] == [row.name for row in rows]
     assert ["t.py::t[eager]", "t.py::t[compiled]"] == [row.fullname for row in rows]
     assert [[1.0, 3.0], [0.5, 0.25]] == [row.stats.data for row in rows]
@@ -64,7 +62,6 @@ def test_two_rows_replace_the_blocks() -> None:
         "case_id": "m/c",
         "arm": "compiled",
         "calls_per_block": 8,
-        "order": "ECCE",
     }
     assert expected == rows[1].extra_info
 
@@ -105,9 +102,9 @@ def test_parameters_can_be_written() -> None:
     params = {"gate_case": Case(id="m/c", model="m", factory="a:b"), "width": 64}
     timer = BlockTimer(Benchmark(rows, params=params), rows)
     timer(lambda: None, lambda: None, 1)
-    times = PairedTimes(eager_s=(1.0,), compiled_s=(0.5,))
+    times = {Side.EAGER: (1.0,), Side.COMPILED: (0.5,)}
     calls = {Side.EAGER: 1, Side.COMPILED: 1}
-    timer.split_row("m/c", Rounds(times=times, calls=calls, order="EC", recompiled=0), {})
+    timer.split_row("m/c", Rounds(times=times, calls=calls, recompiled=0), {})
     assert {"gate_case": "m/c", "width": 64} == rows[0].params
 
 
