@@ -23,7 +23,6 @@ from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
-from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
 from gate.records import Case, Code, Kind, Metric, Mode, Task
@@ -135,7 +134,10 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
             logbook.note(Code.INPUT_AS_IT_IS, input=place, kind=type(leaf).__qualname__)
     logbook.enter(Stage.EAGER)
     eager_step = protocol.make_eager_step(subject)
-    _call_first(context, subject, eager_step)
+    if context.case.kind is Kind.DISTRIBUTED:  # each process trains a copy
+        eager_step()
+    elif unseen := call_watched(subject, eager_step):
+        logbook.note(Code.PARAMETERS_UNSEEN, why=unseen)
     for _ in range(EAGER_CALLS - 1):
         returned = eager_step()
     settings = torch_settings.describe_settings(
@@ -158,13 +160,6 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
         compiled_step=protocol.make_compiled_step(subject, compiled),
         protocol=protocol,
     )
-
-
-def _call_first(context: WorkerContext, subject: Subject, eager_step: Step) -> None:
-    if context.case.kind is Kind.DISTRIBUTED:  # each process trains a copy
-        eager_step()
-    elif unseen := call_watched(subject, eager_step):
-        context.logbook.note(Code.PARAMETERS_UNSEEN, why=unseen)
 
 
 @contextmanager

@@ -204,7 +204,8 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called)
 def _evaluate_float32(context: WorkerContext, subject: Subject, eager: Called, why: str) -> Evaluation | None:
     """What has 16 bits can be compared with 32 as well."""
     try:
-        exact = reference.evaluate_float32(subject, eager)
+        twin = reference.make_twin(subject, torch.float32)
+        exact = reference.evaluate_twin(twin, eager.state, eager.drawn, is_float64=False)
     except Exception:  # noqa: BLE001 - whatever it cannot do in float32 either
         context.logbook.note(Code.NO_FLOAT64, why=why)
         return None
@@ -221,7 +222,9 @@ def _compare(
         context.logbook.note(Code.RANDOM_UNJUDGED)
         return None
     if not find_protocol(pair.subject.case).shares_state:
-        _note_unseen(context, eager.found)
+        if eager.found.written:  # by a package or another process, to tensors of its own
+            names = {"outputs": tuple(sorted(eager.found.written))}
+            context.logbook.add_warnings(Fact(code=Code.WRITES_UNSEEN, names=names))
         eager = replace(eager, found=replace(eager.found, written={}))
         compiled = replace(compiled, written={})
     drift = compare(exact, eager.found, compiled, eager.state)
@@ -252,13 +255,6 @@ def _note_once(context: WorkerContext, facts: Sequence[Fact]) -> None:
     """Note what was not noted of another seed, with other numbers."""
     noted = [(one.code, one.names) for one in context.logbook.result.warnings]
     context.logbook.add_warnings(*(one for one in facts if (one.code, one.names) not in noted))
-
-
-def _note_unseen(context: WorkerContext, eager: Evaluation) -> None:
-    """Note what a package or another process writes to tensors of its own."""
-    if eager.written:
-        names = {"outputs": tuple(sorted(eager.written))}
-        context.logbook.add_warnings(Fact(code=Code.WRITES_UNSEEN, names=names))
 
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:

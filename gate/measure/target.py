@@ -52,20 +52,6 @@ class Cubin:
     size_bytes: int
 
 
-def find_triton_cache() -> Path:
-    """Find Triton's cache directory: in a trial it is the trial's own."""
-    return Path(os.environ.get("TRITON_CACHE_DIR", os.devnull))
-
-
-def read_cubins(cache: Path) -> tuple[Cubin, ...]:
-    """Read every binary in Triton's cache directory.
-
-    Raises:
-        MachineError: Triton brings no tool that reports a binary's resources.
-    """
-    return tuple(_read_cubin(path) for path in sorted(cache.rglob("*.cubin")))
-
-
 def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
     """Take all binaries of a case together.
 
@@ -237,10 +223,12 @@ def _record_graphs(context: WorkerContext) -> None:
 
 def _record_code(context: WorkerContext) -> None:
     cache = graph.find_cache()
+    # In a trial the directory is the trial's own.
+    binaries = sorted(Path(os.environ.get("TRITON_CACHE_DIR", os.devnull)).rglob("*.cubin"))
     counts = {
         Metric.GENERATED_KERNELS: identity.count_kernels(cache),
         Metric.CODE_LAUNCHES: identity.count_launches(cache),
-        **sum_cubins(read_cubins(find_triton_cache())),
+        **sum_cubins(map(_read_cubin, binaries)),
     }
     context.logbook.record(identity=identity.read_identity(cache), sources=identity.read_sources(cache))
     context.logbook.add_samples({metric: (count,) for metric, count in counts.items()})

@@ -78,7 +78,8 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
         begun = time.perf_counter()
         _call(step, 1)
         before = device.read_used()
-        calls = _count_first(time.perf_counter() - begun)
+        call_s = max(time.perf_counter() - begun, 1e-6)
+        calls = int(min(max(_FIRST_S / call_s, _MIN_CALLS), _FIRST_CALLS))
         total, most_bytes = 1, min(_MOST_BYTES, _MOST_SHARE * (read_free_bytes() or math.inf))
         first = before
         while True:
@@ -149,10 +150,6 @@ def _is_measured(file: str) -> bool:
 def _round(kept: float) -> float:
     """Round to as much as calls differ by."""
     return float(LEAST_BYTES * round(kept / LEAST_BYTES))
-
-
-def _count_first(call_s: float) -> int:
-    return int(min(max(_FIRST_S / max(call_s, 1e-6), _MIN_CALLS), _FIRST_CALLS))
 
 
 def _call(step: Callable[[], object], calls: int) -> None:

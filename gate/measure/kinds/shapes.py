@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ class Shapes(Protocol):
         """Time each shape by itself; without its backward pass."""
         parts_s = {}
         for name, shape in zip(name_shapes(self.case), subject.inputs, strict=True):
-            call = _bind(compiled, shape)
+            call = partial(compiled, shape)
             times_s = (time_calls(call, subject.device, 1) for _ in range(_CALLS))
             parts_s[name] = statistics.median(times_s)
         return Seen(parts_s=parts_s)
@@ -86,7 +87,3 @@ def _list_arguments(case: Case) -> Iterator[dict[str, object]]:
     vary: dict[str, list[object]] = get_setting(case, "vary", dict)
     for values in zip(*vary.values(), strict=True):
         yield dict(zip(vary, values, strict=True))
-
-
-def _bind(function: Function, shape: object) -> Callable[[], Any]:
-    return lambda: function(shape)

@@ -111,12 +111,9 @@ def compute_drift(
     if (warnings or alone) and not known:
         return Drift(log2_ratio=None, warnings=warnings)
     judged = [judge_group(group) for group in group_triples(known, pooled=pooled)]
-    worst = max((one for one in judged if one is not None), key=_get_ratio, default=Drift(log2_ratio=0.0))
+    drifts = [one for one in judged if one is not None]
+    worst = max(drifts, key=lambda one: one.log2_ratio or 0.0, default=Drift(log2_ratio=0.0))
     return replace(worst, warnings=warnings)
-
-
-def _get_ratio(drift: Drift) -> float:
-    return 0.0 if drift.log2_ratio is None else drift.log2_ratio
 
 
 def _is_known(triple: Triple) -> torch.Tensor:

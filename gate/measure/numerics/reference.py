@@ -222,7 +222,7 @@ def evaluate_reference(
     if device.kind.is_gpu:
         device.start_peak()
     try:
-        return _evaluate_float64(subject, device, state, drawn)
+        return evaluate_twin(make_exact_twin(subject, device), state, drawn)
     except RuntimeError as error:
         if not device.kind.is_gpu or not is_out_of_memory(error):
             raise
@@ -231,7 +231,7 @@ def evaluate_reference(
     device.free_memory()
     _check_host_memory(subject, attempted_bytes)
     with _use_all_cores():
-        exact = _evaluate_float64(subject, CpuDevice(), state, drawn)
+        exact = evaluate_twin(make_exact_twin(subject, CpuDevice()), state, drawn)
     place = subject.device.name
     moved: dict[str, Any] = {
         part: {name: value.to(place) for name, value in getattr(exact, part).items()}
@@ -278,17 +278,6 @@ def _use_all_cores() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def evaluate_float32(subject: Subject, eager: Called) -> Evaluation:
-    """Evaluate in float32, for a case of 16 bits that does not run in float64."""
-    return evaluate_twin(make_twin(subject, torch.float32), eager.state, eager.drawn, is_float64=False)
-
-
-def _evaluate_float64(
-    subject: Subject, device: Device, state: State, drawn: Sequence[Drawn] | None
-) -> Evaluation:
-    return evaluate_twin(make_exact_twin(subject, device), state, drawn)
 
 
 def evaluate_twin(

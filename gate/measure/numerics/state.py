@@ -175,7 +175,7 @@ def _list_held(value: object) -> Iterator[tuple[str, object]]:
         yield from ((f"[{index}]", item) for index, item in enumerate(value))
     elif isinstance(value, FunctionType):
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-        yield from ((f".{name}", cell.cell_contents) for name, cell in cells if _is_filled(cell))
+        yield from ((f".{name}", cell.cell_contents) for name, cell in cells if cell != CellType())
         yield from _list_globals(value)
     elif isinstance(value, MethodType):
         yield from (("", value.__self__), ("", value.__func__))
@@ -199,7 +199,7 @@ def _list_restores(value: object) -> Iterator[Restore]:
     elif isinstance(value, (list, deque, set)):
         yield _keep_items(value)
     elif isinstance(value, FunctionType):
-        yield from (_keep_cell(cell) for cell in value.__closure__ or () if _is_filled(cell))
+        yield from (_keep_cell(cell) for cell in value.__closure__ or () if cell != CellType())
     elif isinstance(value, torch.Generator):
         yield functools.partial(value.set_state, value.get_state())
     elif isinstance(value, random.Random):
@@ -237,14 +237,6 @@ def _is_plain(value: object) -> bool:
         return False
     items = value.values() if isinstance(value, dict) else value
     return all(isinstance(item, torch.Tensor) or type(item) in _NUMBERS or _is_plain(item) for item in items)
-
-
-def _is_filled(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - raises where it is empty
-    except ValueError:
-        return False
-    return True
 
 
 def _keep_dict(held: dict[Any, Any]) -> Restore:

@@ -134,11 +134,11 @@ def _check_installed(directory: Path) -> None:
     tops = _list_tops(top)
     found = [(name, place) for name, place in list_imported() if name.partition(".")[0] in tops]
     copies = [
-        (name, place, top / layout / Path(*name.split(".")[:-1]) / _name_file(name, place))
+        (name, place, top / copied)
         for name, place in found
         if place.suffix == ".py" and place.name not in OF_BUILD and not lies_below(place, _OWN_PLACE)
         if not is_project_file(place, str(top))
-        for layout in tops[name.partition(".")[0]]
+        for copied in _list_copied(name, place, tops)
     ]
     others = [(name, place, twin) for name, place, twin in copies if _is_another(place, twin)]
     installed = _list_installed(top) if others else frozenset()
@@ -148,12 +148,6 @@ def _check_installed(directory: Path) -> None:
                 f"{name} is imported from {place}, a copy that was installed before {twin} was changed",
                 "Install the project editable: pip install -e .",
             )
-
-
-def _name_file(name: str, place: Path) -> Path:
-    """Where a module lies below its package's directory."""
-    last = name.rpartition(".")[2]
-    return Path(last, place.name) if place.name == "__init__.py" else Path(place.name)
 
 
 def list_imported() -> Iterator[tuple[str, Path]]:
@@ -315,13 +309,15 @@ def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequenc
     top = name.partition(".")[0]
     if place.suffix != ".py" or lies_below(place, _OWN_PLACE) or top in sys.stdlib_module_names:
         return
-    if lies_below(place, origin) and is_project_file(place, str(origin)):
-        yield place.relative_to(origin)
+    yield from _find_own(place, origin)
+    yield from (one for one in _list_copied(name, place, tops) if is_same_file(place, origin / one))
+
+
+def _list_copied(name: str, place: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
+    """List which files of a checkout a module may be a copy of, by its name; relative to its top."""
     package = name if place.name == "__init__.py" else name.rpartition(".")[0]
-    for layout in tops.get(top, ()):
-        copied = layout.joinpath(*filter(None, package.split(".")), place.name)
-        if is_same_file(place, origin / copied):
-            yield copied
+    for layout in tops.get(name.partition(".")[0], ()):
+        yield layout.joinpath(*filter(None, package.split(".")), place.name)
 
 
 def _list_tops(origin: Path) -> Mapping[str, Sequence[Path]]:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -104,17 +104,9 @@ Step = Callable[[], Any]
 MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
 _SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
 
-
-class TimeBlocks(Protocol):
-    """Times ``rounds`` calls of ``target`` at most, each after an untimed ``lead_in``; seconds each.
-
-    ``target`` returns the seconds that its block takes undisturbed, as far as it knows.
-    """
-
-    def __call__(
-        self, target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int
-    ) -> list[float]:
-        """Return the seconds of each call, in order."""
+# Times so many calls of the first argument at most, each after the untimed second; seconds each, in order.
+# The first returns the seconds that its block takes undisturbed, as far as it knows.
+TimeBlocks = Callable[[Callable[[], float | None], Callable[[], None], int], list[float]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -108,7 +108,7 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
         if isinstance(leaf, torch.Tensor) and id(leaf) not in memo:
             memo[id(leaf)] = mapped = function(leaf)
             devices[leaf.device] = mapped.device
-        elif isinstance(leaf, AbstractSet) and not items and _holds_tensors(leaf):
+        elif isinstance(leaf, AbstractSet) and not items and any(True for _ in iterate_tensors(list(leaf))):
             message = f"{path or 'what was given'} is a set of tensors, which has no order to name them by"
             raise UsageError(message, "Give a list or a tuple.")
     for _, leaf, items in visits:
@@ -214,10 +214,6 @@ def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above
         return []
     parts = state if isinstance(state, tuple) else (state,)
     return [(f".{name}", item) for part in parts if part for name, item in part.items()]
-
-
-def _holds_tensors(value: AbstractSet[Any]) -> bool:
-    return any(True for one in value for _ in iterate_tensors(one))
 
 
 def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
