@@ -14,27 +14,29 @@ from gate.measure.compiler.identity import read_sources
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
 from gate.measure.timing import canary
-from gate.measure.timing.first_call import (
-    FirstCall,
-    check_cold,
-    compute_compile_time,
-    time_first_call,
-)
 from gate.measure.timing.rounds import (
+    FirstCall,
     Rounds,
     TimeBlocks,
     Times,
+    compute_compile_time,
     run_rounds,
     settle_step,
     size_blocks,
+    time_first_call,
     warm_up,
 )
 from gate.measure.timing.waiting import watch_waits
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
-from gate.records import FIRST_CALL, Code, Conditions, Metric
-from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
+from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
+from gate.records.protocol import Stage, compute_super_blocks
+from gate.records.turns import Offer, Side
 from gate.workload import Workload
+
+
+class CacheStateError(Exception):
+    """A cold compile found a full cache: the number would be another metric."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,6 +165,16 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
     return first
 
 
+def check_cold(cache: CacheUse) -> None:
+    """Check that a cold compile compiled: a graph may repeat within a model, so hits alone are no proof.
+
+    Raises:
+        CacheStateError: Every graph was found in the cache.
+    """
+    if cache.hits and not cache.misses:
+        raise CacheStateError(f"the compile cache was not empty: {cache.hits} graphs were found in it")
+
+
 def _record_later_phases(context: WorkerContext) -> None:
     """Record the phases that only calls after the first have, as a capture of graphs."""
     if context.device.kind.is_gpu:
@@ -184,7 +196,6 @@ def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
 
 
 def _record_kind(context: WorkerContext, prepared: Prepared) -> None:
-    """Record what only this kind of case measures."""
     seen = prepared.protocol.observe(prepared.subject, prepared.compiled, prepared.compiled_step)
     context.logbook.add_samples(seen.samples)
     context.logbook.record(parts_s=seen.parts_s)

@@ -21,8 +21,7 @@ from gate.measure.compiler import graph, identity
 from gate.measure.compiler.identity import count_compile_calls
 from gate.measure.context import WorkerContext, count_parameters, describe_inputs, use_gradients
 from gate.measure.device.opening import TargetDevice
-from gate.measure.kinds.protocol import find_protocol
-from gate.measure.timing.first_call import check_compiled
+from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.workload.build import (
     TORCH_DTYPES,
     Subject,
@@ -149,7 +148,7 @@ def compile_target(context: WorkerContext, workload: Workload | None) -> Iterato
         graph.start_observation()
         for _ in range(CALLS):
             step()
-        _record_graphs(context)
+        _record_graphs(context, protocol)
         _record_code(context)
         yield step
 
@@ -205,9 +204,9 @@ def _remember(place: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.
     return place_once
 
 
-def _record_graphs(context: WorkerContext) -> None:
+def _record_graphs(context: WorkerContext, protocol: Protocol) -> None:
     report = graph.observe_graphs(context.directory)
-    check_compiled(report)
+    protocol.check_compiled(report)
     # There are no CUDA graphs, and nothing of them is known.
     unknown = {Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS}
     counts = {metric: (value,) for metric, value in report.counts.items() if metric not in unknown}

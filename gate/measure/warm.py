@@ -36,8 +36,7 @@ from gate.measure.seed_drift import (
     measure_drift,
     record_drift,
 )
-from gate.measure.timing.first_call import compute_compile_time, time_first_call
-from gate.measure.timing.rounds import settle_step, time_calls
+from gate.measure.timing.rounds import compute_compile_time, settle_step, time_calls, time_first_call
 from gate.programs import read_free_bytes
 from gate.records import Code, Metric
 from gate.records.protocol import Stage

@@ -59,7 +59,6 @@ PROTOCOL = Cache
 
 
 def _find_file() -> Path:
-    """Where the first process saves the artifacts."""
     return find_cache().parent / _FILE
 
 

@@ -144,7 +144,6 @@ def make_module(subject: Subject) -> torch.nn.Module:
 
 
 def _read_sources(cache: Path) -> Iterator[str]:
-    """Read the generated sources in the packages, in a fixed order."""
     for path in sorted(cache.glob("package-*.pt2")):
         with zipfile.ZipFile(path) as package:
             for name in sorted(package.namelist()):

@@ -94,8 +94,6 @@ PROTOCOL = Onnx
 
 
 class _OnnxFile(Package):
-    """A function that runs its ONNX file."""
-
     suffix = ".onnx"
 
     def __init__(self, subject: Subject) -> None:

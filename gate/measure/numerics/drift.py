@@ -334,7 +334,6 @@ def _is_rounded(value: torch.Tensor) -> bool:
 
 
 def _split(value: torch.Tensor) -> torch.Tensor:
-    """Split complex numbers into their two parts."""
     return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
 
 

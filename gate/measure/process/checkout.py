@@ -321,7 +321,6 @@ def _list_copied(name: str, place: Path, tops: Mapping[str, Sequence[Path]]) -> 
 
 
 def _list_tops(origin: Path) -> Mapping[str, Sequence[Path]]:
-    """Where a checkout has modules and packages, by their names; relative to its top."""
     tops: dict[str, list[Path]] = {}
     for layout in _list_layouts(origin):
         for entry in layout.iterdir() if layout.is_dir() else ():

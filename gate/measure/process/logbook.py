@@ -89,7 +89,6 @@ def _is_machinery(frame: FrameSummary, places: tuple[str, ...]) -> bool:
 
 
 def _find_places(packages: Sequence[str]) -> tuple[str, ...]:
-    """Find the directories of those packages that are loaded."""
     files = (getattr(sys.modules.get(name), "__file__", None) for name in packages)
     return tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
 

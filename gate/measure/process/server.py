@@ -92,7 +92,6 @@ def map_pages(ranges: tuple[PageRange, ...]) -> None:
 
 
 def _list_mapping(line: str, page_map: BinaryIO) -> Iterator[PageRange]:
-    """List the pages in memory of one line of ``/proc/self/maps``."""
     addresses, rights, *_ = fields = line.split()
     if not rights.startswith("r") or rights.endswith("s") or fields[-1] in _OF_THE_KERNEL:
         return
@@ -217,7 +216,6 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
 
 
 def _note_variables(before: Mapping[str, str]) -> None:
-    """Note the environment variables that were set or removed since ``before``."""
     changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
     _VARIABLES.update({name: os.environ.get(name) for name in changed})
 

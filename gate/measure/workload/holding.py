@@ -127,7 +127,6 @@ def _list_parts(one: torch.nn.Module | torch.Tensor) -> Iterator[Any]:
 
 
 def _make_name(name: str, taken: dict[str, Any]) -> str:
-    """Make an attribute's name of a place, that no other has."""
     plain = re.sub(r"\W+", "_", name).strip("_") or "held"
     tries = (plain, *(f"{plain}_{index}" for index in range(2, len(taken) + 3)))
     return next(one for one in tries if one not in taken and not hasattr(torch.nn.Module, one))
@@ -188,7 +187,6 @@ def _list_closed(function: FunctionType) -> Items:
 
 
 def _list_globals(function: FunctionType) -> Items:
-    """List the global values that a function reads."""
     read = {
         one.argval
         for code in _list_codes(function.__code__)

@@ -204,7 +204,6 @@ def _list_hidden(node: Any, items: Items) -> Items:  # noqa: ANN401 - see above
 
 
 def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above
-    """List an object's attributes, those in slots as well."""
     modules = {kind.__module__.partition(".")[0] for kind in type(node).__mro__[:-1]}  # `object` is the last
     if modules <= _CLOSED_MODULES:
         return []

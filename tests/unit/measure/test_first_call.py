@@ -7,16 +7,14 @@ import gc
 import pytest
 
 from gate.errors import UsageError
+from gate.measure.cold import CacheStateError, check_cold
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.device.device import CpuDevice
-from gate.measure.timing.first_call import (
-    CacheStateError,
-    check_cold,
-    check_compiled,
-    compute_compile_time,
-    time_first_call,
-)
-from gate.records import CacheUse, Code, Fact, Metric, name_words
+from gate.measure.kinds.protocol import Protocol
+from gate.measure.timing.rounds import compute_compile_time, time_first_call
+from gate.records import CacheUse, Case, Code, Fact, Metric, name_words
+
+PLAIN = Protocol(Case(id="m/c", model="m"))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def skip(**names: str) -> Fact:
 def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], told: str) -> None:
     """Without a graph there is nothing to measure; Dynamo's own reasons are told where it has some."""
     with pytest.raises(UsageError, match=told):
-        check_compiled(make_report(*skipped, unique_graphs=0))
+        PLAIN.check_compiled(make_report(*skipped, unique_graphs=0))
 
 
 @pytest.mark.parametrize(
@@ -85,4 +83,4 @@ def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], told: str) 
 )
 def test_a_graph_is_a_compile(report: GraphReport) -> None:
     """Library calls need no kernels of their own; what torch does not tell is not held against the case."""
-    check_compiled(report)
+    PLAIN.check_compiled(report)
