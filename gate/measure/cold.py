@@ -30,8 +30,7 @@ from gate.measure.timing.waiting import watch_waits
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
 from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
-from gate.records.protocol import Stage, compute_super_blocks
-from gate.records.turns import Offer, Side
+from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.workload import Workload
 
 

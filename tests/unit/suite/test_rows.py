@@ -10,7 +10,7 @@ import pytest
 
 from gate.measure.timing.rounds import Rounds
 from gate.records import Case
-from gate.records.turns import Side
+from gate.records.protocol import Side
 from gate.suite.machinery import BlockTimer
 
 
