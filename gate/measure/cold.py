@@ -13,6 +13,7 @@ from gate.measure.compiler import graph
 from gate.measure.compiler.identity import read_sources
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
+from gate.measure.process.turns import watch_waits
 from gate.measure.timing import canary
 from gate.measure.timing.rounds import (
     FirstCall,
@@ -26,7 +27,6 @@ from gate.measure.timing.rounds import (
     time_first_call,
     warm_up,
 )
-from gate.measure.timing.waiting import watch_waits
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
 from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric

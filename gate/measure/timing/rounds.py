@@ -18,7 +18,7 @@ import torch
 
 from gate.measure.compiler import graph
 from gate.measure.device.device import Device
-from gate.measure.timing.waiting import MAX_WAITED_SHARE, ThreadWaits
+from gate.measure.process.turns import MAX_WAITED_SHARE, ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side
 
 BLOCKS_PER_SIDE = 2  # in each super-block

@@ -11,6 +11,7 @@ import pytest
 from gate.devices import CUDA
 from gate.measure.compiler import graph
 from gate.measure.device.device import CpuDevice
+from gate.measure.process.turns import ThreadWaits
 from gate.measure.timing import rounds
 from gate.measure.timing.rounds import (
     BlockRunner,
@@ -20,7 +21,6 @@ from gate.measure.timing.rounds import (
     settle_step,
     warm_up,
 )
-from gate.measure.timing.waiting import ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.measure.timing import waiting
-from gate.measure.timing.waiting import ThreadWaits, watch_waits
+from gate.measure.process import turns
+from gate.measure.process.turns import ThreadWaits, watch_waits
 
 SPIN_S = 0.6
 _SPIN = "import time\nwhile True: pass"
@@ -96,6 +96,6 @@ def test_files_are_closed() -> None:
 
 def test_a_system_that_does_not_count_is_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On any but Linux, and where the kernel was built without it, blocks are timed as a whole."""
-    monkeypatch.setattr(waiting, "_TASKS", tmp_path)
+    monkeypatch.setattr(turns, "_TASKS", tmp_path)
     with watch_waits() as waits:
         assert waits is None
