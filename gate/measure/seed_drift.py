@@ -7,7 +7,6 @@ changes is lost in eager alike, so the optimizer steps at a usual rate where the
 
 from __future__ import annotations
 
-import importlib
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,14 +16,14 @@ from dataclasses import dataclass, replace
 import torch
 
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
-from gate.measure.compiler.identity import compile_together
+from gate.measure.compiler.identity import compile_anew, compile_together
 from gate.measure.context import WorkerContext
 from gate.measure.device import torch_settings
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import Habit, compare, find_habit
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, compute_drift, describe_tensor
-from gate.measure.numerics.exact import Recording, draw_as_eager, has_drawn_alike, in_float64
+from gate.measure.numerics.exact import Recording, has_drawn_alike, in_float64
 from gate.measure.numerics.reference import Called, Evaluation
 from gate.measure.numerics.rounding import excuse, measure_beyond
 from gate.measure.numerics.state import copy_state
@@ -33,6 +32,13 @@ from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records import Code, DType, Fact, Kind, Metric, Worst
 
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
+# Random numbers are drawn by the operators that eager calls.
+_DRAWS_AS_EAGER = {"torch._inductor.config": {"fallback_random": True}}
+# Nothing is found that was compiled before, and nothing left: no cache key says that code uses TF32.
+_WITHOUT_CACHES = {
+    "torch._functorch.config": {"enable_autograd_cache": False},
+    "torch._inductor.config": {"fx_graph_cache": False},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +61,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> bool:
     elif habit is Habit.RANDOM and not find_protocol(context.case).shares_state:
         context.logbook.note(Code.RANDOM_UNJUDGED)
     elif habit is Habit.RANDOM and context.case.backend == _INDUCTOR:
-        with draw_as_eager():
+        with compile_anew(_DRAWS_AS_EAGER):
             _measure_seeds(context, pair, habit)
     else:
         _measure_seeds(context, pair, habit)
@@ -154,7 +160,7 @@ def _compare_in_float32(
     with (
         # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
         compile_together() if context.device.kind.is_gpu else nullcontext(),
-        _compile_anew() if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
+        compile_anew(_WITHOUT_CACHES) if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
         torch_settings.without_tf32(),
     ):
         eager = _evaluate_eager(twin.subject, habit)
@@ -167,23 +173,6 @@ def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
     """Whether what was compiled keeps TF32, whatever is set now: in its code, or in a CUDA graph."""
     is_recorded = is_own and has_cudagraphs(twin.subject.case) and torch_settings.convolves_in_tf32()
     return torch_settings.bakes_tf32() or is_recorded
-
-
-@contextmanager
-def _compile_anew() -> Iterator[None]:
-    """Find nothing that was compiled before, and leave nothing: no cache key says that code uses TF32."""
-    # Importing these takes time that few need to spend.
-    functorch_config = importlib.import_module("torch._functorch.config")
-    inductor_config = importlib.import_module("torch._inductor.config")
-    torch.compiler.reset()
-    try:
-        with (
-            functorch_config.patch(enable_autograd_cache=False),
-            inductor_config.patch(fx_graph_cache=False),
-        ):
-            yield
-    finally:
-        torch.compiler.reset()
 
 
 def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called) -> Evaluation | None:

@@ -18,8 +18,8 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,6 +221,19 @@ def _with_eager_backward() -> Iterator[None]:
 
 _MOST = 16  # more wait for each other: a process is some hundred MiB, and imports torch first
 _VARIABLE = "TORCHINDUCTOR_COMPILE_THREADS"
+
+
+@contextmanager
+def compile_anew(settings: Mapping[str, Mapping[str, object]]) -> Iterator[None]:
+    """Compile within under other settings, by the module that has them; no guard looks at these."""
+    torch.compiler.reset()
+    try:
+        with ExitStack() as patches:
+            for module, values in settings.items():  # few need to spend the time that importing takes
+                patches.enter_context(importlib.import_module(module).patch(**values))
+            yield
+    finally:
+        torch.compiler.reset()
 
 
 @contextmanager

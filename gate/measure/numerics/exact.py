@@ -7,7 +7,6 @@ that to the operators that eager calls.
 
 from __future__ import annotations
 
-import importlib
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -201,18 +200,3 @@ def read_generators(device: Device) -> Generators:
 def has_drawn_alike(one: Generators | None, other: Generators | None) -> bool:
     """Whether torch's generators stand where those of the other call do."""
     return bool(one and other and one[0] == other[0])
-
-
-@contextmanager
-def draw_as_eager() -> Iterator[None]:
-    """Compile within so that random numbers are drawn by the operators that eager calls.
-
-    Code that was compiled before is not used: no guard looks at this.
-    """
-    config = importlib.import_module("torch._inductor.config")
-    torch.compiler.reset()
-    try:
-        with config.patch(fallback_random=True):
-            yield
-    finally:
-        torch.compiler.reset()
