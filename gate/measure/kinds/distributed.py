@@ -187,8 +187,9 @@ class Distributed(Protocol):
         )
         context = multiprocessing.get_context("spawn")
         self._line, line = context.Pipe()
-        self._peer = context.Process(target=_serve, args=(order, line), daemon=True)
-        self._peer.start()
+        peer = context.Process(target=_serve, args=(order, line), daemon=True)
+        peer.start()
+        self._peer = peer
         line.close()  # else its end is not seen
         try:
             self._line.recv_bytes()
