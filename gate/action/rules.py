@@ -41,7 +41,7 @@ from gate.project.capability import LIMIT_KEYS
 from gate.project.config import DEFAULT_FILE, Config, load_config, make_config, name_base, render_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
-from gate.publish.ci_run import WORKFLOWS
+from gate.publish.submitted_verdict import WORKFLOWS
 from gate.store.policy import name_gate
 
 

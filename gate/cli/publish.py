@@ -19,7 +19,7 @@ from gate.github.publish import publish
 from gate.github.sticky import find_author
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
-from gate.publish.ci_run import WORKFLOWS
+from gate.publish.submitted_verdict import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.publish.trusted import Base
 from gate.store.baselines import load_baselines

@@ -22,9 +22,8 @@ from gate.github.events import got_other_base, list_pulls_of_head, list_runs, pa
 from gate.github.git_data import GitData
 from gate.github.job import JobContext
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
-from gate.publish.ci_run import CiRun
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError
-from gate.publish.submitted_verdict import RefusedError
+from gate.publish.submitted_verdict import CiRun, RefusedError
 from gate.records import Acceptance
 from gate.store.policy import (
     BRANCH,

@@ -11,9 +11,8 @@ from gate.github.client import GitHubClient
 from gate.github.errors import find_text, find_value
 from gate.github.events import parse_time
 from gate.github.job import JobContext
-from gate.publish.ci_run import CiRun
 from gate.publish.measured_run import RunRefusedError, parse_run, read_run_member
-from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
+from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
 from gate.records import Run, Verdict
 
 MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict

@@ -30,7 +30,7 @@ from gate.github.errors import (
     need_text,
 )
 from gate.github.job import JobContext
-from gate.publish.ci_run import MERGE_GROUP, PULL_REQUEST_EVENTS, CiRun
+from gate.publish.submitted_verdict import MERGE_GROUP, PULL_REQUEST_EVENTS, CiRun
 from gate.records import Code, Fact
 from gate.units import count_noun
 

@@ -29,7 +29,7 @@ from gate.github.finding import (
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.publish.body import describe_outcome, make_marker, render_body
-from gate.publish.ci_run import MERGE_GROUP, SCHEDULE, CiRun
+from gate.publish.submitted_verdict import MERGE_GROUP, SCHEDULE, CiRun
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.trusted import TrustedResult
 from gate.records import Outcome, Status

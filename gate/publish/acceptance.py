@@ -28,8 +28,8 @@ from gate.decide.conclude.outcome import decide_outcome, list_uncompared, measur
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.project.selection import select_cases
-from gate.publish.ci_run import CiRun
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError, CommandWords
+from gate.publish.submitted_verdict import CiRun
 from gate.records import (
     Acceptance,
     Case,

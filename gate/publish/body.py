@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from gate.decide.conclude.accept import list_set_apart
 from gate.decide.explain.steps import suggest_lifting
-from gate.publish.ci_run import CiRun
 from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
-from gate.publish.submitted_verdict import NEXT_STEPS, Refusal
+from gate.publish.submitted_verdict import NEXT_STEPS, CiRun, Refusal
 from gate.publish.trusted import TrustedResult
 from gate.records import BROKEN, UNJUDGED, Outcome, PairBase, Reason, Status, Verdict
 from gate.report.content import render_counts

@@ -1,4 +1,4 @@
-"""The artifact of a run that anybody could have written: one member, a few sizes, strict JSON.
+"""A run of CI, and its artifact, which anybody could have written: one member, a few sizes, strict JSON.
 
 The archive is never extracted. What comes out is a decoded record and nothing is shown of it here;
 what of a record may be shown at all is :mod:`gate.publish.trusted`'s business.
@@ -11,7 +11,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gate.errors import FileError
@@ -19,6 +19,41 @@ from gate.files.codec import VERDICT, NewerFileError, decode_file
 from gate.files.consistency import ContradictionError
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import OF_WHOLE_CASE, Comparison, Status, Verdict
+
+WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judges by
+MERGE_GROUP = "merge_group"
+SCHEDULE = "schedule"
+PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CiRun:
+    """One run of a workflow, as the API tells it."""
+
+    id: int
+    attempt: int
+    event: str  # what started it: "pull_request", "merge_group", "schedule"
+    conclusion: str  # "success", "failure", "cancelled", ...; "" while it is running
+    head_sha: str
+    head_branch: str
+    head_owner: str  # "" where the head's repository is gone
+    head_repository: int  # id; 0 where it is gone
+    repository: int  # id
+    started: str  # ISO 8601, UTC: when this attempt began
+    created: str = ""  # when the first one did, with the event that all of them are for
+    url: str
+    path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"; "" where GitHub does not tell
+
+    @property
+    def is_of_pull_request(self) -> bool:
+        """Whether a pull request started it."""
+        return self.event in PULL_REQUEST_EVENTS
+
+    @property
+    def decides_merging(self) -> bool:
+        """Whether what it measured is what is to be merged: of a pull request, or of a merge queue."""
+        return self.is_of_pull_request or self.event == MERGE_GROUP
+
 
 MAX_MEMBERS = 1000
 _CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory

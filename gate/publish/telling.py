@@ -11,7 +11,7 @@ from gate.decide.conclude.outcome import FailOn, measure_coverage
 from gate.decide.explain.notes import list_pair_notes
 from gate.fingerprint import compute_environment_id
 from gate.publish.body import render_trusted_report
-from gate.publish.ci_run import CiRun
+from gate.publish.submitted_verdict import CiRun
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
 from gate.records import Environment, Outcome, Run, Status, Verdict
 from gate.report.content import count_statuses

@@ -27,8 +27,7 @@ from gate.decide.explain.notes import list_notes, note_machine, note_target
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere
-from gate.publish.ci_run import CiRun
-from gate.publish.submitted_verdict import Refusal
+from gate.publish.submitted_verdict import CiRun, Refusal
 from gate.records import (
     BROKEN,
     Baseline,

@@ -11,13 +11,7 @@ from gate.metrics import SPECS
 from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import (
-    MAX_SENTENCE,
-    RANK,
-    make_common_row,
-    make_row,
-    part_comparisons,
-)
+from gate.report.rows import MAX_SENTENCE, RANK, make_common_row, make_row, part_comparisons
 from gate.report.view import Block, Member
 from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.failures import describe_whole

@@ -11,15 +11,7 @@ from dataclasses import replace
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import (
-    QUIET,
-    Case,
-    CaseEvidence,
-    Comparison,
-    Metric,
-    Status,
-    Verdict,
-)
+from gate.records import QUIET, Case, CaseEvidence, Comparison, Metric, Status, Verdict
 from gate.report.blocks import make_blocks, order_comparison, render_command
 from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line

@@ -149,29 +149,19 @@ def _shorten(text: str) -> str:
 
 
 _PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
-_HIDDEN: Mapping[Outcome, str] = {
-    Outcome.INCOMPLETE: "At least one planned case crashed, hung or is missing.",
-    Outcome.REGRESSION: "At least one metric that decides got worse.",
-    Outcome.INCONCLUSIVE: (
-        "Could not tell whether something got worse: neither a pass nor a regression.\n"
-        "Measure more (`--trials`), or let it fail with `--fail-on inconclusive`."
-    ),
-    Outcome.NOTHING_COMPARED: ("No baseline applied, or everything is quarantined: nothing was judged."),
-}
 
 
 def render_exit_notice(outcome: Outcome, exit_code: ExitCode, *, is_lack_accepted: bool = False) -> str:
-    """Return what to print last: "" after a plain pass, loud lines where exit 0 hides the outcome.
+    """Return what to print last: "" after a plain pass, loud where exit 0 hides the outcome.
 
     ``is_lack_accepted`` is whether it is 0 because somebody accepts the lack of baselines.
     """
     if exit_code is not ExitCode.PASS:
         return f"exit {int(exit_code)} ({_PARTIAL if outcome is Outcome.PASS else outcome.value})"
-    if outcome not in _HIDDEN:
+    if outcome is Outcome.PASS:
         return ""
     because = "somebody accepted that; the notes say who" if is_lack_accepted else "--fail-on lets it pass"
-    lines = (f"{outcome.value}, BUT EXIT 0: {because}.", *_HIDDEN[outcome].split("\n"))
-    return "\n".join(f"!! {line}" for line in lines)
+    return f"!! {outcome.value}, BUT EXIT 0: {because}."
 
 
 # What decides comes first; the rest says what it is compared with.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from gate.units import MICRO
@@ -18,19 +16,13 @@ MAX_WIDTH = 160  # beyond it the eye loses the line
 PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Style:
-    """How to lay out for a stream."""
+def find_style(stream: TextIO) -> tuple[int, bool]:
+    """Find the width of a stream, and whether it shows colour.
 
-    width: int
-    colour: bool
-
-
-def find_style(stream: TextIO | None = None) -> Style:
-    """Find width and colour of a stream; NO_COLOR, FORCE_COLOR, TERM and COLUMNS have their usual say."""
-    console = make_console(stream or sys.stdout)
-    colour = console.color_system is not None and not console.no_color
-    return Style(width=min(console.width, MAX_WIDTH), colour=colour)
+    NO_COLOR, FORCE_COLOR, TERM and COLUMNS have their usual say.
+    """
+    console = make_console(stream)
+    return min(console.width, MAX_WIDTH), console.color_system is not None and not console.no_color
 
 
 def make_console(stream: TextIO) -> Console:

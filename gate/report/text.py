@@ -100,8 +100,8 @@ def print_text(verdict: Verdict, *, verbose: bool = False, stream: TextIO | None
     """Print the report to ``stream`` (standard output): as wide as the terminal, coloured if it can."""
     target = stream or sys.stdout
     detail = Detail.EVERYTHING if verbose else Detail.CHANGED
-    style = find_style(target)
-    write_text(target, render_text(verdict, width=style.width, colour=style.colour, detail=detail))
+    width, colour = find_style(target)
+    write_text(target, render_text(verdict, width=width, colour=colour, detail=detail))
 
 
 def _render_parts(parts: Sequence[RenderableType], *, width: int, colour: bool) -> str:

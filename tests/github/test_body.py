@@ -42,8 +42,7 @@ from gate.publish.body import (
     render_body,
     render_marker,
 )
-from gate.publish.ci_run import CiRun
-from gate.publish.submitted_verdict import Refusal, shorten_verdict
+from gate.publish.submitted_verdict import CiRun, Refusal, shorten_verdict
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records import (
     Case,

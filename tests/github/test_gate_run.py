@@ -13,8 +13,8 @@ from gate.github.accept import find_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError, GitHubError
 from gate.github.job import JobContext
-from gate.publish.ci_run import CiRun
 from gate.publish.commands import CommandRefusedError
+from gate.publish.submitted_verdict import CiRun
 
 HEAD = "a" * 40
 CREATED = "2026-11-01T11:00:00Z"  # of every run that the fake GitHub makes

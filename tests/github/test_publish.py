@@ -37,7 +37,7 @@ from gate.github.finding import PublishContext, Settings
 from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
-from gate.publish.ci_run import WORKFLOWS
+from gate.publish.submitted_verdict import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.records import (
     Cause,

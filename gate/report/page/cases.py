@@ -23,7 +23,7 @@ from gate.report.page.charts import (
     draw_strip,
 )
 from gate.report.rows import RANK, make_row
-from gate.report.view import AGAINST_BASE, AGAINST_BASELINE, STATUS_KINDS, Block, CaseLine, Cell, Row
+from gate.report.view import AGAINST_BASE, AGAINST_BASELINE, STATUS_KINDS, Block, Cell, Row
 from gate.report.words.comparisons import exceeds_limit
 from gate.report.words.templates import describe_move, name_metric
 from gate.units import KIBI, count_noun, render_seconds, render_threshold, render_value
@@ -80,22 +80,23 @@ class PageCase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownCase:
-    """One case: its headline, its main figures, its comparisons and both sides."""
+    """One case: the name that a link has for it, its headline, main figures, comparisons and both sides."""
 
+    anchor: str
     block: Block
-    line: CaseLine
+    cells: tuple[Cell, ...] = ()
     comparisons: Sequence[Comparison] = ()
     evidence: CaseEvidence | None = None
 
 
-def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
-    """Make what a page shows of a case that is linked to as ``anchor``, here or at another address."""
+def make_case(found: ShownCase) -> PageCase:
+    """Make what the page that a case is in shows of it."""
     block, leading = found.block, find_leading(found.comparisons)
     has_moved = leading is not None and leading.change and leading.status is not Status.UNCHANGED
     row = make_row([leading]) if leading and has_moved and not block.failures else None
     case = PageCase(
-        anchor=anchor,
-        address=address or f"#{anchor}",
+        anchor=found.anchor,
+        address=f"#{found.anchor}",
         block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
         kind=STATUS_KINDS[block.status],
         headline=_choose_headline(block, leading),
@@ -103,8 +104,12 @@ def make_case(found: ShownCase, anchor: str, address: str = "") -> PageCase:
         change=row.change if row else "",
         severity=leading.severity if leading else None,
         drawing=draw_change(leading) if leading else None,
-        cells=found.line.cells,
-        others=tuple(map(_shorten, (row for row in block.rows if row.status not in SHOWN))),
+        cells=found.cells,
+        others=tuple(
+            replace(row, sentence="") if row.is_plain else row
+            for row in block.rows
+            if row.status not in SHOWN
+        ),
     )
     evidence = found.evidence
     if evidence is None:
@@ -141,11 +146,6 @@ def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
         used.add(name)
         anchors[case_id] = name
     return anchors
-
-
-def _shorten(row: Row) -> Row:
-    """What is unchanged needs no sentence beside its numbers."""
-    return replace(row, sentence="") if row.is_plain else row
 
 
 def _choose_headline(block: Block, leading: Comparison | None) -> str:

@@ -126,19 +126,19 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
     The names are below the directory of that page.
     """
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
-    for found, anchor in _list_cases(verdict, report)[count_whole(verdict) :]:
+    for found in _list_cases(verdict, report)[count_whole(verdict) :]:
         if found.block.status is not Status.UNCHANGED:
-            case = make_case(found, anchor)
+            case = make_case(found)
             text = render_page("case_page.html", title=found.block.title, case=case, home=VERDICT_PAGE)
-            yield f"{CASE_PAGES}/{anchor}.html", text
+            yield f"{CASE_PAGES}/{found.anchor}.html", text
 
 
 def make_case_views(verdict: Verdict, report: Report) -> tuple[PageCase, ...]:
     """Make what is shown of all cases, those first that need a reader most, and the first of them whole."""
     whole = count_whole(verdict)
     return tuple(
-        make_case(found, anchor) if position < whole else _make_line(found, anchor)
-        for position, (found, anchor) in enumerate(_list_cases(verdict, report))
+        make_case(found) if position < whole else _make_line(found)
+        for position, found in enumerate(_list_cases(verdict, report))
     )
 
 
@@ -147,27 +147,26 @@ def count_whole(verdict: Verdict) -> int:
     return MOST_WHOLE if len(verdict.cases) > _ALL_WHOLE else _ALL_WHOLE
 
 
-def _make_line(found: ShownCase, anchor: str) -> PageCase:
+def _make_line(found: ShownCase) -> PageCase:
     """A case whose section is in a page of its own, or that has none."""
-    if found.block.status is not Status.UNCHANGED:
-        return make_case(replace(found, evidence=None), anchor, f"{CASE_PAGES}/{anchor}.html")
-    return replace(make_case(replace(found, evidence=None), anchor), address="", drawing=None)
+    case = make_case(replace(found, evidence=None))
+    if found.block.status is Status.UNCHANGED:
+        return replace(case, address="", drawing=None)
+    return replace(case, address=f"{CASE_PAGES}/{found.anchor}.html")
 
 
-def _list_cases(verdict: Verdict, report: Report) -> list[tuple[ShownCase, str]]:
+def _list_cases(verdict: Verdict, report: Report) -> list[ShownCase]:
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
-    lines = {line.case_id: line for line in report.case_lines}
+    cells = {line.case_id: line.cells for line in report.case_lines}
     anchors = make_anchors(block.title for block in report.blocks)
     evidence = {clean_line(one.case_id): one for one in verdict.evidence}
     return [
-        (
-            ShownCase(
-                block=block,
-                line=lines[block.title],
-                comparisons=comparisons.get(block.title, ()),
-                evidence=evidence.get(block.title),
-            ),
-            anchors[block.title],
+        ShownCase(
+            anchor=anchors[block.title],
+            block=block,
+            cells=cells[block.title],
+            comparisons=comparisons.get(block.title, ()),
+            evidence=evidence.get(block.title),
         )
         for block in report.blocks
     ]

@@ -27,9 +27,7 @@ def test_a_pass_that_fails_says_why() -> None:
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.PASS])
 def test_a_hidden_outcome_is_loud(outcome: Outcome) -> None:
-    """Every line of exit 0 on anything but a pass begins with two exclamation marks."""
-    lines = render_exit_notice(outcome, ExitCode.PASS).split("\n")
+    """Exit 0 on anything but a pass begins with two exclamation marks."""
+    notice = render_exit_notice(outcome, ExitCode.PASS)
 
-    assert f"!! {outcome.value}, BUT EXIT 0: --fail-on lets it pass." == lines[0]
-    assert len(lines) > 1
-    assert all(line.startswith("!! ") for line in lines)
+    assert notice == f"!! {outcome.value}, BUT EXIT 0: --fail-on lets it pass."
