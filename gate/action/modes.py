@@ -22,7 +22,6 @@ from gate.action.results import (
     Results,
     choose_result,
     clear_results,
-    describe_run,
     describe_verdict,
     find_confirming_commit,
     list_annotations,
@@ -34,6 +33,7 @@ from gate.action.rules import RuleSource, hold_rules, load_rules_config
 from gate.action.step import ActionStep, Ended, run_command, stop_commands
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import load_run, load_verdict
+from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.errors import find_value
 from gate.github.job import append_summary, load_payload, render_annotation, write_outputs
@@ -125,7 +125,14 @@ def _measure(step: ActionStep, rules: RuleSource, *more: str) -> int:
     path = clear_results(rules).run
     ended = run_command(step, make_arguments(step.inputs, rules, *more))
     if path.exists():
-        write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
+        run = load_run(path)
+        outputs = {
+            "cases": len(run.cases),
+            "environment-id": compute_environment_id(run.environment),
+            "head-sha": run.provenance.commit,
+            "result-path": str(path),
+        }
+        write_outputs(step.environ, outputs)
     return report_failure(ended)
 
 
@@ -250,7 +257,7 @@ def run_action(environ: Mapping[str, str]) -> int:
         code = int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the one place where a bug of the action becomes exit code 1
         code = int(ExitCode.BUG)
-        _tell_bug(error)
+        _report_bug(error)
     write_outputs(environ, {"exit-code": code})
     return code
 
@@ -277,7 +284,7 @@ def _trust_workspace(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
             os.environ |= {GIT_SETTINGS: before} if before else {}
 
 
-def _tell_bug(error: Exception) -> None:
+def _report_bug(error: Exception) -> None:
     """Show the traceback, in which a file of the change may be quoted, and say what it was in one line."""
     with stop_commands():
         traceback.print_exception(error, file=sys.stdout)

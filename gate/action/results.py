@@ -12,7 +12,6 @@ from gate.action.step import ActionStep, Ended
 from gate.decide.explain.compiled import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_verdict
-from gate.fingerprint import compute_environment_id
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
 from gate.publish.submitted_verdict import MAX_MEMBER_BYTES, shorten_verdict
@@ -75,15 +74,6 @@ def describe_verdict(verdict: Verdict) -> dict[str, object]:
     """Describe a verdict as outputs; comparisons that do not decide are not counted."""
     counts = dict(count_statuses(verdict))
     return describe_outputs(verdict.outcome, counts, len(verdict.cases), verdict.environment)
-
-
-def describe_run(run: Run) -> dict[str, object]:
-    """Describe a run that nobody judged as outputs."""
-    return {
-        "cases": len(run.cases),
-        "environment-id": compute_environment_id(run.environment),
-        "head-sha": run.provenance.commit,
-    }
 
 
 def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:

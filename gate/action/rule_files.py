@@ -25,34 +25,26 @@ from gate.store.policy import load_policy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RuleFiles:
-    """What a commit says of judging. ``names`` are its files and directories, as git writes them.
-
-    In ``rules`` registries are folded in, baselines are those that were written, and results go where the
-    checkout has them.
-    """
-
-    tree: Tree
-    rules: Rules
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
     """What of a commit is wanted: its configuration, where in the checkout that lies, and what is below it.
 
-    ``path`` is of the commit's file, and ``own`` of what stands for it in the checkout.
+    ``path`` is of the commit's file, and ``own`` of what stands for it in the checkout. What is empty of the
+    rest the configuration says.
     """
 
     tree: Tree
     path: Path
     own: Path
-    baselines: str  # of the workflow; empty: what the configuration says
+    baselines: str  # of the workflow
+    select: str  # of the workflow
     suffix: str = ""  # behind each name in messages
 
 
-def load_rule_files(wanted: Wanted, place: Path) -> RuleFiles:
+def load_rule_files(wanted: Wanted, place: Path) -> tuple[Rules, tuple[str, ...]]:
     """Write the rules of a commit below ``place``, and load all of them.
+
+    Registries are folded in, baselines are those that were written, and results go where the checkout has
+    them. Also returns the commit's files and directories, as git writes them.
 
     Raises:
         UsageError: One of them cannot be used, or be had from the commit.
@@ -61,29 +53,12 @@ def load_rule_files(wanted: Wanted, place: Path) -> RuleFiles:
         return _load(wanted, place)
 
 
-def check_after_merge(wanted: Wanted, place: Path, select: str) -> RuleFiles:
-    """Load the change's own rules as the next change would have them; ``select`` is the workflow's.
-
-    Raises:
-        UsageError: They cannot be used: merged, they would fail every change.
-    """
-    try:
-        with name_files(place, wanted.suffix):
-            found = _load(wanted, place)
-            check_places(load_config(place / wanted.tree.to_git(wanted.path)))
-            if not select:
-                choose_cases(found.rules.config, found.rules.cases)
-            return found
-    except UsageError as error:
-        error.fix += " Merged as it is, this would fail the check of every change."
-        raise
-
-
-def _load(wanted: Wanted, place: Path) -> RuleFiles:
+def _load(wanted: Wanted, place: Path) -> tuple[Rules, tuple[str, ...]]:
     tree, path = wanted.tree, wanted.path
     name = tree.to_git(path)
     write_files(tree, (name,), place)
     loaded = load_config(place / name)
+    check_places(loaded)
 
     def put_back(one: Path, config: Path) -> Path:
         """Find what a path of the written configuration would be, had it been read at ``config``."""
@@ -105,9 +80,9 @@ def _load(wanted: Wanted, place: Path) -> RuleFiles:
     cases = load_cases(config)
     load_policy(config)
     load_baselines(config.baselines)
-    return RuleFiles(
-        tree=tree, rules=Rules(config=fold_registries(config), cases=cases), names=(name, *registry, stored)
-    )
+    if not wanted.select:
+        choose_cases(config, cases)
+    return Rules(config=fold_registries(config), cases=cases), (name, *registry, stored)
 
 
 @contextmanager

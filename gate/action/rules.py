@@ -30,7 +30,7 @@ from gate.action.base import (
     load_top,
 )
 from gate.action.inputs import JUDGING, ActionMode
-from gate.action.rule_files import RuleFiles, Wanted, check_after_merge, load_rule_files
+from gate.action.rule_files import Wanted, load_rule_files
 from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
@@ -155,17 +155,19 @@ def prepare_rules(
         if own:
             change.check()
         name = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
-        changed = (name,) if (top / name).exists() else ()
-        return RuleSource(config=config, baselines=baselines, changed=changed, workflows=workflows)
+        added = (name,) if (top / name).exists() else ()
+        return RuleSource(config=config, baselines=baselines, changed=added, workflows=workflows)
     here = own if own and not has_path(head, head.to_git(path)) else path
-    wanted = Wanted(tree=tree, path=path, own=here, baselines=baselines, suffix=name_base(base.sha))
+    suffix = name_base(base.sha)
+    wanted = Wanted(tree=tree, path=path, own=here, baselines=baselines, select=select, suffix=suffix)
     try:
-        files = load_rule_files(wanted, place / "files")
+        rules, names = load_rule_files(wanted, place / "files")
     except MissingContentError:
         raise
     except UsageError as error:
         return replace(_take_mended(error, change, tree.sha), workflows=workflows)
-    return replace(_follow(files, change, wanted), sha=tree.sha, origin=base.origin, workflows=workflows)
+    followed, changed = _follow(rules, change, wanted), _list_changed(tree, names)
+    return replace(followed, sha=tree.sha, origin=base.origin, changed=changed, workflows=workflows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,8 +193,14 @@ class _Change:
                 raise UsageError(what, "Put it back, or name in the workflow where it is now.")
             defaults = make_config(GateFile(version=VERSION))
             return Rules(config=defaults, cases=load_cases(defaults))
-        wanted = Wanted(tree=self.tree, path=self.path, own=self.path, baselines=self.baselines)
-        return check_after_merge(wanted, self.place / "own", self.select).rules
+        own = Wanted(
+            tree=self.tree, path=self.path, own=self.path, baselines=self.baselines, select=self.select
+        )
+        try:
+            return load_rule_files(own, self.place / "own")[0]
+        except UsageError as error:
+            error.fix += " Merged as it is, this would fail the check of every change."
+            raise
 
 
 def _take_mended(error: UsageError, change: _Change, sha: str) -> RuleSource:
@@ -215,17 +223,17 @@ def _take_mended(error: UsageError, change: _Change, sha: str) -> RuleSource:
     return RuleSource(config=change.config, baselines=change.baselines, mended=f"{error.what}. {error.fix}")
 
 
-def _follow(files: RuleFiles, change: _Change, wanted: Wanted) -> RuleSource:
+def _follow(rules: Rules, change: _Change, wanted: Wanted) -> RuleSource:
     """Write the base's rules with each model where the change has it.
 
     A configuration that the change puts nearer, beside the base's, says nothing of what the base's names.
     """
-    own, config = change.check(), files.rules.config
+    own, config = change.check(), rules.config
     is_same = change.path in {None, wanted.own}
-    followed = follow_moves(files.rules, own) if is_same else Followed(config=config)
+    followed = follow_moves(rules, own) if is_same else Followed(config=config)
     # What nobody set is left to the device and the cases of the change, as it is outside of the action.
     unset = [key for key in LIMIT_KEYS if key not in config.origins]
-    written = change.place / "config" / Path(files.names[0]).name
+    written = change.place / "config" / wanted.path.name
     kept = replace(followed.config, directory=Path(), origins={})
     write_atomic(written, render_config(kept, without=unset))
     return RuleSource(
@@ -233,7 +241,6 @@ def _follow(files: RuleFiles, change: _Change, wanted: Wanted) -> RuleSource:
         baselines=str(config.baselines),
         directory=str(wanted.own.parent),
         source=str(wanted.path),
-        changed=_list_changed(files.tree, files.names),
         moved=followed.moved,
         removed=followed.removed,
     )

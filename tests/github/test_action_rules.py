@@ -396,6 +396,7 @@ def test_a_change_that_breaks_the_rules_is_refused_itself(
     ("files", "told"),
     [
         ({"gate.yml": CONFIG + "\t- x\n"}, "sub/gate.yml of the base commit {base}:8: is not YAML"),
+        ({"gate.yml": CONFIG + "select: tag:none\n"}, "sub/gate.yml of the base commit {base}:8: select: "),
         (
             {"models/cases.yml": "version: 1\nmodels: 3\n"},
             "sub/models/cases.yml of the base commit {base}:2: ",
