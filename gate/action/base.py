@@ -154,11 +154,11 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
     if len(parents) == 2 and parents[1] == head:  # noqa: PLR2004 - a merge of two, as GitHub's trial merge is
         check_commit(top, parents[0])
         return BaseCommit(sha=parents[0], origin="what GitHub merged this change into, to try it")
-    told, branch = find_text(event, "pull_request.base.sha"), find_text(event, "pull_request.base.ref")
-    if not (is_sha(told) and is_sha(head)):
+    named, branch = find_text(event, "pull_request.base.sha"), find_text(event, "pull_request.base.ref")
+    if not (is_sha(named) and is_sha(head)):
         raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
     _check_contains(top, head, "the pull request's commit")
-    return _find_left(top, told, branch)
+    return _find_left(top, named, branch)
 
 
 def load_top(directory: Path) -> Path:
@@ -194,10 +194,10 @@ def _find_group_base(top: Path, base: str, head: str) -> BaseCommit:
     return BaseCommit(sha=base, origin="what the merge queue puts this group on")
 
 
-def _find_left(top: Path, told: str, branch: str) -> BaseCommit:
+def _find_left(top: Path, named: str, branch: str) -> BaseCommit:
     """Find where what is checked out, which is no trial merge, left the base.
 
-    That is the base ``branch`` of the clone, since the commit that the event ``told`` may be older than
+    That is the base ``branch`` of the clone, since the commit that the event ``named`` may be older than
     what the change has merged of it. Once the branch has all that is checked out, it no longer shows that.
     """
     here = read_git(top, "rev-parse", "HEAD").decode().strip()
@@ -209,10 +209,10 @@ def _find_left(top: Path, told: str, branch: str) -> BaseCommit:
         found = _find_common(top, tip.said, f"the base branch {name}")
         if found != here:
             return BaseCommit(sha=found, origin=f"where this change left the base branch {name}")
-    check_commit(top, told)
-    what = f"the base commit {told[:12]}"
+    check_commit(top, named)
+    what = f"the base commit {named[:12]}"
     origin = f"where this change left {what} that the event names"
-    return BaseCommit(sha=_find_common(top, told, what), origin=origin)
+    return BaseCommit(sha=_find_common(top, named, what), origin=origin)
 
 
 def _find_common(top: Path, other: str, what: str) -> str:

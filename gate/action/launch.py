@@ -209,10 +209,10 @@ def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -
         )
 
 
-def choose_pip_settings(told: str) -> dict[str, str]:
+def choose_pip_settings(listed: str) -> dict[str, str]:
     """Choose the settings that count from what ``pip config list`` printed, as variables."""
     found = []
-    for level, key, value in re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.+)$", told, re.MULTILINE):
+    for level, key, value in re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.+)$", listed, re.MULTILINE):
         if key in PIP_SETTINGS:
             found.append((_PIP_LEVELS.index(level), _name_variable(key), str(ast.literal_eval(value))))
     return {variable: value for _, variable, value in sorted(found)}

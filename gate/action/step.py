@@ -61,10 +61,10 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], *, keep_ou
     return Ended(code=code if code >= 0 else _KILLED - code, complaints=complaints, output=kept)
 
 
-def list_complaints(told: str) -> tuple[str, ...]:
+def list_complaints(written: str) -> tuple[str, ...]:
     """List the errors that a command wrote to standard error: what, then the fix, on lines of their own."""
     found: list[str] = []
-    for line in map(str.strip, told.splitlines()):
+    for line in map(str.strip, written.splitlines()):
         if error := _ERROR.fullmatch(line):
             found.append(error[1])
         elif found and line:

@@ -3,8 +3,8 @@
 ``workflow_run.pull_requests`` is empty for forks, so the pull request of a run is looked up by the
 run's head: owner and branch, then the ids of the repositories. All of these are told by GitHub.
 
-Where a pull request's base branch was changed, the workflow ``gate-retarget`` fails and measures nothing:
-what is told is the gate's own run for the same commit, of which it is known by now that it judged another
+Where a pull request's base branch was changed, the workflow ``gate-retarget`` fails and measures nothing.
+Published is the gate's own run for the same commit, of which it is known by now that it judged another
 change.
 """
 
@@ -55,9 +55,9 @@ class PullRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """Where a run's verdict is to be told. Without a pull request, ``note`` says why there is none.
+    """Where a run's verdict is to be published. Without a pull request, ``note`` says why there is none.
 
-    ``silence`` says why nothing is told of the run, as where a newer attempt will tell its own verdict;
+    ``silence`` says why nothing is published, as where a newer attempt will have its own verdict;
     ``sharing`` says why the commit's one status cannot tell this verdict, and is empty where it can.
     """
 
@@ -318,7 +318,7 @@ def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflo
     """Find what a failed run of ``gate-retarget`` takes back: the newest run of ``workflow`` for its commit.
 
     Nothing where the run did not fail, the pull request has moved on, or the gate's run has not ended: then
-    it is told when it has.
+    it is published when it has.
     """
     run = target.run
     nothing = replace(target, silence=target.silence or "no run of the gate is for another base")

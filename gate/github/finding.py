@@ -1,4 +1,4 @@
-"""What may be told of a run: which run it is and for which pull request, its verdict, who accepted what."""
+"""What may be published of a run: which it is, for which pull request, its verdict, who accepted what."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SILENT = frozenset({"action_required", "stale"})
 _SKIPPED = "skipped"
 SUCCESS = "success"
 
-WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
+WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are published
 T = TypeVar("T")
 
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Settings:
     """What to publish and how. ``status`` "" sets none.
 
-    ``issue`` is whether the run is an upgrade's, told in one issue a key instead of on a pull request.
+    ``issue`` is whether the run is an upgrade's, published in one issue a key instead of on a pull request.
     ``conclusion`` is how the job that measured ended, where the run itself has not ended yet.
     """
 
@@ -73,7 +73,7 @@ class PublishContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One run that is to be told. ``notes`` say what became of telling it, ``troubles`` what went wrong."""
+    """One run that is to be published. ``notes`` say what became of it, ``troubles`` what went wrong."""
 
     context: PublishContext
     settings: Settings
@@ -101,7 +101,7 @@ class Task:
 
 
 def find_target(context: PublishContext, settings: Settings) -> Target:
-    """Find whose verdict is told; for a changed base branch that of the gate's own run, if it has ended."""
+    """Find whose verdict is published; for a changed base that of the gate's own run, if it has ended."""
     client, job = context.client, context.job
     target = resolve_target(client, job, settings.run_id)
     if is_of_retarget(target.run, job.repository):
@@ -116,7 +116,7 @@ def find_target(context: PublishContext, settings: Settings) -> Target:
 
 
 def find_upgrade(context: PublishContext, settings: Settings) -> Target:
-    """Find a run that compared two stacks; no pull request can start one that is told."""
+    """Find a run that compared two stacks; no pull request can start one that is published."""
     run = load_workflow_run(context.client, context.job.repository, settings.run_id)
     if run.is_of_pull_request or run.head_repository != run.repository:
         raise UsageError(
@@ -138,7 +138,7 @@ def _find_remarks(task: Task) -> tuple[Fact, ...]:
 
 
 def find_result(task: Task) -> TrustedResult:
-    """Make what may be told of the run, as the job ended that left its verdict."""
+    """Make what may be published of the run, as the job ended that left its verdict."""
     remarks, settings, run = _find_remarks(task), task.settings, task.target.run
     finding = _make_result(task, remarks)
     if not settings.conclusion and _asks_for_job(finding):

@@ -1,10 +1,10 @@
 """Publishing a run's verdict: commit status, comment or issue, job summary, annotations, outputs.
 
-The verdict was decided by the run that measured. Whatever goes wrong here is told as trouble and
+The verdict was decided by the run that measured. Whatever goes wrong here is reported and
 changes nothing about it: each part is tried for itself, the most needed first.
 
-A change is told on its pull request, an upgrade of the stack in one issue for each environment. The artifact
-is as hostile in both: what measured an upgrade ran a new stack from a package index.
+A change is reported on its pull request, an upgrade of the stack in one issue for each environment. The
+artifact is as hostile in both: what measured an upgrade ran a new stack from a package index.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
     """Set a commit's status, unless it tells of a newer run; return whether it was set.
 
     A commit has several runs where a pull request was closed and opened again, and the older one may
-    be told last. One whose fate is unknown is looked for before it is sent again.
+    be published last. One whose fate is unknown is looked for before it is sent again.
     """
     path = f"{task.context.job.path}/statuses/{run.head_sha}"
     match = _RUN.search(str(_find_newest_status(task, run, fields["context"]).get("target_url")))

@@ -62,7 +62,7 @@ class Post:
 class Draft:
     """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
 
-    ``workflow`` is the file whose runs are told there; "" where GitHub does not tell. A comment has the
+    ``workflow`` is the file whose runs are published there; "" where GitHub does not tell. A comment has the
     ``number`` of its pull request, an issue a ``title``.
     """
 
@@ -232,7 +232,7 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     Of two runs of one commit, the one of the lower number is the newer where it was started again since.
     A post is ours by its author and its first line. Another workflow that writes under the same name may
     let a stranger choose that line, and one that claims the newest of all runs would keep every later
-    verdict from being told. So what claims to be newer is looked up. A run of another workflow never is:
+    verdict from being shown. So what claims to be newer is looked up. A run of another workflow never is:
     nobody tells its verdict here, and any pull request starts some.
     """
     ours = draft.marker
@@ -250,8 +250,8 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
 
 def _find_displaced(own: Sequence[Post], draft: Draft) -> str:
     """Find which other artifact of the same attempt of a run our posts tell of; empty where none does."""
-    told = (post.marker for post in own if post.marker.order == draft.marker.order)
-    return next((one.artifact for one in told if one.artifact != draft.marker.artifact), "")
+    same = (post.marker for post in own if post.marker.order == draft.marker.order)
+    return next((one.artifact for one in same if one.artifact != draft.marker.artifact), "")
 
 
 def _find_oldest(own: Sequence[Post]) -> Post:
