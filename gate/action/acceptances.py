@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from gate.action.base import LIMIT_S, find_head_sha, list_parents
+from gate.action.base import LIMIT_S, find_head_sha, list_parents, load_head, load_top
 from gate.errors import FileError, UsageError
 from gate.git import ask_git, read_git
 from gate.github.errors import find_text
 from gate.github.job import is_sha
 from gate.records import Acceptance
-from gate.revisions import find_top
 from gate.store.policy import (
     BRANCH,
     DIRECTORY,
@@ -56,7 +55,7 @@ def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], pl
     head = find_head_sha(event)
     if not is_sha(head):
         return AcceptedFiles()
-    top = find_top(Path.cwd())
+    top = load_top(Path.cwd())
     if not ask_git(top, "rev-parse", "--verify", "--quiet", f"{REF}^{{commit}}").is_good:
         return AcceptedFiles(notes=(_describe_none(top),))
     base = find_text(event, "merge_group.base_sha")
@@ -88,7 +87,7 @@ def _describe_none(top: Path) -> str:
 
 def _list_own(top: Path, head: str) -> tuple[str, ...]:
     """List the pull request's head, where it is what is checked out, or what the merge there adds."""
-    here = read_git(top, "rev-parse", "HEAD").decode().strip()
+    here = load_head(top)
     parents = list_parents(top)
     is_merge = len(parents) == _MERGE_PARENTS and parents[1] == head
     return (head,) if here == head or is_merge else ()
@@ -96,7 +95,7 @@ def _list_own(top: Path, head: str) -> tuple[str, ...]:
 
 def _list_group(top: Path, base: str, head: str) -> tuple[str, ...]:
     """List what each commit of a merge group adds; one of its own where that cannot be told."""
-    here = read_git(top, "rev-parse", "HEAD").decode().strip()
+    here = load_head(top)
     if here != head:
         return ()
     listed = read_git(top, "rev-list", "--first-parent", f"{base}..{head}", limit_s=LIMIT_S)

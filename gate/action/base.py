@@ -170,6 +170,11 @@ def load_top(directory: Path) -> Path:
     return Path(os.fsdecode(read_git(directory, "rev-parse", "--show-toplevel").rstrip(b"\n")))
 
 
+def load_head(top: Path) -> str:
+    """Load the commit that is checked out."""
+    return read_git(top, "rev-parse", "HEAD").decode().strip()
+
+
 def list_parents(top: Path, commit: str = "HEAD") -> tuple[str, ...]:
     """List a commit's parents as it names them itself: in a shallow clone they need not be there."""
     text = read_git(top, "cat-file", "commit", commit, limit_s=LIMIT_S)
@@ -200,7 +205,7 @@ def _find_left(top: Path, named: str, branch: str) -> BaseCommit:
     That is the base ``branch`` of the clone, since the commit that the event ``named`` may be older than
     what the change has merged of it. Once the branch has all that is checked out, it no longer shows that.
     """
-    here = read_git(top, "rev-parse", "HEAD").decode().strip()
+    here = load_head(top)
     name = f"origin/{branch}"
     tip = ask_git(
         top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/remotes/{name}^{{commit}}"
@@ -224,7 +229,7 @@ def _find_common(top: Path, other: str, what: str) -> str:
 
 def _check_contains(top: Path, commit: str, what: str) -> None:
     """Check that what is checked out has a commit: else something else would be measured."""
-    found = read_git(top, "rev-parse", "HEAD").decode().strip()
+    found = load_head(top)
     if found == commit:
         return
     if not is_true(top, "merge-base", "--is-ancestor", commit, "HEAD", limit_s=LIMIT_S):

@@ -27,6 +27,7 @@ from gate.action.base import (
     find_base,
     find_head_sha,
     has_path,
+    load_head,
     load_top,
 )
 from gate.action.inputs import JUDGING, ActionMode
@@ -145,7 +146,7 @@ def prepare_rules(
     top = load_top(Path.cwd())
     check_commit(top, base.sha)
     tree = Tree(top=top, sha=base.sha)
-    head = Tree(top=top, sha=read_git(top, "rev-parse", "HEAD").decode().strip())
+    head = Tree(top=top, sha=load_head(top))
     own = _find_config(head, config)
     path = _find_config(tree, config) or (_find_moved(tree, head, own) if own else None)
     change = _Change(config=config, baselines=baselines, tree=head, path=own, place=place, select=select)
