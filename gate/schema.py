@@ -39,7 +39,7 @@ from gate.project.model_entries import RegistryFile
 from gate.records import Metric
 from gate.records.bounds import Format
 from gate.store.acceptances import AcceptedFile, CommitFile
-from gate.store.anchor import AnchorFile
+from gate.store.policy import AnchorFile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Files that people write, each with its title, and those that only the gate writes.

@@ -18,7 +18,7 @@ from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry
 from gate.records import Metric
 from gate.records.bounds import NotEmpty
 from gate.store.acceptances import AcceptanceEntry
-from gate.store.anchor import AnchorFile
+from gate.store.policy import AnchorFile
 
 ENTRIES: tuple[type[Entry], ...] = (
     GateFile,

@@ -17,7 +17,7 @@ from gate.git import ask_git, read_git
 from gate.github.errors import find_text
 from gate.github.job import is_sha
 from gate.records import Acceptance
-from gate.store.policy import (
+from gate.store.acceptances import (
     BRANCH,
     DIRECTORY,
     MAX_COMMIT_BYTES,

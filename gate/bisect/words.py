@@ -16,6 +16,7 @@ from gate.report.words.failures import describe_failure
 from gate.report.words.templates import describe_change, name_metric
 from gate.units import count_noun, join_some, render_duration
 
+_GOES_ON = "Run the same again with --resume: it goes on from here."
 _METRICS_NAMED = 5  # of those that the pairs leave open
 
 
@@ -150,7 +151,7 @@ def render_time_up(state: Bisection, forecast: Forecast) -> str:
     done, left = count_noun(len(state.steps), "step"), count_noun(forecast.count_left(state), "step")
     return (
         f"Could not tell yet: the time of --minutes is up after {done}, at most {left} left, about"
-        f" {_render_left(state, forecast)}.\nRun the same again with --resume: it goes on from here."
+        f" {_render_left(state, forecast)}.\n{_GOES_ON}"
     )
 
 
@@ -177,25 +178,13 @@ def render_finding(finding: FirstBad) -> str:
         complete_sentence(finding.row) if finding.row else "It could not be compared with the one before it."
     )
     if finding.mark is Mark.SKIP:
-        return "\n".join(
-            [
-                "Could not tell yet: the steps lead to this one, and it has not been seen again.",
-                first,
-                f"  {sentence}",
-                f"Once the machine is quiet, run {_name_more(finding.row)}."
-                if finding.row
-                else "Run the same again with --resume: it goes on from here.",
-            ]
-        )
+        why = "Could not tell yet: the steps lead to this one, and it has not been seen again."
+        quiet = f"Once the machine is quiet, run {_name_more(finding.row)}." if finding.row else ""
+        return "\n".join([why, first, f"  {sentence}", quiet or _GOES_ON])
     if finding.mark is Mark.GOOD:
-        return "\n".join(
-            [
-                "Could not tell: the steps lead to this one, and it is not worse than what is before it.",
-                first,
-                f"  {sentence}",
-                "A step was wrong, or many small changes add up. Run again once the machine is quiet.",
-            ]
-        )
+        why = "Could not tell: the steps lead to this one, and it is not worse than what is before it."
+        fix = "A step was wrong, or many small changes add up. Run again once the machine is quiet."
+        return "\n".join([why, first, f"  {sentence}", fix])
     causes = [f"  cause  {clean_line(describe_cause(fact))}" for fact in finding.causes[:3]]
     text = f"  {name_metric(finding.state.metric)}: {sentence}"
     return "\n".join([first, text, *causes, "", _render_paragraph(finding), "", f"Report: {finding.place}"])

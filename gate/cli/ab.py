@@ -36,8 +36,7 @@ from gate.lab.trials.side_by_side import open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.records import BASE_ARM, Code, Fact, Metric, Outcome, Policy, Run
-from gate.store.anchor import AnchorFile
-from gate.store.policy import load_policy
+from gate.store.policy import AnchorFile, load_policy
 
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"

@@ -33,7 +33,6 @@ from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
 from gate.revisions import advise_missing, find_ref, find_tag, find_top, resolve_ancestor
 from gate.store.acceptances import parse_allowance, save_acceptance
-from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
 from gate.store.baselines import (
     Proposal,
     SetbackError,
@@ -44,7 +43,16 @@ from gate.store.baselines import (
     propose_baselines,
     save_baselines,
 )
-from gate.store.policy import ACCEPTED_FILE, load_policy
+from gate.store.policy import (
+    ACCEPTED_FILE,
+    ANCHOR_FILE,
+    AnchorFile,
+    describe_anchor,
+    load_anchor,
+    load_policy,
+    name_anchor,
+    save_anchor,
+)
 from gate.units import count_noun, join_some, render_age
 
 _RECORD = "compile-gate baseline anchor REF --reason TEXT"

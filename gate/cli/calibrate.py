@@ -14,11 +14,11 @@ from gate.cli.baseline import refuse_disturbed
 from gate.cli.check import open_trials
 from gate.cli.lanes import open_measurer
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import read_previous, read_run
+from gate.cli.output import read_previous, read_run, report_study
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import CALIBRATION, write_atomic
+from gate.files.codec import CALIBRATION
 from gate.lab.trials.runner import measure_plan
 from gate.lab.trials.side_by_side import LabPairs
 from gate.metrics import NOISY_DECIDING
@@ -28,8 +28,6 @@ from gate.project.registry import check_factories
 from gate.records import BaseArm, Run
 from gate.records.studies import Effort
 from gate.report.calibration import study_calibration
-from gate.report.page.pages import render_study_page
-from gate.report.tables import render_study
 from gate.store.policy import load_policy
 
 CALIBRATION_FILE = "calibration.json"
@@ -54,10 +52,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     CALIBRATION.save(calibration, path)
-    study = study_calibration(calibration)
-    write_atomic(path.with_suffix(".html"), render_study_page(study))
-    print(render_study(study))
-    print(f"Wrote {path}.")
+    report_study(study_calibration(calibration), path)
     return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
 
 

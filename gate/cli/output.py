@@ -25,6 +25,7 @@ from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
 from gate.report import FORMATS, render
 from gate.report.footer import render_exit_notice
+from gate.report.view import Study
 from gate.report.words.steps import write_tlparse
 
 VERDICT_FILE = "verdict.json"
@@ -93,6 +94,16 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
     from gate.report.junit import render_junit  # noqa: PLC0415 - only when asked for
 
     return render_junit(verdict, fails=code is not ExitCode.PASS)
+
+
+def report_study(study: Study, path: Path) -> None:
+    """Print what a study found, and write its page beside its file."""
+    from gate.report.page.pages import render_study_page  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.tables import render_study  # noqa: PLC0415 - rich is slow to import
+
+    write_atomic(path.with_suffix(".html"), render_study_page(study))
+    print(render_study(study))
+    print(f"Wrote {path}.")
 
 
 def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None) -> ExitCode:

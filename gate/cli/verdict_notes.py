@@ -14,7 +14,8 @@ from gate.project.config import DEFAULT_FILE, Config
 from gate.project.contradictions import can_decide
 from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
 from gate.report.words.steps import REFERENCE_MODELS
-from gate.store.policy import load_commit_file, name_gate
+from gate.store.acceptances import load_commit_file
+from gate.store.policy import name_gate
 from gate.units import count_noun
 
 

@@ -25,7 +25,7 @@ from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError
 from gate.publish.submitted_verdict import CiRun, RefusedError
 from gate.records import Acceptance
-from gate.store.policy import (
+from gate.store.acceptances import (
     BRANCH,
     DIRECTORY,
     MAX_ACCEPTED,

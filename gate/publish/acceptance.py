@@ -45,7 +45,7 @@ from gate.records import (
 )
 from gate.report.markdown import escape_code, join_cells, render_table
 from gate.report.words.templates import name_metric
-from gate.store.policy import compute_expiry
+from gate.store.acceptances import compute_expiry
 from gate.units import count_noun, render_allowance, render_change
 
 

@@ -70,17 +70,12 @@ class AttemptSubject:
     latest: tuple[Trial, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
-    """An attempt in pairs, and the base's trials in it; none if the fault was in the base."""
-
-    attempt: Attempt
-    base: tuple[Trial, ...]
-
-
-def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject, number: int) -> Tried:
+def try_in_pairs(
+    context: AttemptContext, fault: Fault, subject: AttemptSubject, number: int
+) -> tuple[Attempt, AttemptSubject]:
     """Plant a fault and measure pairs, look by look, until the decision is made.
 
+    Returns the subject with the base's latest trials, too; with a fault in the base those are no measure.
     Raises as :func:`gate.lab.trials.side_by_side.LabPairs.add_pairs`.
     """
     begun, size = time.monotonic(), _choose_size(context, fault, subject)
@@ -98,7 +93,8 @@ def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject,
     size = _measure_size(context, fault, size, trials)
     attempt = _make_attempt(fault, subject.case, size, opinion)
     attempt = replace(attempt, wall_s=time.monotonic() - begun)
-    return Tried(attempt=attempt, base=() if fault.is_in_base else trials)
+    latest = () if fault.is_in_base else trials
+    return attempt, replace(subject, latest=latest or subject.latest)
 
 
 def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Attempt:

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
+from gate.cli.output import report_study
 from gate.cli.place import note_config, place_lab
 from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import SELFTEST, write_atomic
+from gate.files.codec import SELFTEST
 from gate.lab.host.provenance import load_provenance
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.side_by_side import open_side_by_side
 from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted
 from gate.records.studies import Attempt, Fault, Method, SelftestReport
-from gate.report.page.pages import render_study_page
 from gate.report.progress import show_progress
 from gate.report.selftest import (
     describe_attempt,
@@ -28,7 +28,6 @@ from gate.report.selftest import (
     describe_untried,
     study_selftest,
 )
-from gate.report.tables import render_study
 from gate.selftest.attempts import (
     AttemptContext,
     AttemptSubject,
@@ -74,10 +73,7 @@ def run_selftest(options: Namespace) -> ExitCode:
             provenance=load_provenance(config.directory),
         )
         report = try_faults(context, agenda, path)
-    study = study_selftest(report)
-    write_atomic(path.with_suffix(".html"), render_study_page(study))
-    print(render_study(study))
-    print(f"Wrote {path}.")
+    report_study(study_selftest(report), path)
     if any(score.complaint for score in report.scores):
         return ExitCode.REGRESSION
     reasons = _list_reasons(report)
@@ -169,10 +165,8 @@ def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt
         if fault.method is Method.ONCE:
             yield try_once(context, fault, subject)
             continue
-        tried = try_in_pairs(context, fault, subject, number)
-        if tried.base:
-            subjects[case.id] = replace(subject, latest=tried.base)
-        yield tried.attempt
+        attempt, subjects[case.id] = try_in_pairs(context, fault, subject, number)
+        yield attempt
 
 
 def _make_report(

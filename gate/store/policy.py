@@ -1,39 +1,30 @@
-"""What was accepted of single commits by somebody who may write, and the policy in force with it.
+"""The policy in force, and the release anchor: ``baselines/anchor.yml``.
 
-``/accept-regression`` on a pull request writes ``acceptances/<commit>.yml`` on a branch of the
-repository, and the check of that commit reads it. Who can push to the branch can accept, so a file is
-strict and bounded, and says for which commit it is.
+The anchor is a commit that many small changes together are held against. Each change is held against its own
+base, and baselines are recorded anew as changes are merged, so that twenty changes of 1.5 % are each within
+what counts. The anchor stays where it is until somebody moves it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.files.entry import VERSION
-from gate.files.untrusted import check_size, load_bytes
-from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, write_scalar
+from gate.errors import FileError, UsageError
+from gate.files.codec import decode, encode, write_atomic
+from gate.files.entry import Entry, Line, Sha, Text, Version
+from gate.files.untrusted import is_present
+from gate.files.yaml_in import load_yaml, write_scalar
 from gate.project.config import Config, make_policy
 from gate.project.registry import load_cases
-from gate.records import Acceptance, Limit, Override, Policy, Quarantine
+from gate.records import Acceptance, Limit, Override, Policy, Quarantine, Time
 from gate.records.cases import TAG
-from gate.store.acceptances import CommitFile, load_acceptances, render_entry
-from gate.store.anchor import load_anchor
+from gate.store.acceptances import load_acceptances, load_commit_file
+from gate.units import render_age
 
-BRANCH = "compile-gate/acceptances"
-DIRECTORY = "acceptances"
 DEFAULT_KEY = "default"  # of a gate that needs none to be told from others
-# A pull request waits for a review, not for a season: what should stay is an accepted.yml's business.
-COMMIT_DAYS = 14
-# Of one commit: metrics that got worse, of which nobody reads so many, or cases without a baseline.
-MAX_ACCEPTED = 1000
-MAX_COMMIT_BYTES = MAX_YAML_BYTES  # four times so many of the usual length
-_HEADER = f"""\
-# Written by compile-gate: what was accepted for this commit, and no other. Remove the file to revoke it.
-version: {VERSION}
-"""
 
 
 def name_gate(config: Path, top: Path, key: str = DEFAULT_KEY) -> str:
@@ -41,53 +32,6 @@ def name_gate(config: Path, top: Path, key: str = DEFAULT_KEY) -> str:
     place = config.parent.resolve() / config.name
     path = place.relative_to(top).as_posix() if place.is_relative_to(top) else ""
     return path if key == DEFAULT_KEY else f"{path}:{key}"
-
-
-def name_commit_file(commit: str) -> str:
-    """Name the file of a commit, from the top of the branch."""
-    return f"{DIRECTORY}/{commit}.yml"
-
-
-def compute_expiry(today: str) -> str:
-    """Compute the last day of what is accepted of a commit today; both are ISO dates."""
-    return (date.fromisoformat(today) + timedelta(days=COMMIT_DAYS)).isoformat()
-
-
-def load_commit_file(path: Path) -> CommitFile:
-    """Load what was accepted of a commit; raises as :func:`decode_commit_file`."""
-    return decode_commit_file(load_bytes(path, MAX_COMMIT_BYTES), str(path))
-
-
-def decode_commit_file(data: bytes, source: str, commit: str = "") -> CommitFile:
-    """Decode what was accepted of a commit; ``commit`` is whose it must be, or empty.
-
-    Raises:
-        FileError: It cannot be used, or is for another commit.
-    """
-    check_size(data, MAX_COMMIT_BYTES, source)
-    file, document = decode_yaml(CommitFile, data, source)
-    if commit and file.commit != commit:
-        problem = f"is {file.commit[:12]}, another commit than {commit[:12]}"
-        raise document.refuse("commit", problem, _FIX)
-    if len(file.accepted) > MAX_ACCEPTED:
-        problem = f"has {len(file.accepted)} entries, more than {MAX_ACCEPTED}"
-        raise document.refuse("accepted", problem, _FIX)
-    return file
-
-
-_FIX = "Remove the file, and comment /accept-regression again."
-
-
-def render_commit_file(commit: str, acceptances: Sequence[Acceptance]) -> str:
-    """Render the file of a commit."""
-    accepted = ["accepted:\n", *map(render_entry, acceptances)] if acceptances else []
-    return "".join([_HEADER, f"commit: {write_scalar(commit)}\n", *accepted])
-
-
-def merge_acceptances(old: Sequence[Acceptance], new: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
-    """Add to what was accepted of a commit before; of the same thing the newer word counts."""
-    merged = {(one.gate, one.environment, one.case, one.metric): one for one in (*old, *new)}
-    return tuple(merged.values())
 
 
 ACCEPTED_FILE = "accepted.yml"
@@ -115,3 +59,93 @@ def load_policy(
     tags = {case.id: case.tags for case in cases}
     commits = tuple(file.commit for file in files)
     return replace(policy, has_anchor=anchor is not None, commits=commits, gate=gate, tags=tags)
+
+
+ANCHOR_FILE = "anchor.yml"
+_EXAMPLE = '`--reason "the release of March"`'
+_SHORT_CHARS = 7  # of a commit, as git shows it
+_DAY_CHARS = 10  # of a moment in ISO 8601
+_HEADER = """\
+# The commit that `compile-gate ab --anchor` compares with, so that small slowdowns do not add up.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnchorFile(Entry):
+    """``anchor.yml``, in the directory of baselines: the commit that is held against over many changes."""
+
+    version: Version
+    """The version of this file's format.
+
+    Example: 1
+    """
+    commit: Sha
+    """The commit, with all 40 digits.
+
+    Example: 0123456789abcdef0123456789abcdef01234567
+    """
+    name: Line = ""
+    """A name for reports. `compile-gate baseline anchor` writes the commit's tag.
+
+    Example: v1.2
+    """
+    created: Time
+    """When the anchor was set.
+
+    Example: 2027-03-31T12:00:00Z
+    """
+    author: str = ""
+    """Who set it. `compile-gate baseline anchor` writes git's user name.
+
+    Example: Ada
+    """
+    reason: Text
+    """Why this commit.
+
+    Example: "the release of March"
+    """
+
+
+def load_anchor(directory: Path) -> AnchorFile | None:
+    """Load the anchor beside the baselines in ``directory``; ``None`` where there is none.
+
+    Raises:
+        FileError: It cannot be used.
+    """
+    path = directory / ANCHOR_FILE
+    return load_yaml(AnchorFile, path)[0] if is_present(path) else None
+
+
+def save_anchor(directory: Path, anchor: AnchorFile) -> Path:
+    """Write the anchor beside the baselines in ``directory``, in place of an older one; return its path.
+
+    Raises:
+        MachineError: The disk is full or read-only.
+        UsageError: It could not be read back, or the path cannot be written.
+    """
+    path = directory / ANCHOR_FILE
+    known = {key: value for key, value in encode(anchor).items() if value or key == "reason"}
+    try:
+        decode(AnchorFile, known, str(path))
+    except FileError as error:
+        raise UsageError(f"--{error.key}: {error.problem}", f"Write, for example, {_EXAMPLE}.") from None
+    write_atomic(path, _HEADER + "".join(f"{key}: {write_scalar(value)}\n" for key, value in known.items()))
+    return path
+
+
+def name_anchor(anchor: AnchorFile) -> str:
+    """Name it as a revision is: ``v1.2 (1a2b3c4)``, or the short commit alone."""
+    short = anchor.commit[:_SHORT_CHARS]
+    return f"{anchor.name} ({short})" if anchor.name else short
+
+
+def describe_anchor(anchor: AnchorFile, now: str = "") -> str:
+    """Describe it: ``v1.2 (1a2b3c4), recorded 2026-03-01 by Ada: the release of March``.
+
+    With ``now`` (ISO 8601) its age stands behind the day.
+    """
+    age = render_age(anchor.created, now) if now and anchor.created else ""
+    recorded = f", recorded {anchor.created[:_DAY_CHARS]}" if anchor.created else ""
+    by = f" by {anchor.author}" if recorded and anchor.author else ""
+    reason = " ".join(anchor.reason.split()).rstrip(".")
+    return f"{name_anchor(anchor)}{recorded}{f' ({age})' if age else ''}{by}: {reason}"

@@ -27,8 +27,8 @@ from gate.files.codec import load_verdict, save_run
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Metric, Policy, Provenance, Run, Status, Trial
+from gate.store.acceptances import BRANCH, name_commit_file
 from gate.store.baselines import propose_baselines
-from gate.store.policy import BRANCH, name_commit_file
 from tests.told import tell_row
 
 RUN_ID = 77

@@ -18,7 +18,13 @@ from gate.github.errors import DeniedError, GitHubError, RejectedError
 from gate.github.git_data import GitData
 from gate.publish.commands import CommandRefusedError
 from gate.records import Acceptance, Metric
-from gate.store.policy import BRANCH, MAX_ACCEPTED, MAX_COMMIT_BYTES, name_commit_file, render_commit_file
+from gate.store.acceptances import (
+    BRANCH,
+    MAX_ACCEPTED,
+    MAX_COMMIT_BYTES,
+    name_commit_file,
+    render_commit_file,
+)
 
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 FILE = name_commit_file(COMMIT)

@@ -33,7 +33,7 @@ from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.telling import make_finding
 from gate.records import Acceptance, Metric, Reason, Status, Verdict
-from gate.store.policy import BRANCH, name_commit_file, render_commit_file
+from gate.store.acceptances import BRANCH, name_commit_file, render_commit_file
 
 LATENCY = Metric.COMPILED_LATENCY
 SLOWER = make_comparison(CASES[0], LATENCY, Status.ACCEPTED, Reason.ACCEPTED, (0.010, 0.0108))

@@ -25,7 +25,8 @@ from gate.decide.conclude.accept import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.project.config import make_default_config
 from gate.records import Acceptance, Case, Metric, Reason, Status
-from gate.store.policy import BRANCH, load_commit_file, load_policy, name_commit_file, render_commit_file
+from gate.store.acceptances import BRANCH, load_commit_file, name_commit_file, render_commit_file
+from gate.store.policy import load_policy
 from tests.hosts import CPU_HOST
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()

@@ -25,7 +25,7 @@ from gate.records import (
     Run,
     Status,
 )
-from gate.store.policy import render_commit_file
+from gate.store.acceptances import render_commit_file
 from tests.hosts import CPU_HOST
 from tests.make import make_run, make_trials
 from tests.told import make_raised, tell_notes, tell_row

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.store.anchor import AnchorFile, load_anchor, save_anchor
+from gate.store.policy import AnchorFile, load_anchor, save_anchor
 from tests.unit.cli.conftest import CASE_ID, Place
 from tests.unit.cli.ways import SLOWER_S, TOMORROW, begin_repository
 

@@ -24,7 +24,7 @@ from gate.project.config import load_config
 from gate.records import Code, Fact, Policy
 from gate.records.events import Event
 from gate.report.words.notes import write_note
-from gate.store.policy import render_commit_file
+from gate.store.acceptances import render_commit_file
 from tests.told import tell_notes
 from tests.unit.cli.conftest import CONFIG, Place, make_run
 

@@ -12,18 +12,17 @@ from hypothesis import strategies as st
 from gate.errors import FileError
 from gate.project.config import load_config
 from gate.records import Acceptance, Metric
-from gate.store.policy import (
+from gate.store.acceptances import (
     MAX_ACCEPTED,
     MAX_COMMIT_BYTES,
     compute_expiry,
     decode_commit_file,
     load_commit_file,
-    load_policy,
     merge_acceptances,
     name_commit_file,
-    name_gate,
     render_commit_file,
 )
+from gate.store.policy import load_policy, name_gate
 
 COMMIT = "a" * 40
 FIRST = Acceptance(
