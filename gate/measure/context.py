@@ -85,7 +85,6 @@ class _Watch(TorchFunctionMode):
         )
 
 
-EAGER_CALLS = 2  # the first sets libraries up, the second shows that it worked
 _MAX_INPUTS = 8  # tensors that are named
 
 
@@ -138,8 +137,7 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
         eager_step()
     elif unseen := call_watched(subject, eager_step):
         logbook.note(Code.PARAMETERS_UNSEEN, why=unseen)
-    for _ in range(EAGER_CALLS - 1):
-        returned = eager_step()
+    returned = eager_step()  # the first call sets libraries up, this one shows that it worked
     settings = torch_settings.describe_settings(
         context.device.kind
     )  # the workload's own: its calls may set some

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,17 +44,6 @@ _IMPORT_MODE = ("--import-mode=importlib",)
 _ALWAYS = ("-q", "--capture=no", "--tb=short")
 # Settings of a project that cost time or leave files behind: these keys are pytest's own, so always known.
 _QUIET = ("log_cli=false", "log_level=", "log_file=", "faulthandler_timeout=0")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the request file says.
-
-    Raises:
-        FileError: The request is not one: nothing can be written then.
-    """
-    (path,) = sys.argv[1:] if arguments is None else arguments
-    run_request(path, _BEGUN)
-    return 0
 
 
 def run_request(path: str, begun: float) -> None:
@@ -166,31 +154,27 @@ def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
 
 
 def _prime(request: WorkerRequest, logbook: Logbook) -> None:
-    logbook.save()
+    logbook.enter(Stage.IMPORT)
     try:
-        _measure_toolchain(request, logbook)
+        _imitate_gpu(request)
+        import torch  # noqa: PLC0415 - what is timed here
+
+        from gate.measure.device.environment import capture_environment  # noqa: PLC0415 - torch
+        from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
+        from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
+
+        torch.set_num_threads(request.threads)
+        logbook.enter(Stage.COMPILE)
+        device = open_device(request.device)
+        prime_toolchain(device)
+        logbook.leave()
+        logbook.record(environment=capture_environment(device, request))
+        logbook.enter(Stage.DONE)
     except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
         traceback.print_exc()  # with every frame: what is shown leaves the gate's own out
         logbook.fail(error, find_missing(error))
 
 
-def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
-    logbook.enter(Stage.IMPORT)
-    _imitate_gpu(request)
-    import torch  # noqa: PLC0415 - what is timed here
-
-    from gate.measure.device.environment import capture_environment  # noqa: PLC0415 - torch
-    from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
-    from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
-
-    torch.set_num_threads(request.threads)
-    logbook.enter(Stage.COMPILE)
-    device = open_device(request.device)
-    prime_toolchain(device)
-    logbook.leave()
-    logbook.record(environment=capture_environment(device, request))
-    logbook.enter(Stage.DONE)
-
-
 if __name__ == "__main__":
-    end_process(main())
+    run_request(sys.argv[1], _BEGUN)
+    end_process(0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 from gate.files import codec
-from gate.measure.process.worker import main, make_arguments
+from gate.measure.process.worker import make_arguments, run_request
 from gate.records import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
 
@@ -84,7 +85,7 @@ def test_factories_are_imported_and_their_errors_told(
     )
     path = tmp_path / "request.json"
     path.write_text(json.dumps(codec.encode(request)))
-    assert main([str(path)]) == 0
+    run_request(str(path), time.perf_counter())
     told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
     assert (told.stage, told.failure) == (Stage.DONE, None)
     messages = {factory: failure.fact.name("message") for factory, failure in told.unimportable.items()}
