@@ -17,8 +17,8 @@ from pathlib import Path
 
 from gate.errors import GateError
 from gate.files import codec
-from gate.measure.process.checkout import check_imports, check_source, set_search_path
-from gate.measure.process.imported import check_edits, list_changed_imports
+from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.imported import check_edits, check_imports, list_changed_imports
 from gate.measure.process.logbook import Logbook, find_missing, make_worker_failure
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Code, Fact, FailureKind, name_words

@@ -17,7 +17,8 @@ import gate
 
 LOOK = """
 import importlib, sys
-from gate.measure.process.checkout import check_imports, check_source, set_search_path
+from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.imported import check_imports
 from gate.errors import UsageError
 from gate.records.protocol import WorkerRequest, WorkerRole
 directory, checkout, origin, factory, models = sys.argv[1:]
