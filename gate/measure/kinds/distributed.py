@@ -51,7 +51,6 @@ from gate.workload import Workload
 RANKS = 2
 _SEED_STEP = 1000  # between the batches of two ranks
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # the second process has its own
-_PEER = "peer"
 _LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolves to
 
 
@@ -108,7 +107,9 @@ class Distributed(Protocol):
             UsageError: There is no second device.
             RuntimeError: The other process has ended.
         """
-        _check_devices(device)
+        if device.kind.is_gpu and torch.cuda.device_count() < RANKS:
+            message = "UNAVAILABLE: two processes need a GPU each, and a worker sees one"
+            raise UsageError(message, "Leave the case out on a GPU.")
         subject = super().make_subject(workload, device)
         store = str(Path(tempfile.mkdtemp(prefix="gate-ranks-")) / "store")
         self._threads = torch.get_num_threads()
@@ -135,8 +136,7 @@ class Distributed(Protocol):
     def compile(self, subject: Subject) -> Function:
         """Make a function from inputs to the loss, whose backward pass hands over the joint gradients."""
 
-        def evaluate(*batches: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
-            del batches
+        def evaluate(*_: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
             with torch.enable_grad():
                 loss, gradients = self._tell(Command.EVALUATE).evaluate()
             leaves = subject.name_leaves()
@@ -227,18 +227,12 @@ class _Handed(torch.autograd.Function):
         return None, None, *given
 
 
-def _check_devices(device: Device) -> None:
-    if device.kind.is_gpu and torch.cuda.device_count() < RANKS:
-        message = "UNAVAILABLE: two processes need a GPU each, and a worker sees one"
-        raise UsageError(message, "Leave the case out on a GPU.")
-
-
 def _copy_caches() -> Iterator[tuple[str, str]]:
     """Copy this process's caches, unless a second process of this trial has left its own."""
     for name in _CACHES:
         if not (own := os.environ.get(name)):
             continue
-        copied = Path(own).with_name(f"{Path(own).name}-{_PEER}")
+        copied = Path(own).with_name(f"{Path(own).name}-peer")
         if Path(own).is_dir() and not copied.exists():
             shutil.copytree(own, copied)
         yield name, str(copied)

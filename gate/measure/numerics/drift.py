@@ -181,12 +181,12 @@ def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Tripl
 
 def judge_group(group: Sequence[Triple]) -> Drift | None:
     """Compute the drift of a group; of a few elements, what is beyond chance, ``None`` if nothing is."""
-    drift = compare_group(group)
     elements = sum(triple.reference.numel() for triple in group)
-    if elements >= FEW_ELEMENTS or drift.log2_ratio is None:
-        return drift
     if not elements:
         return None
+    drift = compare_group(group)
+    if elements >= FEW_ELEMENTS or drift.log2_ratio is None:
+        return drift
     excess = drift.log2_ratio - compute_allowance(elements)
     return replace(drift, log2_ratio=excess) if excess > 0 else None
 
@@ -200,10 +200,8 @@ def compute_allowance(elements: int) -> float:
 
 
 def compare_group(group: Sequence[Triple]) -> Drift:
-    """Compute log2 of compiled's over eager's error, each pooled over the group's elements."""
+    """Compute log2 of compiled's over eager's error, each pooled over the group's elements: one at least."""
     elements = sum(triple.reference.numel() for triple in group)
-    if not elements:
-        return Drift(log2_ratio=0.0)
     step = max(torch.finfo(triple.eager.dtype).eps for triple in group)
     references = [triple.reference.double() for triple in group]
     squares = [
