@@ -1,6 +1,6 @@
 """compile-gate: a regression gate for ``torch.compile``.
 
-The public, typed, torch-free API:
+The public, typed, torch-free API. Each call imports its machinery when it is first used:
 
 >>> import gate
 >>> verdict = gate.compare(  # doctest: +SKIP
@@ -15,23 +15,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 # Set by the composite action: our own dependencies. They go behind the environment's packages, which
 # PYTHONPATH cannot do, so that what is measured is never shadowed.
 if (_packages := os.environ.get("COMPILE_GATE_PACKAGES", "")) and _packages not in sys.path:
     sys.path.append(_packages)
 
-from gate.api import (
-    compare,
-    compute_exit_code,
-    load_baselines,
-    load_policy,
-    load_run,
-    load_verdict,
-    render,
-    save_run,
-    save_verdict,
-)
 from gate.errors import ExitCode, FileError, GateError, MachineError, UsageError
 from gate.metrics import SPECS
 from gate.records import (
@@ -88,3 +78,106 @@ __all__ = [
     "save_run",
     "save_verdict",
 ]
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a ``run.json``.
+
+    Raises:
+        FileError: The file is missing, damaged, hostile or from a newer compile-gate.
+    """
+    from gate.files import codec  # noqa: PLC0415 - keeps `import gate` and `--help` instant
+
+    return codec.load_run(Path(path))
+
+
+def load_verdict(path: str | Path) -> Verdict:
+    """Read a ``verdict.json``; raises as :func:`load_run`."""
+    from gate.files import codec  # noqa: PLC0415 - see load_run
+
+    return codec.load_verdict(Path(path))
+
+
+def load_baselines(directory: str | Path) -> tuple[Baseline, ...]:
+    """Read every baseline below a directory; raises as :func:`load_run`."""
+    from gate.files.untrusted import is_present  # noqa: PLC0415 - see load_run
+    from gate.store import baselines as baseline  # noqa: PLC0415 - see load_run
+
+    if not is_present(Path(directory)):
+        raise FileError(str(directory), "", "does not exist", "Name a directory of baselines.")
+    return baseline.load_baselines(Path(directory))
+
+
+def load_policy(config: str | Path | None = None) -> Policy:
+    """Read what the command judges by: thresholds, overrides, quarantine and acceptances, as of today.
+
+    ``config`` is a ``gate.yml``; by default the one that the command would use in the current directory.
+    Acceptances are those of ``accepted.yml`` beside its baselines.
+
+    Raises:
+        FileError: A file cannot be used.
+    """
+    from gate.project.config import load_config  # noqa: PLC0415 - see load_run
+    from gate.store import policy  # noqa: PLC0415 - see load_run
+
+    return policy.load_policy(load_config(Path(config) if config else None))
+
+
+def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Policy) -> Verdict:
+    """Judge a run against baselines, or against another run, as ``compile-gate compare`` does.
+
+    Raises:
+        FileError: The baseline is a run that was stopped, or that lacks trials that it planned.
+    """
+    from gate.decide import decide_verdict  # noqa: PLC0415 - see load_run
+    from gate.decide.evidence.baselines import make_baselines  # noqa: PLC0415 - see load_run
+    from gate.store.baselines import check_whole  # noqa: PLC0415 - see load_run
+
+    if isinstance(baseline, Run):
+        check_whole(baseline, "baseline")
+    stored = make_baselines(baseline, baseline.provenance) if isinstance(baseline, Run) else baseline
+    return decide_verdict(candidate, stored, policy)
+
+
+def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCode:
+    """Compute what the command would exit with; ``fail_on`` is its option of that name.
+
+    Raises:
+        UsageError: There is no such choice.
+    """
+    from gate import decide  # noqa: PLC0415 - see load_run
+
+    if fail_on not in tuple(decide.FailOn):
+        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {', '.join(decide.FailOn)}.")
+    coverage = decide.measure_coverage(verdict.comparisons)
+    return decide.compute_exit_code(verdict.outcome, decide.FailOn(fail_on), coverage)
+
+
+def render(verdict: Verdict, report_format: str = "text") -> str:
+    """Render a verdict as ``text``, ``markdown``, ``html``, ``json`` or ``junit``.
+
+    Raises:
+        UsageError: There is no such format.
+    """
+    from gate import report  # noqa: PLC0415 - see load_run
+
+    return report.render(verdict, report_format)
+
+
+def save_run(run: Run, path: str | Path) -> None:
+    """Write a ``run.json``; what was there is replaced at once or not at all.
+
+    Raises:
+        MachineError: The disk is full or read-only.
+        UsageError: The path cannot be written.
+    """
+    from gate.files import codec  # noqa: PLC0415 - see load_run
+
+    codec.save_run(run, Path(path))
+
+
+def save_verdict(verdict: Verdict, path: str | Path) -> None:
+    """Write a ``verdict.json``; raises as :func:`save_run`."""
+    from gate.files import codec  # noqa: PLC0415 - see load_run
+
+    codec.save_verdict(verdict, Path(path))
