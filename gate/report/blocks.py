@@ -97,26 +97,19 @@ def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
     found = []
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons, *failures)):
         chosen = _choose_comparisons(comparisons.get(case_id, ()), everything=everything)
-        if chosen or case_id in failures:
-            found.append(_make_found(case_id, chosen, failures.get(case_id, ()), causes.get(case_id, ())))
+        failed = tuple(failures.get(case_id, ()))
+        statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failed)
+        if chosen or failed:
+            one = _Found(
+                case_id=clean_line(case_id),
+                status=min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED),
+                parts=tuple(tuple(part) for part in part_comparisons(chosen)),
+                failures=failed,
+                causes=tuple(causes.get(case_id, ())),
+                severity=max((one.severity for one in chosen), default=0.0),
+            )
+            found.append(one)
     return found
-
-
-def _make_found(
-    case_id: str,
-    chosen: Sequence[Comparison],
-    failures: Sequence[CaseFailure],
-    causes: Sequence[Cause],
-) -> _Found:
-    statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failures)
-    return _Found(
-        case_id=clean_line(case_id),
-        status=min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED),
-        parts=tuple(tuple(part) for part in part_comparisons(chosen)),
-        failures=tuple(failures),
-        causes=tuple(causes),
-        severity=max((one.severity for one in chosen), default=0.0),
-    )
 
 
 def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:

@@ -11,7 +11,7 @@ from gate.records.cases import group_cases
 from gate.records.targets import TARGET_KIND
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, CaseLine, Cell
-from gate.units import count_noun, render_age, render_duration, render_percent, render_value
+from gate.units import count_noun, join_some, render_age, render_duration, render_percent, render_value
 
 SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 _MAX_NAME = 60  # characters of a device's or a library's name
@@ -105,9 +105,10 @@ def _describe_baselines(verdict: Verdict) -> str:
         _describe_ages(ordered, verdict.provenance.created),
         f"commit {commits[0]}" if len(commits) == 1 else f"{len(commits)} commits, newest {commits[0]}",
         f"by {author}" if (author := _shorten(ordered[-1].author)) else "",
-        _describe_environments(verdict.baseline_environments),
     ]
-    return _join(parts)
+    named = [clean_line(name, _MAX_NAME) for name in verdict.baseline_environments]
+    places = f"recorded on {join_some(named, MAX_ENVIRONMENTS, ' and ')}" if named else ""
+    return ", ".join(filter(None, [_join(parts), places]))
 
 
 def _describe_ages(ordered: Sequence[Provenance], now: str) -> str:
@@ -115,13 +116,6 @@ def _describe_ages(ordered: Sequence[Provenance], now: str) -> str:
     if not newest or newest == oldest:
         return newest or "age unknown"
     return f"newest {newest}, oldest {oldest}"
-
-
-def _describe_environments(environments: Sequence[str]) -> str:
-    named = [clean_line(name, _MAX_NAME) for name in environments[:MAX_ENVIRONMENTS]]
-    if len(environments) > MAX_ENVIRONMENTS:
-        named.append(f"{len(environments) - MAX_ENVIRONMENTS} more")
-    return f"recorded on {' and '.join(named)}" if named else ""
 
 
 def _abbreviate(provenance: Provenance) -> str:

@@ -71,54 +71,35 @@ def make_observer(write_line: Callable[[str], None]) -> Observer:
 
 def render_event(event: Event) -> str:
     """Return an event as one line; "" where it is only of passing interest."""
+    said, progress = "", None
     match event:
-        case TrialFinished() | CaseFailed():
-            return _render_came(event)
+        case TrialFinished():
+            said, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
+            summary = summarize_trial(event.trial)
+            said += f": {summary}" if summary else ""
+        case CaseFailed():
+            failure, progress = event.failure, event.progress
+            message = clean_line(describe_whole(failure), _MAX_MESSAGE)
+            log = f"; log: {clean_line(failure.log)}" if failure.log else ""
+            said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
         case PairFinished():
-            return _render_pair(event)
+            said, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
+            values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
+            text = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
+            said += f": compiled {text} (base -> head)" if text else ""
         case TrialSkipped():
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
-            return f"no time left for {what} (about {render_duration(event.expected_s)})"
+            said = f"no time left for {what} (about {render_duration(event.expected_s)})"
         case Noted():
-            return f"note: {clean_line(describe_measuring(event.fact))}"
-        case TrialStarted():
-            return ""
-        case _:
-            return _render_preparation(event)
-
-
-def _render_came(event: TrialFinished | CaseFailed) -> str:
-    if isinstance(event, TrialFinished):
-        name = f"{clean_line(event.trial.case_id)} trial {event.trial.index}"
-        summary = summarize_trial(event.trial)
-        said = f"{name}: {summary}" if summary else name
-    else:
-        failure = event.failure
-        message = clean_line(describe_whole(failure), _MAX_MESSAGE)
-        log = f"; log: {clean_line(failure.log)}" if failure.log else ""
-        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
-    if event.progress is None:
-        return said
-    return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
-
-
-def _render_pair(event: PairFinished) -> str:
-    values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
-    text = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
-    name = f"{clean_line(event.head.case_id)} pair {event.head.index}"
-    said = f"{name}: compiled {text} (base -> head)" if text else name
-    return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
-
-
-def _render_preparation(event: LockAwaited | PrimeStarted | PrimeFinished) -> str:
-    match event:
+            said = f"note: {clean_line(describe_measuring(event.fact))}"
         case PrimeStarted():
-            return "warming up the compiler, some ten seconds"
+            said = "warming up the compiler, some ten seconds"
         case PrimeFinished():
-            return f"compiler warmed up in {render_duration(event.toolchain_s)}"
+            said = f"compiler warmed up in {render_duration(event.toolchain_s)}"
         case LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
-            return f"waiting up to {render_duration(event.limit_s)}: {used}"
+            said = f"waiting up to {render_duration(event.limit_s)}: {used}"
+    return f"{_render_count(progress)} {said}{_render_left(progress)}" if progress else said
 
 
 def summarize_trial(trial: Trial) -> str:

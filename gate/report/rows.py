@@ -66,7 +66,7 @@ def make_row(part: Sequence[Comparison]) -> Row:
         before=_render_estimate(first.metric, first.baseline) if has_values else "",
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
-        interval=NO_INTERVAL if _is_of_one_pair(first) else _render_interval(first),
+        interval=_render_interval(first),
         limit=_render_limit(first),
         sentence=complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
@@ -120,11 +120,6 @@ def is_whole_case(comparison: Comparison) -> bool:
     return comparison.reason in OF_WHOLE_CASE
 
 
-def _is_of_one_pair(comparison: Comparison) -> bool:
-    noisy = SPECS[comparison.metric].family is Family.NOISY
-    return noisy and comparison.pairs == 1 and comparison.change is not None
-
-
 def _label_status(comparison: Comparison) -> str:
     if comparison.decides:
         return comparison.status.value
@@ -165,6 +160,8 @@ def _find_word(comparison: Comparison, low: float, high: float) -> str:
 def _render_interval(one: Comparison) -> str:
     """The interval of its change; of a ratio, in which head's value lies beside what was before."""
     change, before = one.change, one.baseline
+    if change and one.pairs == 1 and SPECS[one.metric].family is Family.NOISY:
+        return NO_INTERVAL
     if not (is_shown_as_values(one) and change and before) or min(change.low, change.high) <= -1:
         return render_change_interval(one.metric, change)
     is_inverse = SPECS[one.metric].higher_is_better

@@ -26,6 +26,10 @@ from gate.units import count_noun, render_change, render_duration, render_percen
 _MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
 _HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
 _QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
+_MEANING = (
+    "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
+    "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
+)
 _WORDY = frozenset({"fault", "harmless", "required"})  # columns that are set to the left
 _MARKS: Mapping[Result, str] = {
     Result.CAUGHT: "caught",
@@ -76,7 +80,10 @@ def study_selftest(report: SelftestReport) -> Study:
         kind=_KINDS[outcome],
         headline=headline,
         facts=label_lines(report.environment, ("cases", cases), ("time", time)),
-        sections=keep_filled(_make_caught(report), _make_harmless(report)),
+        sections=keep_filled(
+            _make_table(_HEADER, [score for score in report.scores if not _is_harmless(score)], _MEANING),
+            _make_table(_QUIET_HEADER, [score for score in report.scores if _is_harmless(score)]),
+        ),
         lines=tuple(_list_shortcomings(report)),
         notes=(untried,) if report.untried else (),
     )
@@ -114,10 +121,6 @@ def describe_complaint(score: FaultScore) -> str:
     return _COMPLAINTS[score.complaint].format(score=score) if score.complaint else ""
 
 
-def _describe_open(score: FaultScore) -> str:
-    return f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""
-
-
 def _describe_result(report: SelftestReport) -> tuple[str, str]:
     failed = [score for score in report.scores if score.complaint]
     if failed:
@@ -144,18 +147,6 @@ def describe_open_faults(report: SelftestReport) -> str:
     """Count the faults that must be caught and never were, without a complaint; empty where there is none."""
     opened = sum(score.is_open for score in report.scores)
     return f"{count_noun(opened, 'fault')} that must be caught stayed open" if opened else ""
-
-
-def _make_caught(report: SelftestReport) -> Section:
-    meaning = (
-        "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
-        "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
-    )
-    return _make_table(_HEADER, [score for score in report.scores if not _is_harmless(score)], meaning)
-
-
-def _make_harmless(report: SelftestReport) -> Section:
-    return _make_table(_QUIET_HEADER, [score for score in report.scores if _is_harmless(score)])
 
 
 def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: str = "") -> Section:
@@ -204,7 +195,8 @@ _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
 def _list_shortcomings(report: SelftestReport) -> Iterator[str]:
     """What the gate did not handle as it should, with the attempts that show it."""
     for score in report.scores:
-        if text := describe_complaint(score) or _describe_open(score):
+        stayed = f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""
+        if text := describe_complaint(score) or stayed:
             yield f"{describe_fault(score.kind, score.size)}: {text}"
             own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
             yield from (f"  {describe_attempt(one)}" for one in own if one.result not in _HANDLED)

@@ -145,7 +145,9 @@ def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
 
 
 def _list_baseline(baseline: Baseline) -> dict[str, object]:
-    noisy = {metric: values for metric, values in baseline.trials.items() if _is_noisy(metric)}
+    noisy = {
+        metric: values for metric, values in baseline.trials.items() if SPECS[metric].family is Family.NOISY
+    }
     return {
         "case_id": baseline.case_id,
         "environment_id": compute_environment_id(baseline.environment),
@@ -155,10 +157,6 @@ def _list_baseline(baseline: Baseline) -> dict[str, object]:
         "provenance": encode(baseline.provenance),
         "noise": {metric.value: compute_log_noise(values) for metric, values in noisy.items()},
     }
-
-
-def _is_noisy(metric: Metric) -> bool:
-    return SPECS[metric].family is Family.NOISY
 
 
 def _count_trials(baseline: Baseline) -> int:

@@ -71,7 +71,8 @@ def render_text(
     """Return the report as text of ``width`` columns, with ANSI colours if asked for."""
     everything = detail is Detail.EVERYTHING
     report = make_report(verdict, everything=everything)
-    parts: list[RenderableType] = [_make_headline(report)]
+    outcome = (report.outcome.value, OUTCOME_STYLES[report.outcome])
+    parts: list[RenderableType] = [Text.assemble(outcome, (f"  {report.headline}", "bold"))]
     width = max(width, MIN_WIDTH)
     parts += [_make_item("why", report.why, indent=0)] if report.why else []
     parts += _make_steps(report.next_steps[:1], width)
@@ -121,11 +122,6 @@ def _render_parts(parts: Sequence[RenderableType], *, width: int, colour: bool) 
         for part in parts:
             console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
-def _make_headline(report: Report) -> Text:
-    outcome = (report.outcome.value, OUTCOME_STYLES[report.outcome])
-    return Text.assemble(outcome, (f"  {report.headline}", "bold"))
 
 
 def _make_blocks(shown: Sequence[Block], columns: Sequence[str], width: int) -> Iterator[RenderableType]:
