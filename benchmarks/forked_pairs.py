@@ -31,8 +31,7 @@ from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_ben
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.server_pool import ServerPool
 from gate.project.config import apply_options, load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import BASE_ARM, Case, Metric, Pairing
 from gate.records.protocol import WorkerRole
 from gate.report.words.failures import describe_failure

@@ -33,8 +33,7 @@ from gate.lab.trials.trials import Bench, LabSettings, make_job, remove_cache, s
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import run_worker
 from gate.project.config import apply_options, load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import Case
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.failures import describe_failure

@@ -34,8 +34,7 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.process.turns import await_idle_threads
 from gate.measure.workload.build import build_workload, compile_function, make_step, make_subject
 from gate.project.config import apply_options, load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import Case
 from gate.records.protocol import Side
 

@@ -22,8 +22,7 @@ from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.trials import LabSettings
 from gate.project.config import apply_options, load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import BASE_ARM, Metric, Pairing, Trial
 from gate.records.protocol import Stage
 from gate.report.words.failures import describe_failure

@@ -27,14 +27,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gate.cli.place import place_lab
+from gate.cli.lanes import place_lab
 from gate.files.codec import encode
 from gate.lab.trials.opening import open_bench, prime_bench
 from gate.lab.trials.trials import run_trial
 from gate.metrics import SPECS, Family
 from gate.project.config import Config, apply_options, load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import Case, Metric
 from gate.report.words.failures import describe_failure
 

@@ -28,8 +28,8 @@ from gate.files.untrusted import parse_json
 from gate.lab.host.cores import divide_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.lock import hold_device
-from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
 from gate.lab.trials.merging import list_differences
+from gate.lab.trials.side_by_side import Lane, LaneTerms, NoteKeeper, OpenLane
 from gate.programs import answer_signals, list_cores
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words

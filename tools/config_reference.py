@@ -12,9 +12,15 @@ from enum import Enum
 from typing import Any
 
 from gate.files.entry import Entry, Text, read_docs, render_default
-from gate.project.entries import GateFile, SamplingEntry
+from gate.project.entries import (
+    GateFile,
+    LimitEntry,
+    OverrideEntry,
+    QuarantineEntry,
+    SamplingEntry,
+    ThresholdEntry,
+)
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
-from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
 from gate.records import Metric
 from gate.records.bounds import NotEmpty
 from gate.store.acceptances import AcceptanceEntry

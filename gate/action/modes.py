@@ -37,8 +37,7 @@ from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.errors import find_value
 from gate.github.job import append_summary, load_payload, render_annotation, write_outputs
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import Outcome
 from gate.report.upgrade import render_upgrade
 

@@ -18,8 +18,7 @@ from gate.action.base import Tree, write_files
 from gate.errors import FileError, UsageError, join_errors
 from gate.project.arm_cases import Rules
 from gate.project.config import check_places, load_config
-from gate.project.registry import fold_registries, load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, fold_registries, load_cases
 from gate.store.baselines import load_baselines
 from gate.store.policy import load_policy
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from gate.bisect.points import Ends
-from gate.cli.place import add_base, note_config, place_lab
+from gate.cli.lanes import add_base, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project
 from gate.errors import UsageError
 from gate.files.codec import load_run, save_run
@@ -134,8 +134,8 @@ class ReusableLab:
         if python not in self._toolchains:
             place = self.lab.bench.scratch / f"toolchain-{len(self._toolchains)}"
             (place / "tmp").mkdir(parents=True)
-            primed = prime_bench(replace(bench, scratch=place, folder=place.name))
-            self._toolchains[python] = _Toolchain(place=place, environment=primed.environment)
+            environment = prime_bench(replace(bench, scratch=place, folder=place.name))
+            self._toolchains[python] = _Toolchain(place=place, environment=environment)
         return self._toolchains[python]
 
 

@@ -18,6 +18,7 @@ from gate.cli.commands import COMMANDS
 from gate.cli.parser import make_parser
 from gate.cli.streams import hold_streams
 from gate.errors import ExitCode, GateError, UsageError
+from gate.programs import answer_signals
 from gate.report.clean import clean_message
 
 if TYPE_CHECKING:
@@ -55,12 +56,11 @@ def _run_arguments(arguments: Sequence[str]) -> int:
     if "run" not in options:  # no command, or one that only has others below it
         options.show_help()
         return int(ExitCode.PASS)
-    # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    # A service manager stops jobs with SIGTERM, a lost terminal with SIGHUP, which nohup has ignored.
+    # Both are as Ctrl-C, so that workers die, checkouts go and files are kept.
+    ending = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    with answer_signals(signal.default_int_handler, ending):
         return _run_command(options)
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:

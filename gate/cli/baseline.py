@@ -205,16 +205,10 @@ def run_show(options: Namespace) -> ExitCode:
     if not baselines and options.format != "text":
         print(f"note: no baselines are stored {place}", file=sys.stderr)
     if anchor is not None:
-        _print_anchor_note(f"anchor: {describe_anchor(anchor, now)}", options.format)
+        is_table = options.format == "text"  # below it; a program reads the list alone
+        note = f"anchor: {describe_anchor(anchor, now)}"
+        print(f"\n{note}" if is_table else f"note: {note}", file=sys.stdout if is_table else sys.stderr)
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
-
-
-def _print_anchor_note(note: str, table_format: str) -> None:
-    """Tell it below a table; a program reads the list alone."""
-    if table_format == "text":
-        print(f"\n{note}")
-    else:
-        print(f"note: {note}", file=sys.stderr)
 
 
 def run_accept(options: Namespace) -> ExitCode:

@@ -82,7 +82,7 @@ def _measure(options: Namespace, request: Project) -> Run:
     config = request.config
     check_factories(config, request.cases)
     trials = options.trials or config.refresh_trials + config.max_trials
-    previous = read_previous(options, [config.out]).get(config.out)
+    previous = read_previous(options, config.out)
     opening = partial(open_trials, options, request, trials)
     with open_measurer(options, config, opening) as opened:
         run = measure_plan(opened.measurer, opened.run, previous)

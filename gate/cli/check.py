@@ -5,15 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
-from gate.cli.lanes import Opened, open_measurer
-from gate.cli.output import code_verdict, print_traces, print_verdict, read_previous, save_reports
-from gate.cli.place import add_base, begin_sources, place_lab
+from gate.cli.lanes import Opened, add_base, begin_sources, open_measurer, place_lab
+from gate.cli.output import print_traces, read_previous, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import (
     find_commit,
@@ -26,11 +25,10 @@ from gate.cli.verdict_notes import (
 from gate.decide.explain.notes import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
-from gate.lab.arms.worktree import read_changes
-from gate.lab.trials.lane import Lane, LaneTerms, open_same
+from gate.lab.arms.worktree import Changes, read_changes
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.runner import make_run, measure_plan
-from gate.lab.trials.side_by_side import open_side_by_side
+from gate.lab.trials.side_by_side import Lane, LaneTerms, open_same, open_side_by_side
 from gate.project.config import Config
 from gate.project.registry import check_factories
 from gate.records import Code, Fact, Run, make_text, name_words
@@ -51,7 +49,7 @@ def run_check(options: Namespace) -> ExitCode:
     request = load_project(options)
     config = request.config
     check_factories(config, request.cases)
-    previous = read_previous(options, [config.out]).get(config.out)
+    previous = read_previous(options, config.out)
     policy = load_policy(config, options.accepted, gate=find_gate(options, config))
     print_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
@@ -73,10 +71,8 @@ def run_check(options: Namespace) -> ExitCode:
     verdict = note_origin(verdict, config, options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *opened.without_base, *verdict.notes))
     verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
-    code = code_verdict(verdict, config, terms.policy)
-    save_reports(verdict, config.out, code)
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
-    print_verdict(verdict, code, config, options)
+    code = report_verdict(verdict, config, options, config.out, policy)
     print_traces(checked.run, config.out)
     return code
 
@@ -105,19 +101,16 @@ def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterat
             yield replace(lane, without_base=without_base)
             return
         arm, settings = place_lab(config)
-        compared = _compare_checkouts(sources, request.config)
-        settings = replace(
-            settings,
-            keeps_caches=True,
-            traces=options.trace,
-            checkouts=compared.checkouts,
-            cores=terms.cores,
-        )
+        checkouts = find_checkouts(sources)
+        changes = _read_changes(checkouts, sources.base.commit, request.config)
+        if checkouts and changes:
+            settings = replace(settings, checkouts=replace(checkouts, changed=changes.python))
+        settings = replace(settings, keeps_caches=True, traces=options.trace, cores=terms.cores)
         lab = stack.enter_context(open_lab(arm, settings, terms.observe, request.cases))
         side_by_side = open_side_by_side(lab, sources.base.arm)
         run = replace(make_run(lab, request.cases, config.select, config.trials), shard=request.shard)
         run = add_base(side_by_side, run, sources, config)
-        base = run.base and replace(run.base, other_changes=compared.other_changes)
+        base = run.base and replace(run.base, other_changes=changes.other if changes else None)
         yield Lane(side_by_side=side_by_side, run=replace(run, base=base))
 
 
@@ -158,25 +151,12 @@ def open_base_sources(
     return sources
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Compared:
-    """What shows which cases run the same program as the base; empty where that is unknown."""
-
-    checkouts: Checkouts | None = None
-    other_changes: tuple[str, ...] | None = None
-
-
-def _compare_checkouts(sources: ArmSources, config: Config) -> _Compared:
-    checkouts = find_checkouts(sources)
-    if checkouts is None:
-        return _Compared()
+def _read_changes(checkouts: Checkouts | None, base: str, config: Config) -> Changes | None:
+    """Read what differs from the base, a commit: it shows which cases run the same program."""
     own = (config.out, config.baselines)
     # Where results lie around the project itself, not all that lies there is the gate's.
     apart = [place for place in own if not config.directory.resolve().is_relative_to(place.resolve())]
-    changes = read_changes(Path(checkouts.head), sources.base.commit, apart)
-    if changes is None:
-        return _Compared()
-    return _Compared(checkouts=replace(checkouts, changed=changes.python), other_changes=changes.other)
+    return read_changes(Path(checkouts.head), base, apart) if checkouts else None
 
 
 def run_measure(options: Namespace) -> ExitCode:
@@ -203,7 +183,7 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     check_factories(config, request.cases)
-    previous = read_previous(options, [config.out]).get(config.out)
+    previous = read_previous(options, config.out)
     opening = partial(open_trials, options, request, trials)
     with open_measurer(options, config, opening) as opened:
         return measure_plan(opened.measurer, opened.run, previous)

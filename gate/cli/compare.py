@@ -12,14 +12,12 @@ from gate.check import CheckTerms, judge_recorded
 from gate.cli.output import (
     STDIN,
     VERDICT_FILE,
-    code_verdict,
     make_saver,
     name_source,
     print_report,
-    print_verdict,
     read_run,
     read_verdict,
-    save_reports,
+    report_verdict,
 )
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.cli.verdict_notes import find_gate, note_origin, print_other_commits
@@ -72,11 +70,9 @@ def run_compare(options: Namespace) -> ExitCode:
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
         steps = tuple(one for one in verdict.next_steps if one.code not in _OF_BASELINES)
         verdict = replace(verdict, notes=(*gone, *verdict.notes), next_steps=steps)
-    code = code_verdict(verdict, config, policy)
-    if options.out:
-        save_reports(verdict, Path(options.out), code)
-    print_verdict(verdict, code, config, options)
-    return code
+    if stored and stored.resolve() != config.baselines.resolve():
+        verdict = replace(verdict, baselines=options.baseline)  # for the commands to run next
+    return report_verdict(verdict, config, options, Path(options.out) if options.out else None, policy)
 
 
 def _judge(candidate: Run, baselines: tuple[Baseline, ...], policy: Policy, *, by_pairs: bool) -> Verdict:
@@ -151,7 +147,6 @@ def _list_lost(runs: Sequence[Run]) -> list[str]:
 
 
 def _list_gaps(run: Run) -> list[str]:
-    """What keeps a run from being whole, besides failures."""
     short = count_noun(len(list_short(run)), "case")
     return [
         *([] if run.finished else ["A run was stopped before its end"]),

@@ -111,7 +111,6 @@ def _print_files(written: list[str], kept: list[str]) -> None:
 
 
 def _print_inputs(sketch: Sketch, factory: str) -> None:
-    """Show which inputs were guessed, and from what."""
     for one in sketch.inputs:
         if one.source:
             what = f"{'x'.join(map(str, one.shape))}:{one.dtype}"
@@ -119,7 +118,6 @@ def _print_inputs(sketch: Sketch, factory: str) -> None:
 
 
 def _print_entry(sketch: Sketch) -> None:
-    """Show what the gate.yml that was kept may lack."""
     factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
     print(f"\nIf {CONFIG_FILE} does not list this model yet, add to its `models`:")
     print(render_model(sketch, factory))

@@ -7,25 +7,28 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gate.check.fleet import Fleet
 from gate.cli.options import LanesAsked
 from gate.cli.output import make_saver
-from gate.cli.place import note_config
+from gate.cli.setup import Project, describe_source, is_surprising
 from gate.errors import InterruptedRunError, UsageError
 from gate.github.errors import find_text
 from gate.github.job import load_payload
 from gate.installation import find_page
+from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.fitness import may_repeat
-from gate.lab.trials.lane import LaneTerms, OpenLane
-from gate.lab.trials.side_by_side import LabPairs
+from gate.lab.host.provenance import find_tree
+from gate.lab.trials.side_by_side import LabPairs, LaneTerms, OpenLane, SideBySide, describe_base
+from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
+from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
-from gate.records import Fact, Run
-from gate.records.events import Observer
+from gate.records import Arm, Code, Fact, Run, make_text, name_words
+from gate.records.events import Noted, Observer
 from gate.report.progress import show_progress
 
 if TYPE_CHECKING:
@@ -42,12 +45,12 @@ class Opened:
 
 
 @contextmanager
-def open_measurer(options: Namespace, config: Config, opening: OpenLane, *stale: Path) -> Iterator[Opened]:
-    """Open what the command measures with, and show its progress. Saving removes ``stale`` files first.
+def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iterator[Opened]:
+    """Open what the command measures with, and show its progress.
 
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
-    save = make_saver(config.out, *stale)
+    save = make_saver(config.out)
     with show_progress(quiet=options.quiet) as observe:
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
             with _open_fleet(asked, options, config, opening, observe) as lanes:
@@ -115,3 +118,45 @@ def _open_fleet(
     except KeyboardInterrupt:
         fix = "What was measured is saved: continue with --resume."
         raise InterruptedRunError("stopped", fix) from None
+
+
+def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]:
+    """Make what the lab is opened with: an arm, the working tree unless it is given, and how to measure."""
+    settings = LabSettings(
+        out=config.out,
+        device=config.device,
+        threads=config.threads,
+        sampling=config.sampling,
+        trial_timeout_s=config.trial_timeout_s,
+        lock_timeout_s=config.lock_timeout_s,
+        tree=find_tree(config.directory),
+    )
+    return arm or make_working_tree_arm(config.directory), settings
+
+
+def note_config(config: Config, options: Namespace, observe: Observer) -> None:
+    """Report which gate.yml is in force, unless that was reported before."""
+    if not is_surprising(config, options):
+        observe(Noted(fact=make_text(describe_source(config))))
+
+
+def add_base(side_by_side: SideBySide, run: Run, sources: ArmSources, config: Config) -> Run:
+    """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
+    source = sources.base
+    defined = load_base_cases(config, run.cases, Path(source.arm.directory))
+    for note in defined.notes:
+        side_by_side.lab.observe(Noted(fact=note))
+    base = describe_base(side_by_side, source.label, source.provenance, defined.cases)
+    return replace(run, base=replace(base, head_commit=sources.head.commit))
+
+
+def begin_sources(sources: ArmSources, request: Project, observe: Observer) -> None:
+    """Tell what is compared with what; what is checked out without a gate.yml gets the working tree's."""
+    names = name_words(base=sources.base.label, head=sources.head.label)
+    observe(Noted(fact=Fact(code=Code.ARMS, names=names)))
+    for source in (sources.base, sources.head):
+        for note in source.notes:
+            observe(Noted(fact=note))
+        place = Path(source.arm.directory)
+        if source.commit and (lent := lend_files(request.config, request.cases, place)):
+            observe(Noted(fact=Fact(code=Code.LENT, names={"arm": (source.label,), "paths": lent})))

@@ -72,20 +72,6 @@ CHECK = Command(
             argument("--no-base", action="store_true", help="compare with the stored baselines alone"),
         ),
         argument(
-            "--budget",
-            type=float,
-            metavar="SECONDS",
-            dest="budget_s",
-            help="start no further trial of an undecided case after this time",
-        ),
-        argument(
-            "--pair-budget",
-            type=float,
-            metavar="SECONDS",
-            dest="pair_budget_s",
-            help="spend at most so long on pairs with the base",
-        ),
-        argument(
             "--thorough",
             action="store_true",
             help=("measure every suspect fully, even if the result is already known"),

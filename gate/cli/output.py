@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from gate.cli.setup import RUN_FILE
@@ -46,17 +46,17 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
         write_atomic(out / name, text)
 
 
-def make_saver(out: Path, *stale: Path) -> Callable[[Run], None]:
+def make_saver(out: Path) -> Callable[[Run], None]:
     """Make what saves a run as it grows; with its first state go the reports of the run that it replaces.
 
     A command that ends before it measures, for a mistyped ref, leaves the last verdict as it was.
-    ``stale`` are other files that go then. Saving raises as :func:`remove_files`.
+    Saving raises as :func:`remove_files`.
     """
-    left, journal = [*list_reports(out), *stale], RunJournal(path=out / RUN_FILE)
+    reports, journal = list_reports(out), RunJournal(path=out / RUN_FILE)
 
     def save(run: Run) -> None:
-        remove_files(*left)
-        left.clear()
+        remove_files(*reports)
+        reports.clear()
         journal.save(run)
 
     return save
@@ -115,15 +115,22 @@ def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None)
     return compute_exit_code(verdict.outcome, fail_on, coverage, is_lack_accepted=accepted)
 
 
-def print_verdict(verdict: Verdict, code: ExitCode, config: Config, options: Namespace) -> None:
-    """Print the report, and what the exit code means where that is not plain.
+def report_verdict(
+    verdict: Verdict, config: Config, options: Namespace, out: Path | None, policy: Policy | None = None
+) -> ExitCode:
+    """Write the reports into ``out``, print the one that was asked for, and return the exit code.
 
-    Where a program reads the report, the notice is on standard error.
+    What the code means is printed where that is not plain. Where a program reads the report, it is on
+    standard error.
     """
+    code = code_verdict(verdict, config, policy)
+    if out:
+        save_reports(verdict, out, code)
     print_report(verdict, options, code)
     accepted = code is not code_verdict(verdict, config)
     if notice := render_exit_notice(verdict.outcome, code, is_lack_accepted=accepted):
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
+    return code
 
 
 def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = None) -> None:
@@ -179,20 +186,17 @@ def read_verdict(name: str) -> Verdict:
     return load_verdict(Path(name))
 
 
-def read_previous(options: Namespace, directories: Iterable[Path]) -> dict[Path, Run]:
-    """Read the runs that ``--resume`` continues, before anything else is waited for.
-
-    Where a command makes several runs, those that it had not begun are left out.
+def read_previous(options: Namespace, out: Path) -> Run | None:
+    """Read the run that ``--resume`` continues, before anything else is waited for.
 
     Raises:
         UsageError: There is none.
-        FileError: One cannot be used.
+        FileError: It cannot be used.
     """
     if not options.resume:
-        return {}
-    wanted = tuple(directories)
-    begun = {place: load_run(place / RUN_FILE) for place in wanted if is_present(place / RUN_FILE)}
-    if not begun:
-        what = f"--resume: {wanted[0] / RUN_FILE} does not exist, so there is no run to continue"
+        return None
+    path = out / RUN_FILE
+    if not is_present(path):
+        what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
-    return begun
+    return load_run(path)

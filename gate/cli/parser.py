@@ -100,8 +100,7 @@ class UsageParser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse's
         """Refuse a blank value: what ``--base "$BASE"`` is where the variable is not set."""
-        may_be_blank = action.option_strings == ["--status"] or action.nargs == argparse.PARSER
-        if not may_be_blank and any(not text.strip() for text in arg_strings):
+        if action.nargs != argparse.PARSER and any(not text.strip() for text in arg_strings):
             name = "/".join(action.option_strings) or str(action.metavar)
             leave = "" if action.required else ", or leave it out"
             self.error(f"{name}: must not be empty (is a variable unset?)", f"Give {name} a value{leave}.")
@@ -146,7 +145,6 @@ _DESCRIPTION = "A regression gate for torch.compile: speed, compile time, memory
 
 
 def _render_groups() -> str:
-    """Render the commands, each below what it is for."""
     width = max(len(command.name) for command in COMMANDS)
     return "\n\n".join(
         "\n".join([f"{title}:", *(f"  {one.name:<{width}}  {one.summary}" for one in commands)])

@@ -93,7 +93,6 @@ def _list_modes(workflow: object) -> Iterator[object]:
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:
-    """Get the mapping under a key; empty where there is none."""
     inner = value.get(key) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
 

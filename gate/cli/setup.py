@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import UsageError
+from gate.programs import read_text
 from gate.project.arm_cases import mark_removed
 from gate.project.capability import fit_limits
 from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config, make_default_config
 from gate.project.plan import pick_shard
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 from gate.records import Case, Shard
 
 # Options that stand for a key of gate.yml, under the key's name.
-_KEYS = ("select", "device", "fail_on", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
+_KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s")
 _PATHS = ("baselines", "out")
 RUN_FILE = "run.json"
-_DISTRIBUTION = "compile-gate"  # under `project` of pyproject.toml
-_PACKAGE = Path(__file__).parents[1]  # the one that runs
+_OWN_PROJECT = 'name = "compile-gate"'  # in the pyproject.toml of a checkout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,21 +55,12 @@ def load_project(options: Namespace) -> Project:
 
 def _note_namesake(directory: Path) -> str:
     """Note a package of the user's with the name of this one, which hides it from what is measured."""
+    if _OWN_PROJECT in read_text(directory / "pyproject.toml"):  # another checkout than the running one, too
+        return ""
     for place in (directory / "gate", directory / "src" / "gate"):
-        is_own = place.is_dir() and (place.samefile(_PACKAGE) or _is_own_checkout(directory))
-        if (place / "__init__.py").is_file() and not is_own:
+        if (place / "__init__.py").is_file():
             return f"{place} has the name of compile-gate's own package: nothing can import from it"
     return ""
-
-
-def _is_own_checkout(directory: Path) -> bool:
-    """Whether a directory is a checkout of compile-gate, another than the running one too."""
-    try:
-        table = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # ValueError: no TOML, or no text
-        return False
-    project = table.get("project")
-    return isinstance(project, dict) and project.get("name") == _DISTRIBUTION
 
 
 def load_configured(options: Namespace) -> Config:

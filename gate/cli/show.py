@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from argparse import Namespace
@@ -10,14 +11,12 @@ from pathlib import Path
 
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError, UsageError
-from gate.files.codec import load_run
-from gate.installation import is_installed
-from gate.project.capability import LIMIT_KEYS, Card, fit_limits, list_needs, list_unavailable
+from gate.files.codec import encode, load_run
+from gate.project.capability import LIMIT_KEYS, Card, fit_limits, list_absent, list_unavailable
 from gate.project.config import Config, Origin, render_config
-from gate.project.plan import drop_unchanged_code, make_plan, render_github_matrix
-from gate.project.registry import load_cases, select_cases
-from gate.project.selection import choose_cases
-from gate.records import Case, Run
+from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
+from gate.project.registry import choose_cases, load_cases, select_cases
+from gate.records import Case, CaseFailure, Run
 from gate.report.words.failures import describe_unavailable
 
 _FITTED = Origin("what expected_s of the selected cases asks for")
@@ -26,9 +25,7 @@ _FITTED = Origin("what expected_s of the selected cases asks for")
 def run_models(options: Namespace) -> ExitCode:
     """List the registry's cases: all of them, or a selection. Or try them."""
     if options.tried:
-        from gate.cli.tries import run_tries  # noqa: PLC0415 - psutil
-
-        return run_tries(options)
+        return _try_cases(options)
     from gate.report.tables import render_models  # noqa: PLC0415 - rich is slow to import
 
     cases = load_cases(load_configured(options))
@@ -38,13 +35,42 @@ def run_models(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
+def _try_cases(options: Namespace) -> ExitCode:
+    """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be tried to its end.
+
+    Nothing is timed, so this takes no lock of the device.
+    """
+    from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
+    from gate.lab.trials.opening import open_bench, try_in_worker  # noqa: PLC0415 - psutil
+    from gate.report.tables import render_attempt, render_tally  # noqa: PLC0415 - rich is slow to import
+
+    request = load_project(options)
+    as_json = options.format == "json"
+    found: dict[str, CaseFailure | None] = {}
+    with open_bench(*place_lab(request.config)) as bench:
+        for case in request.cases:
+            found[case.id] = try_in_worker(bench, case)
+            if not as_json:
+                print(render_attempt(case.id, found[case.id]), end="", flush=True)
+    failed = [failure for failure in found.values() if failure is not None]
+    if as_json:
+        rows = [
+            {"case": case_id, "ok": failure is None, "failure": encode(failure) if failure else None}
+            for case_id, failure in found.items()
+        ]
+        print(json.dumps(rows, indent=2))
+    else:
+        print(render_tally(len(found), len(failed)))
+    return ExitCode.INCOMPLETE if failed else ExitCode.PASS
+
+
 def run_plan(options: Namespace) -> ExitCode:
     """Show what ``check`` would run, and how it divides over machines."""
     from gate.report.tables import render_plan  # noqa: PLC0415 - rich is slow to import
 
     request = load_project(options)
     cases = _drop_unchanged_code(request, options.after) if options.after else request.cases
-    plan = make_plan(cases, request.config.trials)
+    plan = Plan(cases=cases, trials=request.config.trials)
     if note := _explain_unavailable(request):
         print(f"note: {note}", file=sys.stderr)
     if options.format == "github-matrix":
@@ -89,17 +115,14 @@ def _explain_unavailable(request: Project) -> str:
     from gate.lab.host.gpu import look_up_gpu  # noqa: PLC0415 - the lab is slow to import
 
     gpu = look_up_gpu(request.config.device, os.environ)
-    card = Card(capability=gpu.capability, memory_gib=gpu.memory_total_mib / 1024) if gpu else Card()
-    needed = {name for case in request.cases for name in list_needs(case)}
-    absent = {name for name in needed if not is_installed(name)}
-    return describe_unavailable(list_unavailable(request.cases, card, absent))
+    card = gpu.card if gpu else Card()
+    return describe_unavailable(list_unavailable(request.cases, card, list_absent(request.cases)))
 
 
 def run_doctor(options: Namespace) -> ExitCode:
     """Say whether this machine is fit to judge; a failed check is exit 4."""
-    from gate.cli.place import place_lab  # noqa: PLC0415 - psutil
-    from gate.lab.doctor.checks import examine_machine, is_fit  # noqa: PLC0415 - psutil
-    from gate.lab.doctor.probe import probe_machine  # noqa: PLC0415 - psutil
+    from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
+    from gate.lab.doctor import examine_machine, is_fit, probe_machine  # noqa: PLC0415 - psutil
     from gate.report.tables import render_doctor  # noqa: PLC0415 - rich is slow to import
 
     request = load_project(options)

@@ -18,7 +18,7 @@ from gate.device_tests.report import ResultStatus, count_results, has_status, re
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.lab.host.gpu import look_up_gpu, refuse_service, show_alone
 from gate.lab.host.scratch import open_scratch
-from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
+from gate.lab.workers.environment import make_worker_environment
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
 from gate.units import render_duration
 
@@ -135,8 +135,8 @@ def _run_pytest(
     session: DeviceSession, scratch: Path, log: Path, limit_s: float, *arguments: str
 ) -> ProcessExit:
     """Run pytest, with caches of its own."""
-    places = WorkerPlaces(cache=scratch / log.stem, temporary=scratch / "tmp")
-    environment = make_worker_environment(os.environ, places, session.threads)
+    cache, temporary = scratch / log.stem, scratch / "tmp"
+    environment = make_worker_environment(os.environ, cache, temporary, session.threads)
     device, shown = show_alone(look_up_gpu(session.device, os.environ), session.device)
     options = ("--gate-device", device, "--gate-out", str(session.out.resolve()))
     return run_process(

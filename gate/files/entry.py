@@ -55,8 +55,9 @@ class KeyDoc:
 
 
 def read_docs(entry_type: type[Entry]) -> Mapping[str, KeyDoc]:
-    """Read the texts of an entry's keys from its source."""
-    return _read_docs(cast("Hashable", entry_type))
+    """Read the texts of an entry's keys from its source, and from that of the entry that it extends."""
+    extended = [one for one in reversed(entry_type.__mro__) if issubclass(one, Entry) and one is not Entry]
+    return {key: doc for one in extended for key, doc in _read_docs(cast("Hashable", one)).items()}
 
 
 @cache

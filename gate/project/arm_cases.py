@@ -11,8 +11,7 @@ from gate.errors import FileError
 from gate.installation import MODELS, find_models
 from gate.project.cases import is_reference
 from gate.project.config import DEFAULT_FILE, Config, load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases, find_cases
+from gate.project.registry import choose_cases, find_cases, load_cases
 from gate.records import Case, Code, Fact, name_words
 
 
@@ -173,14 +172,11 @@ def _list_building(config: Config, cases: tuple[Case, ...]) -> Iterator[str]:
             yield from (f"{module}.py", f"{module}/__init__.py")
 
 
-def load_head_cases(
-    config: Config, cases: tuple[Case, ...], directory: Path, *, is_base: bool = False
-) -> tuple[Case, ...]:
+def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[Case, ...]:
     """Load the cases that a head which is not the working tree defines; its code is in ``directory``.
 
     ``cases`` are those of the working tree's ``config``, which stand where head has no configuration.
-    What is selected, how it is measured and by which thresholds it is judged is ``config``'s. Where the head
-    is the base's code (``is_base``), the selection may name what is new since.
+    What is selected, how it is measured and by which thresholds it is judged is ``config``'s.
 
     Raises:
         UsageError: Head's configuration cannot be used, or has nothing that is selected.
@@ -190,8 +186,6 @@ def load_head_cases(
         return cases
     head = _load_arm(path)
     defined = load_cases(head, find_models(config.directory, directory))
-    if is_base and (found := _find_selected(config, head, defined)):
-        return found
     return choose_cases(_select_as(config, head), defined).cases
 
 
@@ -201,7 +195,6 @@ def _load_arm(path: Path) -> Config:
 
 
 def _find_config(config: Config, directory: Path) -> Path | None:
-    """Find an arm's counterpart of ``config`` in ``directory``."""
     names = (Path(config.source).name, DEFAULT_FILE)
     return next((path for name in names if (path := directory / name).is_file()), None)
 

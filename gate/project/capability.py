@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 from gate.decide.constants import MIN_PAIRS
+from gate.installation import is_installed
 from gate.kinds import KIND_SPECS
 from gate.project.config import Config
 from gate.records import DEFAULT_BACKEND, Case, Code, DType, Fact, Kind
@@ -34,7 +36,6 @@ def list_unavailable(
 
 
 def _examine(case: Case, card: Card) -> Fact | None:
-    """Find out why the card cannot run the case; None where it can."""
     if case.kind is Kind.DISTRIBUTED and card.memory_gib:
         # Workers see the one GPU that they measure: NCCL refuses two processes on it.
         return Fact(code=Code.NO_GPU_EACH)
@@ -44,6 +45,16 @@ def _examine(case: Case, card: Card) -> Fact | None:
 def list_needs(case: Case) -> tuple[str, ...]:
     """List the packages that a case needs, and its kind."""
     return tuple(dict.fromkeys((*case.needs, *KIND_SPECS[case.kind].needs)))
+
+
+def list_absent(cases: Iterable[Case]) -> frozenset[str]:
+    """List the needed packages that are not installed here, and whose modules are not found otherwise."""
+    needed = {name for case in cases for name in list_needs(case)}
+    return frozenset(
+        name
+        for name in needed
+        if not is_installed(name) and find_spec(name.replace("-", "_").replace(".", "_")) is None
+    )
 
 
 def _find_lacking(case: Case, absent: Collection[str]) -> Fact | None:

@@ -130,7 +130,6 @@ def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
 
 
 def _name_options(options: Mapping[str, object]) -> str:
-    """Name options: ``max_autotune-true``."""
     named = "-".join(f"{key}-{_name_value(options[key])}" for key in sorted(options))
     return (
         named if _READABLE_OPTIONS.fullmatch(named) else f"options-{_compute_digest(options)[:_DIGEST_CHARS]}"

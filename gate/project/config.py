@@ -19,9 +19,8 @@ from gate.files.untrusted import is_present
 from gate.files.validation import InvalidValue, ValidationError
 from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
-from gate.project.entries import GateFile
+from gate.project.entries import GateFile, LimitEntry, SamplingEntry
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.project.rule_entries import LimitEntry
 from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
 from gate.records.bounds import write_percent
 from gate.records.protocol import Sampling
@@ -78,7 +77,7 @@ class Config:
 
     device: str
     threads: int
-    select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.selection`
+    select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.registry`
     fail_on: FailOn | None  # None: whatever is usual for who asks
     status: str  # of commits; empty: none
     baselines: Path
@@ -201,7 +200,6 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
 
 
 def _set_limits(config: Config) -> Config:
-    """Give the limits that are not set the defaults of the device."""
     defaults = GateFile.__dataclass_fields__
     own = find_kind(config.device).limits
     chosen: dict[str, Any] = {
@@ -283,13 +281,13 @@ def _render_keys(config: Config, without: Collection[str]) -> Iterator[str]:
 
 
 def _collect_values(config: Config) -> dict[str, object]:
-    """Collect plain values, key by key in the order of gate.yml."""
     rendered: dict[str, object] = {
         "select": config.select or None,
         "baselines": _to_text(config.baselines, config.directory),
         "out": _to_text(config.out, config.directory),
         "history": _to_text(config.history, config.directory) if config.history else None,
         "registry": [_to_text(path, config.directory) for path in config.registry],
+        "sampling": {name: getattr(config.sampling, name) for name in SamplingEntry.__dataclass_fields__},
         "error_budget": _to_share(config.error_budget),
         "thresholds": {
             metric.value: _render_parts(threshold, SPECS[metric].family)

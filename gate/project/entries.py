@@ -13,26 +13,151 @@ from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import (
     Count,
+    Date,
     DeviceName,
     Entry,
     ErrorBudget,
+    MetricUnits,
     PathText,
     Seconds,
+    Share,
     StatusName,
     Text,
     Threads,
-    Version,
 )
 from gate.project.contradictions import (
     DEFAULT_MAX_TRIALS,
     DEFAULT_TRIALS,
     check_gate_file,
+    check_limit,
+    check_override,
+    check_threshold,
 )
-from gate.project.model_entries import ModelEntry, TestEntry
-from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
+from gate.project.model_entries import RegistryFile
 from gate.records import Metric
 from gate.records.bounds import NotNegative
 from gate.records.protocol import Sampling
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThresholdEntry(Entry):
+    """The smallest change of a metric that counts: it must exceed both parts.
+
+    A part that is left out keeps its default.
+    """
+
+    relative: Share | None = None
+    """The part relative to the baseline.
+
+    Example: 8%
+    """
+    absolute: MetricUnits | None = None
+    """The part in the metric's unit: seconds, bytes, calls, or log2 units for drift. It keeps a large
+    percentage of a tiny value from counting.
+
+    Example: 0.00005
+    """
+
+    find_contradictions = staticmethod(check_threshold)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverrideEntry(Entry):
+    """Another threshold for some cases and one metric.
+
+    A part that is left out is as for the other cases. Of several overrides that fit, the last counts.
+    """
+
+    case: Text
+    """The cases, named as in `select`. Each part must match at least one.
+
+    Example: "bert/*"
+    """
+    metric: Metric
+    """The metric whose threshold differs for these cases.
+
+    Example: compiled_latency
+    """
+    reason: Text
+    """Why these cases need another threshold.
+
+    Example: "its loop depends on the data: two speeds"
+    """
+    relative: Share | None = None
+    """The part of the threshold relative to the baseline.
+
+    Example: 12%
+    """
+    absolute: MetricUnits | None = None
+    """The part of the threshold in the metric's unit.
+
+    Example: 0.0001
+    """
+
+    find_contradictions = staticmethod(check_override)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitEntry(Entry):
+    """An absolute limit of a metric, held to whatever is stored.
+
+    It decides even where nothing is. Of several limits that fit a case and a metric, the last counts.
+    """
+
+    metric: Metric
+    """The metric that is limited.
+
+    Example: cold_compile_time
+    """
+    case: Text = "*"
+    """The cases, named as in `select`. Each part must match at least one.
+
+    Example: "llama/*"
+    """
+    at_most: MetricUnits | None = None
+    """The largest allowed value, in the metric's unit: seconds, bytes, calls, or log2 units for drift.
+
+    Example: 60
+    """
+    at_least: MetricUnits | None = None
+    """The smallest allowed value, for metrics where more is better.
+
+    Example: 1.2
+    """
+
+    find_contradictions = staticmethod(check_limit)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuarantineEntry(Entry):
+    """An unstable case, or one metric of it: still measured, still shown, not deciding until a date."""
+
+    case: Text
+    """The cases, named as in `select`. Each part must match at least one.
+
+    Example: "bert/*"
+    """
+    metric: Metric | None = None
+    """The metric that does not decide. Without it the whole case does not, its failures included.
+
+    Example: compiled_latency
+    """
+    owner: Text
+    """Who looks after it.
+
+    Example: compiler-team
+    """
+    reason: Text
+    """Why it cannot decide. `compile-gate calibrate` names cases that are unstable on your machine.
+
+    Example: "two speeds, see #12"
+    """
+    expires: Date
+    """The last day of the quarantine.
+
+    Example: 2027-03-31
+    """
+
 
 _SAMPLING = Sampling()
 
@@ -56,20 +181,10 @@ class SamplingEntry(Entry):
 
     Example: 0.02
     """
-    max_block_calls: Count = _SAMPLING.max_block_calls
-    """Most calls of a timed block, however short they are.
-
-    Example: 5000
-    """
     warmup_s: NotNegative = _SAMPLING.warmup_s
     """Seconds of calls before the first timed one, for caches, clocks and allocators to settle.
 
     Example: 1
-    """
-    min_warmup_calls: Count = _SAMPLING.min_warmup_calls
-    """Least calls before the first timed one, however long they take.
-
-    Example: 10
     """
     max_rounds_s: Seconds = _SAMPLING.max_rounds_s
     """Seconds after which a trial stops timing. Slow models get fewer super-blocks, at least 3.
@@ -84,14 +199,9 @@ class SamplingEntry(Entry):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GateFile(Entry):
+class GateFile(RegistryFile):
     """``gate.yml``. Every key but `version` can be left out; paths are relative to the file's directory."""
 
-    version: Version
-    """The version of this file's format.
-
-    Example: 1
-    """
     device: DeviceName = DEFAULT_DEVICE
     """The device to measure on. Baselines of different devices are never compared.
 
@@ -150,16 +260,6 @@ class GateFile(Entry):
     """Files with further models and tests.
 
     Example: [perf/models.yml]
-    """
-    models: tuple[ModelEntry, ...] = ()
-    """Your models.
-
-    Example: [{name: mixer, factory: "mixer.bench:build", cases: [{}]}]
-    """
-    tests: tuple[TestEntry, ...] = ()
-    """Your own tests that use the `compile_benchmark` fixture.
-
-    Example: [{name: smoothing, node: "tests/perf/test_smoothing.py::test_smoothing"}]
     """
     sampling: SamplingEntry = field(default_factory=SamplingEntry)
     """How much a trial samples.

@@ -24,16 +24,15 @@ _NAMED = 3  # differences or cases named in an error; the rest is counted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The cases to measure, the trials of each, and the expected seconds of it all on one machine."""
+    """The cases to measure, and the trials of each."""
 
     cases: tuple[Case, ...]
     trials: int
-    expected_s: float
 
-
-def make_plan(cases: tuple[Case, ...], trials: int) -> Plan:
-    """Plan ``trials`` of each case, in their order."""
-    return Plan(cases=cases, trials=trials, expected_s=_sum_expected(cases) * trials)
+    @property
+    def expected_s(self) -> float:
+        """Seconds on one machine."""
+        return _sum_expected(self.cases) * self.trials
 
 
 def _sum_expected(cases: Iterable[Case]) -> float:
@@ -185,7 +184,6 @@ def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[T
 
 
 def _join_bases(named: Sequence[_Named]) -> BaseArm | None:
-    """The first base, with the cases of all."""
     bases = [(f"the base of {name}", run.base) for name, run in named if run.base]
     if not bases:
         return None

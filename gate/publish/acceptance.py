@@ -27,7 +27,7 @@ from gate.decide.conclude.accept import (
 from gate.decide.conclude.outcome import decide_outcome, list_uncompared, measure_coverage
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
-from gate.project.selection import select_cases
+from gate.project.registry import select_cases
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError, CommandWords
 from gate.publish.submitted_verdict import CiRun
 from gate.records import (

@@ -131,25 +131,3 @@ class Check:
     name: str
     level: CheckLevel
     fact: Fact
-
-
-def pass_check(name: str, fact: Fact) -> Check:
-    """Make the check of a subject that is well."""
-    return Check(name=name, level=CheckLevel.OK, fact=fact)
-
-
-def warn_check(name: str, fact: Fact) -> Check:
-    """Make the check of a subject that makes verdicts worse."""
-    return Check(name=name, level=CheckLevel.WARN, fact=fact)
-
-
-def fail_check(name: str, fact: Fact) -> Check:
-    """Make the check of a subject that makes the machine unfit."""
-    return Check(name=name, level=CheckLevel.FAIL, fact=fact)
-
-
-def grade_check(name: str, fact: Fact, *, fails: bool = False, warns: bool = False) -> Check:
-    """Make the check of a subject by how bad it is."""
-    if fails:
-        return fail_check(name, fact)
-    return warn_check(name, fact) if warns else pass_check(name, fact)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
+from gate.cli.lanes import note_config, place_lab
 from gate.cli.output import report_study
-from gate.cli.place import note_config, place_lab
 from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import SELFTEST

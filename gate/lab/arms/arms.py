@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import UsageError
+from gate.git import find_checkout
 from gate.installation import MODELS, find_models
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.arms.worktree import fill_submodules, open_worktree, remove_leftover_worktrees
@@ -253,9 +254,10 @@ def _place_arm(name: str, place: Path, directory: Path) -> Arm:
 
     Where both lie in one checkout, the directories themselves stand for each other.
     """
-    checkout, origin = _find_checkout(place), _find_checkout(directory.resolve())
+    own = directory.resolve()
+    checkout, origin = find_checkout(place) or place, find_checkout(own) or own
     if checkout == origin:
-        checkout, origin = place, directory.resolve()
+        checkout, origin = place, own
     models = find_models(directory, place)
     arm = Arm(
         name=name,
@@ -266,16 +268,7 @@ def _place_arm(name: str, place: Path, directory: Path) -> Arm:
     return arm if checkout == origin else replace(arm, checkout=str(checkout), origin=str(origin))
 
 
-def _find_checkout(directory: Path) -> Path:
-    """Find the top of a directory's checkout; outside git the directory is all there is."""
-    try:
-        return find_top(directory)
-    except UsageError:
-        return directory
-
-
 def _label_tree(name: str, provenance: Provenance) -> str:
-    """Label a directory with the commit that it is at, if any."""
     if not provenance.commit:
         return name
     dirty = ", uncommitted changes" if provenance.dirty else ""

@@ -114,7 +114,6 @@ def list_needed() -> tuple[str, ...]:
 
 
 def _lend_packages(python: str, option: str, place: Path) -> Path:
-    """Link what the interpreter lacks into a directory of its own and return that."""
     stem = f"packages-{option.strip('-')}"  # an option may name many
     directory = next(path for n in count(1) if not (path := place / f"{stem}{n if n > 1 else ''}").exists())
     directory.mkdir()
@@ -129,7 +128,6 @@ def _lend_packages(python: str, option: str, place: Path) -> Path:
 
 
 def _check_versions(python: str, option: str, told: dict[str, Any]) -> dict[str, str]:
-    """Check what the interpreter told of itself; return the versions of the packages that it has."""
     if not told:
         raise UsageError(f"{option}: {python} does not run", "Give the path of a Python interpreter.")
     release, have = str(told["python"]), dict(told["packages"])
@@ -158,7 +156,6 @@ def _link_distribution(name: str, directory: Path) -> None:
 
 
 def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
-    """Import what a worker will, in the interpreter, and return the version of its torch."""
     told = _ask((python, "-P", "-c", _ASK_IMPORTS), variables, Path(variables[PACKAGES_VARIABLE]))
     if told.get("torch") and not told["problem"]:
         return str(told["torch"])

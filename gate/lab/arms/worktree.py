@@ -50,11 +50,8 @@ def remove_leftover_worktrees(top: Path) -> None:
     """Take the worktrees of this host's runs that were killed off the list of the repository at ``top``."""
     for path in list_worktrees(top):
         scratch = path.parent
-        if not is_scratch_name(scratch.name):
-            continue
-        if not scratch.exists():  # another run has removed the directory, or the machine was restarted
-            remove_worktree(top, path)
-        elif is_abandoned(scratch):
+        is_gone = not scratch.exists()  # another run has removed it, or the machine was restarted
+        if is_scratch_name(scratch.name) and (is_gone or is_abandoned(scratch)):
             remove_worktree(top, path)
             remove_leftovers(scratch.parent)
 
@@ -106,7 +103,6 @@ def _fill(stores: Sequence[Path], origin: Path, checkout: Path, below: PurePosix
 
 
 def _list_links(checkout: Path) -> Iterator[tuple[str, str]]:
-    """List the path and the commit of each submodule."""
     answer = ask_git(checkout, "ls-files", "--stage", "-z", limit_s=_SUBMODULE_LIMIT_S)
     for entry in os.fsdecode(answer.output).split("\0"):
         stage, _, path = entry.partition("\t")
@@ -206,7 +202,6 @@ def _split(answer: GitAnswer) -> list[str]:
 
 
 def _is_shown(name: str) -> bool:
-    """Whether imports show who uses a file."""
     return name.endswith(_CODE) and Path(name).name not in BUILD_SCRIPTS
 
 

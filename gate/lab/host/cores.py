@@ -70,7 +70,6 @@ def divide_cores(cores: Iterable[int], parts: int, topology: Path = _TOPOLOGY) -
 
 
 def _find_first_thread(core: int, topology: Path) -> int:
-    """The first of the hardware threads that share a processor core with this one."""
     try:
         told = (topology / f"cpu{core}/topology/thread_siblings_list").read_text(encoding="ascii")
         return min(parse_cores(told), default=core)

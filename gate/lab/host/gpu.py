@@ -20,6 +20,7 @@ from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.errors import MachineError
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.programs import ask_program
+from gate.project.capability import Card
 from gate.records import EXPECTED_THROTTLING, Code, Fact, name_words
 from gate.report.words.findings import advise_finding, describe_finding
 
@@ -73,6 +74,11 @@ class GpuState:
         """Whether workers can measure on it: an instance of MIG, or a board that has none."""
         return not self.mig or self.uuid.startswith(_MIG)
 
+    @property
+    def card(self) -> Card:
+        """What decides which cases it can run."""
+        return Card(capability=self.capability, memory_gib=self.memory_total_mib / 1024)
+
 
 def load_gpus() -> tuple[GpuState, ...]:
     """Ask nvidia-smi; empty where it is missing or fails. Instances of MIG come after the boards."""
@@ -106,7 +112,6 @@ def parse_instances(listed: str, gpus: Sequence[GpuState]) -> tuple[GpuState, ..
 
 
 def _cut_board(board: GpuState, uuid: str, profile: str) -> GpuState:
-    """One instance; how much of its own memory is in use nobody tells."""
     size = _SLICE.search(profile)
     total = 1024.0 * int(size["gib"]) if size else 0.0
     name = f"{board.name} MIG {profile}"

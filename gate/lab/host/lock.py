@@ -45,8 +45,7 @@ def find_lock_directory(environ: Mapping[str, str]) -> Path:
     base = _TEMPORARY if os.access(_TEMPORARY, os.W_OK) else Path(tempfile.gettempdir())
     place = base / NAME
     try:
-        if not os.path.lexists(place):
-            _make_shared(place)
+        _make_shared(place)
         _check_shared(place)
     except OSError as error:
         told = f"{place}: cannot be used for locks: {error.strerror}"
@@ -95,7 +94,6 @@ def _open_or_make(path: Path) -> int:
 
 
 def _check_named(place: Path) -> Path:
-    """Take a directory that somebody chose, with the rights that it has."""
     if not place.is_absolute():
         raise UsageError(f"{VARIABLE}: {place} is not an absolute path", "Name the directory from the root.")
     if not place.is_dir():
@@ -106,14 +104,12 @@ def _check_named(place: Path) -> Path:
 
 def _make_shared(place: Path) -> None:
     """Make the directory with its final rights at once: another user may look at it in the next moment."""
-    fresh = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=place.parent))
+    before = os.umask(0)
     try:
-        fresh.chmod(_SHARED)
-        fresh.rename(place)
-    except OSError:
-        fresh.rmdir()
-        if not os.path.lexists(place):  # else another run was faster
-            raise
+        with suppress(FileExistsError):
+            place.mkdir(_SHARED)
+    finally:
+        os.umask(before)
 
 
 def _check_shared(place: Path) -> None:

@@ -16,7 +16,6 @@ from gate.records import (
     Conditions,
     Extent,
     Fact,
-    Metric,
     Run,
     Trial,
     list_distinct,
@@ -39,7 +38,7 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
     explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
     return replace(
         blank,
-        samples=_merge_samples(cold.samples, warm.samples),
+        samples={**warm.samples, **{one: was for one, was in cold.samples.items() if one not in OF_WARM}},
         undisturbed_s=cold.undisturbed_s,
         identity=cold.identity if cold.identity.digest else warm.identity,
         workload={**warm.workload, **cold.workload},
@@ -58,12 +57,6 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         warnings=_merge_warnings(cold, warm),
         changed_imports=_merge_imports(cold, warm),
     )
-
-
-def _merge_samples(
-    cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
-) -> dict[Metric, tuple[float, ...]]:
-    return {**warm, **{metric: values for metric, values in cold.items() if metric not in OF_WARM}}
 
 
 def _merge_imports(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...] | None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, MachineError
-from gate.installation import is_installed
 from gate.lab.host.cores import find_own_cores, stay_on, write_cores
 from gate.lab.host.gpu import (
     describe_company,
@@ -32,8 +29,8 @@ from gate.lab.trials.trials import Bench, LabSettings, check_disk, make_job, rem
 from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_results_directory, name_log
-from gate.programs import answer_signals, list_cores
-from gate.project.capability import Card, list_needs, list_unavailable
+from gate.programs import list_cores
+from gate.project.capability import Card, list_absent, list_unavailable
 from gate.records import (
     Arm,
     Case,
@@ -60,34 +57,25 @@ from gate.records.targets import is_target
 from gate.report.words.failures import advise_unprimed, describe_unprimed
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Primed:
-    """What priming tells. ``toolchain_s`` is its wall time in seconds."""
-
-    environment: Environment
-    toolchain_s: float
-
-
-def prime_bench(bench: Bench) -> Primed:
+def prime_bench(bench: Bench) -> Environment:
     """Run the primer on ``bench``: later workers find precompiled headers and the ISA probe's results.
 
     Raises:
         MachineError: The machine cannot compile on this device.
     """
-    begun = time.monotonic()
     job = make_job(bench, WorkerRole.PRIME)
     # Importing takes seconds, on a core of its own if there is one: nothing is timed yet.
     later = [] if is_target(bench.settings.device) else [make_job(bench, WorkerRole.WARM)]
     result = run_job(bench, job, later)
     if isinstance(result, CaseFailure):
-        left = load_result(Path(job.request.result)).result
-        missing = left.failure.missing if left and left.failure else None
+        left = load_result(Path(job.request.result))
+        missing = left.failure.missing if isinstance(left, WorkerResult) and left.failure else None
         fix = advise_unprimed(result.kind, missing, python=bench.arm.python, log=str(job.log))
         raise MachineError(describe_unprimed(result, bench.settings.device), fix)
     if result.environment is None:
         fix = advise_unprimed(FailureKind.ERROR, None, python=bench.arm.python, log=str(job.log))
         raise MachineError("the primer did not report the environment", fix)
-    return Primed(environment=result.environment, toolchain_s=time.monotonic() - begun)
+    return result.environment
 
 
 # A project that takes longer to import is left to its trials, whose limit is the configured one.
@@ -150,16 +138,9 @@ def foresee_unavailable(cases: Sequence[Case], bench: Bench) -> tuple[CaseFailur
 
     What another interpreter has is found out by its trials.
     """
-    gpu, absent = bench.gpu, set[str]()
-    card = Card(capability=gpu.capability, memory_gib=gpu.memory_total_mib / 1024) if gpu else Card()
-    if bench.arm.python == sys.executable:
-        absent = {name for case in cases for name in list_needs(case) if not _is_here(name)}
+    card = bench.gpu.card if bench.gpu else Card()
+    absent = list_absent(cases) if bench.arm.python == sys.executable else frozenset()
     return _fail_unavailable(list_unavailable(cases, card, absent), bench)
-
-
-def _is_here(package: str) -> bool:
-    """Whether a package is installed, or its module found where nobody has installed it."""
-    return is_installed(package) or find_spec(package.replace("-", "_").replace(".", "_")) is not None
 
 
 def find_unavailable(
@@ -228,14 +209,15 @@ def open_lab(
     Raises:
         MachineError: The lock is held, the machine cannot compile, a disk is full, or the GPU is shared
             through MPS.
-        InterruptedRunError: Ctrl-C or SIGTERM.
+        InterruptedRunError: Ctrl-C.
     """
     with (
         # First: nobody is to wait for a lock only to hear of a full disk.
         open_bench(arm, settings) as bench,
         hold_device(_name_lock(bench), settings.lock_timeout_s, observe),
     ):
-        _note_dropped(observe)
+        for fact in note_dropped_variables(os.environ):
+            observe(Noted(fact=fact))
         _note_place(bench.scratch.parent, observe)
         _note_company(bench, observe)
         foreseen = foresee_unavailable(cases, bench)
@@ -243,24 +225,25 @@ def open_lab(
         unimportable = find_unimportable(bench, _leave_out(cases, foreseen), observe)
         _report_failed(unimportable, observe)
         observe(PrimeStarted())
-        primed = prime_bench(bench)
-        observe(PrimeFinished(toolchain_s=primed.toolchain_s))
+        begun = time.monotonic()
+        environment = prime_bench(bench)
+        toolchain_s = time.monotonic() - begun
+        observe(PrimeFinished(toolchain_s=toolchain_s))
         left = _leave_out(cases, (*foreseen, *unimportable))
-        unavailable = find_unavailable(left, primed.environment, bench)
+        unavailable = find_unavailable(left, environment, bench)
         _report_failed(unavailable, observe)
-        place = find_place(primed.environment.device_uuid)
+        place = find_place(environment.device_uuid)
         yield Lab(
             bench=replace(bench, place=place.name),
             place=place,
-            environment=primed.environment,
-            toolchain_s=primed.toolchain_s,
+            environment=environment,
+            toolchain_s=toolchain_s,
             observe=observe,
             failed=(*foreseen, *unimportable, *unavailable),
         )
 
 
 def _name_lock(bench: Bench) -> str:
-    """Name what is locked: the device, or those of its cores that are this lane's."""
     name, cores = name_lock(bench.settings.device, bench.gpu), bench.settings.cores
     return f"{name}-{write_cores(cores)}" if cores else name
 
@@ -274,7 +257,7 @@ def find_place(device: str) -> Place:
 def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     """Make a scratch directory; nothing is locked or primed. Raises as :func:`open_lab`."""
     try:
-        with _terminate_as_interrupt(), _make_bench(arm, settings) as bench:
+        with _make_bench(arm, settings) as bench:
             yield bench
     except KeyboardInterrupt:
         raise InterruptedRunError(
@@ -292,11 +275,6 @@ def _report_failed(failures: Sequence[CaseFailure], observe: Observer) -> None:
         observe(CaseFailed(failure=failure, progress=None))
 
 
-def _note_dropped(observe: Observer) -> None:
-    for fact in note_dropped_variables(os.environ):
-        observe(Noted(fact=fact))
-
-
 def _note_place(place: Path, observe: Observer) -> None:
     wanted = Path(tempfile.gettempdir()).resolve()
     if place != wanted:
@@ -305,7 +283,6 @@ def _note_place(place: Path, observe: Observer) -> None:
 
 
 def _note_company(bench: Bench, observe: Observer) -> None:
-    """Note who is on the GPU, or that nobody can see it."""
     if bench.gpu is None and find_kind(bench.settings.device).is_gpu:
         names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
         observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
@@ -327,12 +304,3 @@ def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
         cores = settings.cores or (find_own_cores(gpu, gpus, settings.threads) if gpu else ())
         with stay_on(cores, settings.threads):
             yield bench
-
-
-@contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    """Treat SIGTERM, and the loss of the terminal, like Ctrl-C: a cancelled job leaves nothing behind."""
-    ending = (signal.SIGTERM, signal.SIGHUP)
-    unhandled = [number for number in ending if signal.getsignal(number) == signal.SIG_DFL]
-    with answer_signals(signal.default_int_handler, unhandled):
-        yield

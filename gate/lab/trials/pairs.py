@@ -99,7 +99,7 @@ def open_base_bench(head: Bench, arm: Arm) -> tuple[Bench, Environment | None]:
         return replace(head, arm=arm, scratch=scratch, toolchain=head.toolchain or head.scratch), None
     (scratch / "tmp").mkdir(parents=True, exist_ok=True)
     bench = replace(head, arm=arm, scratch=scratch, folder=BASE_ARM)
-    return bench, prime_bench(bench).environment
+    return bench, prime_bench(bench)
 
 
 def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Sides:
@@ -150,7 +150,8 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
     failures = [one.outcome for one in outcomes.values() if isinstance(one.outcome, CaseFailure)]
     if failures and plan.pairing is Pairing.LIVE and _failed_for_room(sides, failures):
         return measure_pair(sides, replace(plan, first=WorkerRole.COLD, pairing=Pairing.TURNS))
-    warm = {} if failures or not plan.warm else _run_warm(sides, plan)
+    seconds = [] if failures or not plan.warm else _open_jobs(sides, plan, WorkerRole.WARM).jobs
+    warm = {job.arm: run_timed(job) for job in seconds}
     failures += [one.outcome for one in warm.values() if isinstance(one.outcome, CaseFailure)]
     if is_target(sides.head.settings.device):
         warm = {
@@ -205,14 +206,13 @@ def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
 
 
 def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
-    """Run the first process of both arms; by name of the arm, in the order of their start."""
     opened = _open_jobs(sides, plan, plan.first)
     jobs = opened.jobs
     settings = sides.head.settings
     if plan.pairing is Pairing.LIVE:
         outcomes = run_together(jobs[0], jobs[1], settings.sampling, ends_early=settings.ends_rounds_early)
     else:
-        outcomes = run_timed(jobs[0], settings.run_job), run_timed(jobs[1], settings.run_job)
+        outcomes = run_timed(jobs[0]), run_timed(jobs[1])
     opened_s = opened.opened_s / len(jobs)
     return {
         job.arm: WorkerOutcome(
@@ -220,11 +220,6 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
         )
         for job, one in zip(jobs, outcomes, strict=True)
     }
-
-
-def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
-    run, jobs = sides.head.settings.run_job, _open_jobs(sides, plan, WorkerRole.WARM).jobs
-    return {job.arm: run_timed(job, run) for job in jobs}
 
 
 def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
@@ -246,19 +241,15 @@ def is_crowded(said: str) -> bool:
 
 def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
     """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
-    is_full = is_crowded if find_kind(sides.head.settings.device).is_gpu else _lacks_memory
-    told = any(is_full(f"{one.fact.name('message')}\n{one.log_tail}") for one in failures)
-    return told or any(map(_was_killed_for_memory, failures))
-
-
-def _lacks_memory(said: str) -> bool:
-    """Whether what a process said means that the machine had no memory for it."""
-    return find_shortage(said) == "memory"
-
-
-def _was_killed_for_memory(failure: CaseFailure) -> bool:
-    """Whether a process was killed while the kernel killed some because memory ran out."""
-    return failure.kind is FailureKind.KILLED and failure.fact.numbers.get("oom_kills", 0) > 0
+    on_gpu = find_kind(sides.head.settings.device).is_gpu
+    for one in failures:
+        said = f"{one.fact.name('message')}\n{one.log_tail}"
+        if is_crowded(said) if on_gpu else find_shortage(said) == "memory":
+            return True
+        # The kernel killed some meanwhile because memory ran out.
+        if one.kind is FailureKind.KILLED and one.fact.numbers.get("oom_kills", 0) > 0:
+            return True
+    return False
 
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome]) -> Trial:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol
+from typing import Generic
 
+from gate.check.fleet import Fleet
 from gate.check.outlook import Outlook, Pace
-from gate.check.procedure import TrialMeasurer
 from gate.check.schedule import (
     EVERY_METRIC,
     AnySlot,
@@ -95,21 +95,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
     )
 
 
-class PlanMeasurer(TrialMeasurer, Protocol):
-    """A lab, or a fleet of them."""
-
-    @property
-    def save(self) -> Save:
-        """Called after each slot."""
-        ...
-
-    @property
-    def observe(self) -> Observer:
-        """Told what happens."""
-        ...
-
-
-def measure_plan(measurer: PlanMeasurer, run: Run, previous: Run | None = None) -> Run:
+def measure_plan(measurer: LabTrials | Fleet, run: Run, previous: Run | None = None) -> Run:
     """Measure ``run`` to its end; with ``previous``, the trials that it already has are not repeated.
 
     It is saved before the first trial and after each; a case that failed gets no further trial.
@@ -212,7 +198,6 @@ def _tell_done(run: Run, slots: tuple[Slot, ...]) -> str:
 def _run_slot(
     lab: Lab, outlook: Outlook, run: Run, slots: tuple[Slot, ...], clock: RunClock
 ) -> tuple[Run, tuple[Slot, ...]]:
-    """Measure the first slot; give the run with what came of it, and the slots that are left."""
     came = _measure_content(lab, outlook, run, slots[0], clock)
     if lab.bench.settings.traces and came.trial and not came.failure:
         came = replace(came, trial=add_trace(lab.bench, slots[0].case, came.trial))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.lab.trials.trials import Bench, make_case_path, make_job, seed_cache
+from gate.lab.workers.worker import run_worker
 from gate.records import Case, CaseFailure, Code, Fact, Trial, quote_failure
 from gate.records.protocol import Stage, WorkerRole
 
@@ -49,9 +50,7 @@ def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> Fact | No
     try:
         seed_cache(own)
         job = make_job(own, WorkerRole.TRACE, case, index)
-        outcome = own.settings.run_job(
-            replace(job, environment={**job.environment, "TORCH_TRACE": str(written)})
-        )
+        outcome = run_worker(replace(job, environment={**job.environment, "TORCH_TRACE": str(written)}))
         # A file a process: that of the worker itself is by far the largest.
         largest = max(written.glob("*.log"), key=lambda one: one.stat().st_size, default=None)
         if largest is None:

@@ -14,18 +14,16 @@ from pathlib import Path
 from gate.check.schedule import WHOLE, Content
 from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
-from gate.lab.host.counters import find_crowd, read_host
-from gate.lab.host.fitness import HostSample, describe_host
+from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
 from gate.lab.host.provenance import format_time
 from gate.lab.trials.merging import merge_results
 from gate.lab.workers.environment import (
-    WorkerPlaces,
     make_worker_environment,
     note_dropped_variables,
 )
 from gate.lab.workers.server_pool import ServerPool, add_opening, open_jobs
-from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, load_result, run_worker
+from gate.lab.workers.worker import JobOutcome, WorkerJob, load_result, run_worker
 from gate.records import (
     BASE_ARM,
     Arm,
@@ -74,7 +72,6 @@ class LabSettings:
     trial_timeout_s: float = 300.0  # of each worker process
     lock_timeout_s: float = 60.0
     worker: tuple[str, ...] = WORKER_ARGUMENTS
-    run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
     ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
     keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
     checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
@@ -188,7 +185,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     settings, arm = bench.settings, bench.arm
     name = Path(bench.folder) / (make_case_path(case.id) if case else role)
     benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
-    places = WorkerPlaces(cache=bench.trial_cache if case else bench.primer_cache, temporary=bench.temporary)
+    cache = bench.trial_cache if case else bench.primer_cache
     device, shown = show_alone(bench.gpu, settings.device)
     request = WorkerRequest(
         role=role,
@@ -210,7 +207,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         request=request,
         python=arm.python,
         environment={
-            **make_worker_environment(os.environ, places, settings.threads, role),
+            **make_worker_environment(os.environ, cache, bench.temporary, settings.threads, role),
             **_set_extensions(bench),
             **arm.variables,
             **shown,
@@ -234,12 +231,12 @@ def _set_extensions(bench: Bench) -> Mapping[str, str]:
 
 
 def run_job(bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = ()) -> JobOutcome:
-    """Run one worker to its end, forked if possible, by what the lab was given; raises as ``run_worker``.
+    """Run one worker to its end, forked if possible; raises as ``run_worker``.
 
     The servers of ``later`` jobs are opened with its own.
     """
     opened = open_jobs(bench.pool, (job,), later)
-    return add_opening(bench.settings.run_job(opened.jobs[0]), opened)
+    return add_opening(run_worker(opened.jobs[0]), opened)
 
 
 def make_case_path(case_id: str) -> Path:
@@ -290,9 +287,9 @@ def repeat_samples(cold: WorkerResult) -> WorkerResult:
 
 def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
     """Load what a failed process wrote before: each sample was complete when it was written."""
-    left = load_result(Path(make_job(bench, role).request.result)).result
+    left = load_result(Path(make_job(bench, role).request.result))
     told = Fact(code=Code.PROCESS_FAILED, names=name_words(role=role))
-    part = left or WorkerResult(role=role, stage=Stage.START)
+    part = left if isinstance(left, WorkerResult) else WorkerResult(role=role, stage=Stage.START)
     return replace(part, warnings=(*part.warnings, told))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from gate.records import Code, Fact
@@ -66,30 +65,26 @@ _HASH_SEEDS = {WorkerRole.WARM: "1"}
 _FIRST_HASH_SEED = "0"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerPlaces:
-    """Where a worker may leave files. ``cache`` is one trial's own, ``temporary`` is the run's.
-
-    Precompiled headers live below ``temporary``: the primer makes them once for all trials of a run.
-    """
-
-    cache: Path
-    temporary: Path
-
-
 def make_worker_environment(
-    inherited: Mapping[str, str], places: WorkerPlaces, threads: int, role: WorkerRole = WorkerRole.COLD
+    inherited: Mapping[str, str],
+    cache: Path,
+    temporary: Path,
+    threads: int,
+    role: WorkerRole = WorkerRole.COLD,
 ) -> dict[str, str]:
-    """Make the environment of one worker from the caller's; ``threads`` is intra-op threads."""
+    """Make the environment of one worker from the caller's; ``threads`` is intra-op threads.
+
+    ``cache`` is one trial's own; ``temporary`` is the run's: precompiled headers are made there once.
+    """
     return {
         **keep_variables(inherited),
         **_FIXED,
         "PYTHONHASHSEED": _HASH_SEEDS.get(role, _FIRST_HASH_SEED),
         "OMP_NUM_THREADS": str(threads),
-        "TMPDIR": str(places.temporary),
-        "TORCHINDUCTOR_CACHE_DIR": str(places.cache / "inductor"),
-        "TRITON_CACHE_DIR": str(places.cache / "triton"),
-        "CUDA_CACHE_PATH": str(places.cache / "cuda"),
+        "TMPDIR": str(temporary),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "CUDA_CACHE_PATH": str(cache / "cuda"),
     }
 
 

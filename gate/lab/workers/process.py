@@ -263,7 +263,6 @@ def _copy_chunk(output: int, log: LogFile) -> bool:
 
 
 def _drain(process: Child | None, log: LogFile) -> None:
-    """Copy what the family left in the pipe when it ended, and close it."""
     if process is None:
         return
     with _get_output(process) as output:
@@ -273,7 +272,6 @@ def _drain(process: Child | None, log: LogFile) -> None:
 
 
 def _end_family(process: Child | None, token: str) -> None:
-    """Kill the group, reap its leader, then kill whoever left the group."""
     if process is None:  # interrupted in the middle of starting, or it could not be started
         end_marked(token)
         return

@@ -3,24 +3,194 @@
 The hash seed is one of the variables: a warm process is forked from another server than the cold one.
 
 Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
-give what a process of its own gives, workers are started afresh, and the reason is kept to be told.
+give what a process of its own gives, workers are started afresh, and the reason is kept to be told. What the
+lab and a server say to each other is in :mod:`gate.files.server_protocol`.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
+import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from gate.devices import find_kind
-from gate.lab.workers.process import ProcessCommand
-from gate.lab.workers.server import SERVER_ARGUMENTS, RootServer, ServerError, WorkerServer
+from gate.errors import FileError, MachineError
+from gate.files import codec
+from gate.files.server_protocol import ServerAnswer, ServerDoes, ServerOrder, receive, send
+from gate.lab.workers.process import (
+    TOKEN_VARIABLE,
+    ForkedWorker,
+    ProcessCommand,
+    defer_interrupts,
+    end_marked,
+    start_marked,
+)
 from gate.lab.workers.worker import JobOutcome, WorkerJob
 from gate.records import Arm, Code, Fact
-from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
+from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerRequest, WorkerResult
+
+SERVER_ARGUMENTS = ("-P", "-m", "gate.measure.process.server")
+_FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps
+_END_S = 5.0  # a server ends when it is hung up on; more only where it is importing something
+
+
+class ServerError(Exception):
+    """A server is gone, or silent: its workers must be started otherwise. ``told`` is a warning of it."""
+
+    def __init__(self, message: str, told: Fact) -> None:
+        super().__init__(message)
+        self.told = told
+
+
+_GONE = Fact(code=Code.SERVER_GONE)
+
+
+class WorkerServer:
+    """One server, or a branch of one. Orders are answered one by one."""
+
+    def __init__(self, pid: int, line: socket.socket) -> None:
+        self.pid = pid
+        self.is_gone = False
+        self._line = line
+
+    def begin_import(self, request: WorkerRequest) -> None:
+        """Tell it to import what a worker of ``request`` does; :meth:`end_import` hears the answer."""
+        self._tell(ServerOrder(does=ServerDoes.IMPORT, request=request))
+
+    def end_import(self, limit_s: float) -> Fact | None:
+        """Wait until everything is imported; return why nothing may be forked, if so.
+
+        Raises:
+            ServerError: It ended, or took longer than ``limit_s`` seconds.
+        """
+        return self._hear(limit_s).problem
+
+    def branch(self) -> WorkerServer:
+        """Fork another server from this one; raises as :meth:`end_import`."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._tell(ServerOrder(does=ServerDoes.BRANCH), (theirs.fileno(),))
+            try:
+                return WorkerServer(self._hear(_FORK_S).pid, ours)
+            except ServerError:
+                ours.close()
+                raise
+
+    def start(self, command: ProcessCommand, token: str) -> ForkedWorker:
+        """Fork the worker of ``command``, whose last argument is its request's path.
+
+        Raises:
+            MachineError: The server is gone.
+        """
+        order = ServerOrder(
+            does=ServerDoes.RUN,
+            path=command.argv[-1],
+            variables={**command.environment, TOKEN_VARIABLE: token},
+            channel=command.given[0] if command.given else -1,
+        )
+        reading, writing = os.pipe()
+        output = os.fdopen(reading, "rb", buffering=0)
+        try:
+            self._tell(order, (writing, *command.given))
+            pid = self._hear_pid()
+            return ForkedWorker(pid, output, partial(self.reap, pid))
+        except ServerError as error:
+            output.close()
+            fix = "Continue with --resume; if it happens again, look for what kills processes here."
+            raise MachineError(f"the process that starts workers is gone: {error}", fix) from error
+        finally:
+            os.close(writing)
+
+    def reap(self, pid: int, limit_s: float) -> int:
+        """Wait for a worker's end and return its status; a server that is gone took it along.
+
+        One that is silent for too long is hung up on: its late answer would be taken for that of the next
+        order.
+        """
+        try:
+            self._tell(ServerOrder(does=ServerDoes.REAP, pid=pid))
+            return self._hear(limit_s).status
+        except ServerError:
+            self.hang_up()
+            return -signal.SIGKILL
+
+    def hang_up(self) -> None:
+        """Let it end, by itself."""
+        self.is_gone = True
+        self._line.close()
+
+    def _hear_pid(self) -> int:
+        """Hear which process was forked; to signal 0 would be to signal ourselves."""
+        pid = self._hear(_FORK_S).pid
+        if pid <= 0:
+            raise ServerError("its answer is to something else", _GONE)
+        return pid
+
+    def _tell(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
+        try:
+            self._line.settimeout(_FORK_S)
+            send(self._line, order, descriptors)
+        except OSError as error:
+            self.is_gone = True
+            raise ServerError(f"it cannot be reached ({error.strerror or error})", _GONE) from error
+
+    def _hear(self, limit_s: float) -> ServerAnswer:
+        try:
+            self._line.settimeout(max(limit_s, 0.0) or None)
+            received, _ = receive(self._line)
+            if received is not None:
+                return codec.decode(ServerAnswer, received, "answer")
+        except TimeoutError as error:
+            told = Fact(code=Code.SERVER_SILENT, numbers={"limit_s": limit_s})
+            raise ServerError(f"no answer within {limit_s:g} s", told) from error
+        except (OSError, FileError) as error:
+            self.is_gone = True
+            raise ServerError("it ended", _GONE) from error
+        self.is_gone = True
+        raise ServerError("it ended", _GONE)
+
+
+class RootServer(WorkerServer):
+    """A server that the lab itself has started, and ends."""
+
+    def __init__(self, command: ProcessCommand) -> None:
+        """Start it, with its line and its parent as further arguments; it has imported nothing yet.
+
+        Raises:
+            MachineError: The interpreter cannot be started, or the log cannot be written.
+        """
+        ours, theirs = socket.socketpair()
+        self._token = secrets.token_hex(16)
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        argv, given = (*command.argv, str(theirs.fileno()), str(os.getpid())), (theirs.fileno(),)
+        with theirs, command.log.open("ab") as log:
+            try:
+                self._process = start_marked(replace(command, argv=argv, given=given), self._token, log)
+            except MachineError:
+                ours.close()
+                raise
+        super().__init__(self._process.pid, ours)
+
+    def close(self) -> None:
+        """End it, its branches and whatever they left."""
+        with defer_interrupts():
+            self.hang_up()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            end_marked(self._token)
+
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
 _READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
@@ -63,10 +233,10 @@ class ServerPool:
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
         """
-        if not all(find_kind(job.request.device).forks for job in jobs):
+        if not all(find_kind(job.request.device).forks and job.arguments == WORKER_ARGUMENTS for job in jobs):
             return OpenedJobs(jobs=tuple(jobs))
-        if obstacle := _find_obstacle(jobs):
-            return OpenedJobs(jobs=tuple(jobs), why_not=obstacle)
+        if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+            return OpenedJobs(jobs=tuple(jobs), why_not=Fact(code=Code.FORKED_ON_LINUX))
         begun = time.monotonic()
         imported = _name_import(jobs[0])
         why_not = self._why_not.get(imported) or self._open((*jobs, *later))
@@ -158,15 +328,6 @@ def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:
         stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
         warnings=(*outcome.warnings, *([opened.why_not] if opened.why_not else [])),
     )
-
-
-def _find_obstacle(jobs: Sequence[WorkerJob]) -> Fact | None:
-    """Find what speaks against forking workers, before any server is opened."""
-    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-        return Fact(code=Code.FORKED_ON_LINUX)
-    if any(job.arguments != WORKER_ARGUMENTS for job in jobs):
-        return Fact(code=Code.FORKED_IF_OWN)
-    return None
 
 
 def _attach(job: WorkerJob, server: WorkerServer) -> WorkerJob:

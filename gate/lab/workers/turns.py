@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from gate.check.pair_schedule import MOST_ROUNDS, has_enough_rounds
-from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, run_worker
+from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import (
     BLOCKS_PER_ARM,
     KEEP,
@@ -291,8 +291,8 @@ def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
     return first, second
 
 
-def run_timed(job: WorkerJob, run: RunJob = run_worker) -> WorkerOutcome:
-    """Run a worker to its end, and time it; raises as ``run`` does."""
+def run_timed(job: WorkerJob) -> WorkerOutcome:
+    """Run a worker to its end, and time it; raises as ``run_worker`` does."""
     begun = time.monotonic()
-    outcome = run(job)
+    outcome = run_worker(job)
     return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun)

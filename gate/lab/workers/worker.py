@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import FileError
@@ -37,16 +37,6 @@ class WorkerJob:
 
 
 JobOutcome = WorkerResult | CaseFailure
-# What runs a job to its end: here a process; another one may run it elsewhere, and raises as `run_worker`.
-RunJob = Callable[[WorkerJob], JobOutcome]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LeftResult:
-    """What a worker left on disk: a result, or why there is none."""
-
-    result: WorkerResult | None = None
-    problem: Fact = field(default_factory=lambda: Fact(code=Code.RESULT_UNFINISHED))
 
 
 def run_worker(job: WorkerJob) -> JobOutcome:
@@ -96,48 +86,50 @@ def make_results_directory(path: Path) -> None:
         codec.write_atomic(path / ".gitignore", "*\n")
 
 
-def load_result(path: Path) -> LeftResult:
-    """Read what a worker left; a crash may have left nothing, or something that cannot be read."""
+def load_result(path: Path) -> WorkerResult | Fact:
+    """Read what a worker left, or say why not: a crash may have left nothing, or something unreadable."""
     try:
         if path.stat().st_size > MAX_RESULT_BYTES:
-            return LeftResult(problem=Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES}))
+            return Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES})
         content = path.read_bytes()
     except FileNotFoundError:
-        return LeftResult(problem=Fact(code=Code.NO_RESULT))
+        return Fact(code=Code.NO_RESULT)
     except OSError as error:
         names = name_words(message=error.strerror or "")
-        return LeftResult(problem=Fact(code=Code.RESULT_UNREADABLE, names=names))
+        return Fact(code=Code.RESULT_UNREADABLE, names=names)
     try:
-        return LeftResult(result=codec.decode(WorkerResult, codec.parse_json(content, path.name), path.name))
+        return codec.decode(WorkerResult, codec.parse_json(content, path.name), path.name)
     except FileError as error:
         code = Code.RESULT_NOT_FINITE if _has_constant(content) else Code.RESULT_UNREADABLE
-        return LeftResult(problem=Fact(code=code, names=name_words(message=error.what)))
+        return Fact(code=code, names=name_words(message=error.what))
 
 
-def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutcome:
+def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) -> JobOutcome:
     """Decide what a worker's end means: its result, or how the case failed. Pure."""
     log_tail, role = clean_log_tail(ended.log_tail), name_words(role=job.request.role)
-    stage = left.result.stage if left.result else Stage.START
+    result = left if isinstance(left, WorkerResult) else None
+    problem = left if isinstance(left, Fact) else Fact(code=Code.RESULT_UNFINISHED)
+    stage = result.stage if result else Stage.START
     failure = CaseFailure(
         case_id=job.request.case.id if job.request.case else "",
         trial=job.trial,
         arm=job.arm,
         kind=FailureKind.CRASH,
         stage=stage,
-        fact=left.problem,
+        fact=problem,
         log_tail=log_tail,
         log=name_log(job.log),
     )
-    if left.result and left.result.failure:
-        return add_told(failure, left.result.failure)
+    if result and result.failure:
+        return add_told(failure, result.failure)
     if ended.timed_out:
         told = Fact(code=Code.NO_END, numbers={"limit_s": job.limit_s}, names=role)
         return replace(failure, kind=FailureKind.HANG, fact=told)
     # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
     is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
-    if left.result and is_whole:
-        return _accept(left.result, ended.status)
-    kind, told = _judge_end(ended, left.problem)
+    if result and is_whole:
+        return _accept(result, ended.status)
+    kind, told = _judge_end(ended, problem)
     if shortage := find_shortage(log_tail):
         told = replace(told, names={**told.names, "shortage": (shortage,)})
     return replace(failure, kind=kind, fact=_clean_words(replace(told, names={**told.names, **role})))

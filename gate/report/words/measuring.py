@@ -30,7 +30,6 @@ _PHRASES: Mapping[Code, str] = {
     ),
     Code.VARIABLES_DROPPED: "workers do not inherit {variables}: it would change the measurement",
     Code.FORKED_ON_LINUX: f"{_UNFORKED}: they are forked on Linux only",
-    Code.FORKED_IF_OWN: f"{_UNFORKED}: they do not run the gate's own program",
     Code.SERVER_SILENT: f"{_SERVER_FAILED}, no answer within {{limit_s:.6g}} s",
     Code.SERVER_GONE: f"{_SERVER_FAILED}, it ended",
     Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails: {{exception}}",

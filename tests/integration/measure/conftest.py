@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gate.files import codec
-from gate.lab.workers.environment import WorkerPlaces, keep_variables, make_worker_environment
+from gate.lab.workers.environment import keep_variables, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, run_process
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob
@@ -143,8 +143,7 @@ class Workshop:
 
     def make_environment(self, cache: Path, role: WorkerRole = WorkerRole.COLD) -> dict[str, str]:
         """Make a worker's environment variables."""
-        places = WorkerPlaces(cache=cache, temporary=self.temporary)
-        return make_worker_environment(os.environ, places, THREADS, role)
+        return make_worker_environment(os.environ, cache, self.temporary, THREADS, role)
 
 
 MeasureOne = Callable[[Case], WorkerResult]

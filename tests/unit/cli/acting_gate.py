@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from gate.cli import main, place
+from gate.cli import lanes, main
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
@@ -35,11 +35,11 @@ def place_actors(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettin
     return real, replace(settings, worker=("-P", "-S", str(ACTOR)), trial_timeout_s=30.0)
 
 
-place_lab = place.place_lab
+place_lab = lanes.place_lab
 
 if __name__ == "__main__":
     own = Path(sys.argv[1])
-    place.place_lab = place_actors
+    lanes.place_lab = place_actors
     trials.read_host = read_quiet_host  # type: ignore[attr-defined] # as trials.py knows it
     os.environ[VARIABLE] = str(own)
     tempfile.tempdir = str(own)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import pytest
 
 from gate.errors import ExitCode
 from gate.files.codec import RunJournal, load_verdict
-from gate.lab.arms import interpreter
 from gate.records import Metric, Reason, Run, Status
-from tests.unit.cli.conftest import CONFIG, Place
+from tests.unit.cli.conftest import Place
 from tests.unit.cli.ways import begin_repository
 
 
@@ -66,26 +64,23 @@ def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
     assert (Status.MISSING, Reason.NOT_RUN) not in rows
 
 
-def test_a_fresh_run_forgets_what_an_earlier_one_measured(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+def test_code_and_interpreter_are_not_compared_at_once(
+    place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Stopped and continued later, a run of the day before would count as the second half of this one."""
+    """Nobody could tell which of the two changed something: one after the other, and nothing is removed."""
     begin_repository(place)
-    left = place.top / "out" / "code" / "run.json"
-    left.parent.mkdir(parents=True)
-    shutil.copy(place.top / "old.json", left)
-    (place.top / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")
-    monkeypatch.setattr(interpreter, "_check_imports", lambda *_: "2.13.0")  # actors import no torch
-    there: list[bool] = []
+    assert place.run("ab", "HEAD", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
+    assert "Compare the interpreters without BASE first" in capsys.readouterr().err
 
-    save = RunJournal.save
 
-    def watch(journal: RunJournal, run: Run) -> None:
-        there.append(left.exists())
-        save(journal, run)
-
-    monkeypatch.setattr(RunJournal, "save", watch)
-    assert place.run("ab", "nowhere", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
-    assert left.exists()
-    place.run("ab", "HEAD", "--head-python", sys.executable, "--quiet")
-    assert not there[0]
+def test_a_directory_without_gate_yml_is_measured_by_yours(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own models, as a commit without one; nothing is written into it."""
+    other = place.top.parent / "other"
+    other.mkdir()
+    (other / "actor.py").touch()
+    place.plant("graph_break")
+    assert place.run("ab", str(other)) == ExitCode.REGRESSION
+    assert "the base has no gate.yml, and is measured by yours" in capsys.readouterr().err
+    assert [path.name for path in other.iterdir()] == ["actor.py"]

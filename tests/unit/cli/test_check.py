@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from argparse import Namespace
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from gate.cli.verdict_notes import note_rules
 from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
+from gate.lab.trials import opening
 from gate.project.config import load_config
 from gate.records import Code, Fact, Policy
 from gate.records.events import Event
@@ -283,3 +285,16 @@ def test_results_ignore_themselves(place: Place) -> None:
     status = ("git", "status", "--porcelain", "--untracked-files=normal")
     changed = subprocess.run(status, cwd=place.top, check=True, capture_output=True, text=True).stdout
     assert changed == "?? kept/\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_programs_is_an_interrupt(
+    place: Place, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """A service manager's, and that of a lost terminal; but not where nohup has it ignored."""
+    monkeypatch.setattr(opening, "check_disk", lambda _: signal.raise_signal(number))
+    assert place.run("measure", "--quiet") == ExitCode.INTERRUPTED
+    before = signal.signal(number, signal.SIG_IGN)
+    assert before is signal.SIG_DFL
+    assert place.run("measure", "--quiet") == ExitCode.PASS
+    signal.signal(number, before)

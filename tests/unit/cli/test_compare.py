@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -219,3 +220,11 @@ def test_the_last_verdict_and_its_worst_case_need_no_name(
     assert capsys.readouterr().out.startswith("REGRESSION")
     assert place.run("explain") == 0
     assert capsys.readouterr().out.startswith(CASE_ID)
+
+
+def test_compared_baselines_are_named_in_what_to_do_next(place: Place) -> None:
+    """Those of gate.yml need no name."""
+    shutil.copytree("baselines", "stored")
+    for directory, named in (("stored", "stored"), ("baselines", "")):
+        place.run("compare", directory, "slow.json", "--out", "out")
+        assert load_verdict(Path("out", "verdict.json")).baselines == named

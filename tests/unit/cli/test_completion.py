@@ -19,7 +19,7 @@ from tests.unit.cli.conftest import CASE_ID
     [
         ("compile-gate ini", {"init "}),
         ("compile-gate baseline an", {"anchor "}),
-        ("compile-gate check --pair", {"--pair-budget "}),
+        ("compile-gate check --lock", {"--lock-timeout "}),
         ("compile-gate check --select act", {f"{CASE_ID} "}),
         ("compile-gate baseline accept x graph_", {"graph_breaks "}),
     ],

@@ -114,17 +114,16 @@ def test_repeated_files_and_faults_grow() -> None:
     assert parser.parse_args(["selftest", "--faults", "a", "--faults", "b"]).faults == "a,b"
 
 
-def test_budgets_stand_for_keys() -> None:
-    """--budget and --pair-budget are budget_s and pair_budget_s, and config shows where they were set."""
-    options = make_parser().parse_args(["check", "--budget", "20", "--pair-budget", "30.5"])
-    config = load_configured(options)
-    assert (config.budget_s, config.pair_budget_s) == (20.0, 30.5)
-    assert config.origins["pair_budget_s"] == Origin("--pair-budget", is_option=True)
+def test_an_option_stands_for_a_key() -> None:
+    """--lock-timeout is lock_timeout_s, and config shows where it was set."""
+    config = load_configured(make_parser().parse_args(["check", "--lock-timeout", "30.5"]))
+    assert config.lock_timeout_s == 30.5
+    assert config.origins["lock_timeout_s"] == Origin("--lock-timeout", is_option=True)
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--lock-timeout", "nan"), ("--lock-timeout", "-1"), ("--budget", "0"), ("--pair-budget", "inf")],
+    [("--lock-timeout", "nan"), ("--lock-timeout", "-1"), ("--trials", "0")],
 )
 def test_an_error_names_the_option_and_not_a_key(option: str, value: str, capsys: Capture) -> None:
     """Whoever wrote --lock-timeout never saw lock_timeout_s."""

@@ -62,14 +62,10 @@ def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ..
     """A command that ends before it measures anything leaves yesterday's answer as it was."""
     begin_repository(place)
     save_run(make_run(), place.top / "out/run.json")  # of another environment: nothing continues it
-    directories = [place.top / name for name in ("out/stack", "out/code")]
     for name in REPORTS:
         (place.top / "out" / name).write_text("PASS", encoding="utf-8")
-    for directory in directories:
-        write_reports(directory)
     assert place.run(*arguments) == 2
-    left = {path.relative_to(place.top / "out") for path in (place.top / "out").rglob("*")}
-    assert {Path(*way, name) for way in ((), ("stack",), ("code",)) for name in REPORTS} <= left
+    assert {path.name for path in (place.top / "out").iterdir()} >= set(REPORTS)
 
 
 def test_a_report_that_cannot_be_removed_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.doctor.checks import MachineState, examine_machine, is_fit
+from gate.lab.doctor import MachineState, examine_machine, is_fit
 from gate.lab.host.gpu import GpuState
 from gate.records import Code, Fact
 from gate.records.events import Check, CheckLevel

@@ -16,9 +16,8 @@ import psutil
 import pytest
 
 from gate import programs
-from gate.lab.host import counters as host_module
-from gate.lab.host.counters import find_crowd, read_host
-from gate.lab.host.fitness import describe_host
+from gate.lab.host import fitness as host_module
+from gate.lab.host.fitness import describe_host, find_crowd, read_host
 from gate.records import Conditions
 
 SPIN = "import time\nwhile time.process_time() < {seconds}: pass"

@@ -18,10 +18,9 @@ from gate.files.codec import encode
 from gate.files.structure import decode
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials as trials_module
-from gate.lab.trials.lane import Lane, open_same
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import LabPairs, describe_base
+from gate.lab.trials.side_by_side import LabPairs, Lane, describe_base, open_same
 from gate.lab.trials.trials import Bench
 from gate.metrics import NOISY_DECIDING
 from gate.records import Case, Code, Place, Provenance, Run

@@ -14,11 +14,10 @@ from gate.records.protocol import Prerequisite
 from gate.report.words.failures import advise_unprimed
 
 
-def test_tells_environment_and_time(bench: Bench) -> None:
-    """A primer that works gives the environment and its wall time, and fills the primer's cache."""
-    primed = prime_bench(bench)
-    assert (primed.environment.torch, primed.environment.cpu) == ("2.13.0", "acting")
-    assert 0.01 < primed.toolchain_s < 10.0
+def test_tells_the_environment(bench: Bench) -> None:
+    """A primer that works gives the environment, and fills the primer's cache."""
+    environment = prime_bench(bench)
+    assert (environment.torch, environment.cpu) == ("2.13.0", "acting")
     assert (bench.primer_cache / "inductor" / "prime.txt").is_file()
 
 

@@ -12,13 +12,13 @@ import pytest
 from gate.bisect import lab as lab_module
 from gate.bisect.lab import ReusableLab
 from gate.check import Need
-from gate.lab.trials.opening import Lab, Primed
+from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
 from gate.lab.trials.trials import Bench
 from gate.lab.workers.server_pool import ServerPool
-from gate.records import Arm, Case, Metric, Provenance, Run
+from gate.records import Arm, Case, Environment, Metric, Provenance, Run
 from gate.records.events import ignore_event
 from tests.hosts import CPU_HOST, PLACE
 
@@ -73,9 +73,9 @@ def test_an_interpreter_is_primed_once(
     """That of the lab was, before it was opened; another one for the first comparison that has it."""
     primed: list[str] = []
 
-    def prime(other: Bench) -> Primed:
+    def prime(other: Bench) -> Environment:
         primed.append(Path(other.arm.python).name)
-        return Primed(environment=replace(CPU_HOST, torch="9.9"), toolchain_s=1.0)
+        return replace(CPU_HOST, torch="9.9")
 
     monkeypatch.setattr(lab_module, "prime_bench", prime)
     other = tmp_path / "other-python"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.check import want_whole
+from gate.lab.trials import trace
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.runner import LabTrials, make_run
@@ -21,6 +22,7 @@ from gate.report.words.measuring import describe_measuring
 from tests.told import make_raised
 
 MakeCase = Callable[..., Case]
+RunWorker = Callable[[WorkerJob], JobOutcome]
 TRIAL = Trial(case_id="actor/inference-float32-smoke-default", index=2)
 
 
@@ -46,13 +48,15 @@ def write_half(job: WorkerJob) -> JobOutcome:
     )
 
 
-def trace(bench: Bench, case: Case, run_job: Callable[[WorkerJob], JobOutcome]) -> Trial:
-    return add_trace(replace(bench, settings=replace(bench.settings, run_job=run_job)), case, TRIAL)
+@pytest.fixture(autouse=True)
+def torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers leave what torch does."""
+    monkeypatch.setattr(trace, "run_worker", write_trace)
 
 
 def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -> None:
     """The larger file is the worker's; nothing but where it lies, and what it took, is added."""
-    traced = trace(bench, make_case(), write_trace)
+    traced = add_trace(bench, make_case(), TRIAL)
     assert traced.trace == "traces/actor/inference-float32-smoke-default-2.log"
     assert (bench.settings.out / traced.trace).read_text() == "graphs"
     assert replace(traced, trace="", stages_s={}) == TRIAL
@@ -61,7 +65,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -
 
 
 @pytest.mark.parametrize(
-    ("run_job", "kept", "told"),
+    ("run", "kept", "told"),
     [
         (write_nothing, False, "this torch leaves no structured trace"),
         (write_half, True, "its trace is incomplete: timed out after 30 s"),
@@ -69,13 +73,15 @@ def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -
     ids=["none", "half"],
 )
 def test_trace_that_is_not_there_fails_nothing(
-    bench: Bench, make_case: MakeCase, run_job: Callable[[WorkerJob], JobOutcome], kept: bool, told: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, run: RunWorker, kept: bool, told: str
 ) -> None:
     """It is told; and of an earlier run nothing is left to be taken for it."""
+    monkeypatch.setattr(trace, "run_worker", run)
+    case = Case(id=TRIAL.case_id, model="actor")
     old = bench.settings.out / "traces" / "actor" / "inference-float32-smoke-default-2.log"
     old.parent.mkdir(parents=True)
     old.write_text("of last week")
-    traced = trace(bench, make_case(), run_job)
+    traced = add_trace(bench, case, TRIAL)
     assert (bool(traced.trace), old.exists()) == (kept, kept)
     assert tuple(map(describe_measuring, traced.unknown)) == (told,)
 
@@ -85,7 +91,7 @@ def test_each_trial_is_traced_on_request(
     arm: Arm, settings: LabSettings, make_case: MakeCase, traces: bool
 ) -> None:
     """Its samples are those of a trial without one."""
-    settings = replace(settings, run_job=write_trace, traces=traces)
+    settings = replace(settings, traces=traces)
     with open_lab(arm, settings) as lab:
         case = make_case()
         run = LabTrials(lab=lab, save=lambda _: None).add_trials(
@@ -98,7 +104,7 @@ def test_each_trial_is_traced_on_request(
 
 def test_first_pair_is_traced_in_both_arms(bench: Bench, make_case: MakeCase) -> None:
     """Later ones compile the same, if at all."""
-    settings = replace(bench.settings, run_job=write_trace, traces=True)
+    settings = replace(bench.settings, traces=True)
     bench = replace(bench, settings=settings)
     base = replace(bench, arm=replace(bench.arm, name="base"))
     sides = make_sides(base, bench, make_case(), make_case())

@@ -15,7 +15,6 @@ from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.merging import merge_results
-from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import (
     Bench,
     LabSettings,
@@ -25,9 +24,7 @@ from gate.lab.trials.trials import (
     repeat_samples,
     run_trial,
 )
-from gate.lab.workers.worker import WorkerJob
 from gate.records import (
-    BASE_ARM,
     Case,
     Code,
     CodeIdentity,
@@ -36,7 +33,6 @@ from gate.records import (
     Fact,
     GraphBreak,
     Metric,
-    Pairing,
     Recompile,
     Trial,
     name_words,
@@ -70,27 +66,6 @@ def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
     assert trial.stages_s == {"start": 0.002, "compile": 0.004}
     assert 0.01 < trial.overhead_s < 10.0
     assert trial.started.endswith("Z")
-
-
-def test_jobs_are_run_by_what_the_lab_was_given(bench: Bench, make_case: MakeCase) -> None:
-    """The processes of a trial, and those of a pair in turn, are run by the settings' own ``run_job``."""
-    seen: list[tuple[str, WorkerRole]] = []
-
-    def run_elsewhere(job: WorkerJob) -> WorkerResult:
-        seen.append((job.arm, job.request.role))
-        return WorkerResult(role=job.request.role, stage=Stage.DONE, samples={Metric.GRAPH_BREAKS: (7.0,)})
-
-    given = replace(bench, settings=replace(bench.settings, run_job=run_elsewhere))
-    trial = run_trial(given, make_case("segfault"), 1).trial
-    assert trial is not None
-    assert trial.samples[Metric.GRAPH_BREAKS] == (7.0,)
-    sides = make_sides(
-        replace(given, arm=replace(given.arm, name=BASE_ARM)), given, *[make_case("segfault")] * 2
-    )
-    pair = measure_pair(sides, plan_pair((), 1, "cpu", Pairing.TURNS))
-    assert [one.arm for one in pair.trials] == [BASE_ARM, "head"]
-    assert seen[:2] == [("head", WorkerRole.COLD), ("head", WorkerRole.WARM)]
-    assert {arm for arm, _ in seen[2:]} == {BASE_ARM, "head"}
 
 
 def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) -> None:

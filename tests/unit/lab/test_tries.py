@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
+from gate.lab.trials import trials
 from gate.lab.trials.opening import find_unimportable, try_in_worker
 from gate.lab.trials.trials import Bench
 from gate.lab.workers.worker import WorkerJob
@@ -32,7 +35,9 @@ def test_case_that_raises_or_crashes_is_a_failure(bench: Bench, make_case: MakeC
     assert kinds == [FailureKind.ERROR, FailureKind.CRASH]
 
 
-def test_a_factory_that_fails_beside_another_is_tried_alone(bench: Bench, make_case: MakeCase) -> None:
+def test_a_factory_that_fails_beside_another_is_tried_alone(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both modules look for ``helpers`` where each has put it on the search path: a trial has one of them."""
     asked: list[tuple[str, ...]] = []
 
@@ -47,7 +52,7 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(bench: Bench, make_c
         )
 
     cases = [replace(make_case(name=name), factory=f"{name}:build") for name in ("first", "second", "gone")]
-    acted = replace(bench, settings=replace(bench.settings, run_job=run))
-    failures = find_unimportable(acted, cases, lambda _: None)
+    monkeypatch.setattr(trials, "run_worker", run)
+    failures = find_unimportable(bench, cases, lambda _: None)
     assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
     assert [failure.case_id for failure in failures] == [cases[2].id]

@@ -9,7 +9,7 @@ import pytest
 
 from gate.lab.trials.trials import Bench, make_job
 from gate.lab.workers.process import ProcessExit
-from gate.lab.workers.worker import MAX_RESULT_BYTES, LeftResult, judge_exit, load_result, run_worker
+from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
 from gate.records import Case, CaseFailure, Code, Fact, FailureKind, Metric, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.report.words.failures import describe_failure
@@ -130,7 +130,7 @@ def test_log_below_the_current_directory_is_named_from_there(
 def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kills: int, words: str) -> None:
     """A SIGKILL from outside is put down to memory, for certain when the kernel says so."""
     ended = ProcessExit(status=-9, timed_out=False, wall_s=1.0, log_tail=b"", oom_kills=oom_kills)
-    failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, LeftResult())
+    failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
     assert failure.kind == FailureKind.KILLED
     assert words in describe_failure(failure)
@@ -143,9 +143,7 @@ def test_an_arms_result_counts_once_its_imports_were_looked_at(
     """A project's conftest may end the process by ``os._exit``: nobody knows what ran of another checkout."""
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
     job = replace(job, request=replace(job.request, checkout=checkout))
-    left = LeftResult(
-        result=WorkerResult(role=WorkerRole.COLD, stage=Stage.ENDED), problem=Fact(code=Code.TEXT)
-    )
+    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.ENDED)
     ended = ProcessExit(status=0, timed_out=False, wall_s=1.0, log_tail=b"")
     assert isinstance(judge_exit(job, ended, left), WorkerResult) is counts
 
@@ -157,7 +155,7 @@ def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) ->
     )
     result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
     ended = ProcessExit(status=-9, timed_out=True, wall_s=9.0, log_tail=b"")
-    failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, LeftResult(result=result))
+    failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, result)
     assert isinstance(failure, CaseFailure)
     assert (
         failure.kind,
@@ -172,4 +170,4 @@ def test_result_of_absurd_size_is_not_read(bench: Bench) -> None:
     with path.open("wb") as file:
         file.truncate(MAX_RESULT_BYTES + 1)
     too_large = Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES})
-    assert too_large == load_result(path).problem
+    assert too_large == load_result(path)

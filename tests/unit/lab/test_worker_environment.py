@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gate.lab.workers.environment import (
-    WorkerPlaces,
     list_dropped_variables,
     make_worker_environment,
     note_dropped_variables,
@@ -15,7 +14,7 @@ from gate.lab.workers.environment import (
 from gate.records.protocol import WorkerRole
 from tests.told import describe_measuring
 
-PLACES = WorkerPlaces(cache=Path("/scratch/cache"), temporary=Path("/scratch/tmp"))
+PLACES = Path("/scratch/cache"), Path("/scratch/tmp")
 
 
 def test_gives_what_the_measurement_needs() -> None:
@@ -36,13 +35,13 @@ def test_gives_what_the_measurement_needs() -> None:
         "HF_HUB_OFFLINE": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
-    assert expected == make_worker_environment({}, PLACES, 2)
+    assert expected == make_worker_environment({}, *PLACES, 2)
 
 
 def test_the_second_process_has_another_hash_seed() -> None:
     """The same one in each trial, and nothing else is different."""
     first, second = (
-        make_worker_environment({}, PLACES, 2, role) for role in (WorkerRole.COLD, WorkerRole.WARM)
+        make_worker_environment({}, *PLACES, 2, role) for role in (WorkerRole.COLD, WorkerRole.WARM)
     )
     assert second == {**first, "PYTHONHASHSEED": "1"}
 
@@ -53,7 +52,7 @@ def test_the_second_process_has_another_hash_seed() -> None:
 )
 def test_keeps_where_things_are_found(name: str) -> None:
     """What says where something is found is inherited as it is."""
-    assert make_worker_environment({name: "value"}, PLACES, 1)[name] == "value"
+    assert make_worker_environment({name: "value"}, *PLACES, 1)[name] == "value"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_keeps_where_things_are_found(name: str) -> None:
 )
 def test_drops_what_would_change_the_measurement(name: str) -> None:
     """Settings of the measured stack and hooks into Python are not inherited, and are listed."""
-    assert name not in make_worker_environment({name: "1"}, PLACES, 1)
+    assert name not in make_worker_environment({name: "1"}, *PLACES, 1)
     assert (name,) == list_dropped_variables({name: "1", "PATH": "/bin"})
 
 
@@ -96,12 +95,12 @@ def test_fixed_settings_win() -> None:
         "TMPDIR": "/t",
         "PYTHONHASHSEED": "9",
     }
-    assert make_worker_environment({}, PLACES, 3) == make_worker_environment(inherited, PLACES, 3)
+    assert make_worker_environment({}, *PLACES, 3) == make_worker_environment(inherited, *PLACES, 3)
 
 
 def test_python_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative entries of PYTHONPATH mean the caller's directory; empty ones are left out."""
     monkeypatch.chdir(tmp_path)
-    made = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, PLACES, 1)
+    made = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, *PLACES, 1)
     assert f"{tmp_path}/src:/opt/site" == made["PYTHONPATH"]
-    assert "PYTHONPATH" not in make_worker_environment({"PYTHONPATH": ":"}, PLACES, 1)
+    assert "PYTHONPATH" not in make_worker_environment({"PYTHONPATH": ":"}, *PLACES, 1)

@@ -17,9 +17,9 @@ import pytest
 
 from gate.errors import MachineError
 from gate.files.server_protocol import ServerAnswer, send
-from gate.lab.host.counters import read_host
+from gate.lab.host.fitness import read_host
 from gate.lab.workers.process import ForkedWorker, ProcessCommand, run_process
-from gate.lab.workers.server import RootServer, ServerError, WorkerServer
+from gate.lab.workers.server_pool import RootServer, ServerError, WorkerServer
 from gate.records import Code
 
 from .conftest import CountLeft

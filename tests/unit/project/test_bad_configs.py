@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.project.config import load_config
-from gate.project.registry import load_cases
-from gate.project.selection import choose_cases
+from gate.project.registry import choose_cases, load_cases
 
 CORPUS = (Path(__file__).parent / "bad_configs.txt").read_text(encoding="utf-8")
 MARK = " # !"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gate.errors import UsageError
 from gate.project.plan import (
+    Plan,
     list_missing_shards,
-    make_plan,
     merge_runs,
     pick_shard,
     pool_runs,
@@ -70,7 +70,7 @@ def sum_expected(cases: tuple[Case, ...]) -> float:
 
 def test_a_plan_expects_the_time_of_all_trials() -> None:
     """Cases one after the other, each as often as asked."""
-    plan = make_plan((make_case("a", 10), make_case("b", 5)), 3)
+    plan = Plan(cases=(make_case("a", 10), make_case("b", 5)), trials=3)
     assert plan.expected_s == 45
     assert plan.trials == 3
 
@@ -123,14 +123,14 @@ def test_no_shards_are_refused(shards: int) -> None:
 
 def test_the_matrix_of_an_empty_plan_is_the_one_that_workflows_ask_for() -> None:
     """GitHub fails a job whose matrix is empty: its condition compares with this text."""
-    assert render_github_matrix(make_plan((), 1), 2) == '{"include": []}'
+    assert render_github_matrix(Plan(cases=(), trials=1), 2) == '{"include": []}'
     guide = Path(__file__).parents[3] / "docs" / "targets.md"
     assert """!= '{"include": []}'""" in guide.read_text(encoding="utf-8")
 
 
 def test_the_matrix_selects_each_shard() -> None:
     """One entry a job, with what the job passes to --select."""
-    plan = make_plan((make_case("a", 4), make_case("b", 9), make_case("c", 5)), 2)
+    plan = Plan(cases=(make_case("a", 4), make_case("b", 9), make_case("c", 5)), trials=2)
     assert json.loads(render_github_matrix(plan, 2)) == {
         "include": [
             {"shard": 1, "shards": 2, "select": "b/x", "cases": 1, "expected_s": 18.0},

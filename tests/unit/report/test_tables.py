@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gate.fingerprint import compute_environment_id
-from gate.project.plan import make_plan
+from gate.project.plan import Plan
 from gate.records import Baseline, Case, Code, Fact, Metric, Provenance, Verdict, name_words
 from gate.records.events import Check, CheckLevel
 from gate.report.tables import (
@@ -55,7 +55,7 @@ def test_models() -> None:
 
 def test_plan_tells_the_minutes() -> None:
     """Three trials of 30 s and 20 s are 2 min 30 s on one machine, 1 min 30 s on two."""
-    report = render_plan(make_plan(CASES, 3), 2)
+    report = render_plan(Plan(cases=CASES, trials=3), 2)
 
     assert report.endswith("2 cases, about 2 min 30 s on one machine; about 1 min 30 s on 2 machines")
 
@@ -121,7 +121,7 @@ def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None
 def test_every_table_is_json_too(baseline: Baseline) -> None:
     """Programs get the same as JSON."""
     models = json.loads(render_models(CASES, "json"))
-    plan = json.loads(render_plan(make_plan(CASES, 3), 2, "json"))
+    plan = json.loads(render_plan(Plan(cases=CASES, trials=3), 2, "json"))
     stored = json.loads(render_baselines((baseline,), NOW, "json"))
     memory = Fact(code=Code.FREE_MEMORY, numbers={"gib": 2.5})
     check = Check(name="memory", level=CheckLevel.WARN, fact=memory)

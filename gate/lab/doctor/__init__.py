@@ -1,1 +1,0 @@
-"""Is this machine fit to judge? A look at it, and checks over what was seen."""
