@@ -111,3 +111,13 @@ def real_compiler(
     if request.node.get_closest_marker("alone") is not None:
         found = os.environ["PATH"].split(os.pathsep)
         monkeypatch.setenv("PATH", os.pathsep.join(one for one in found if one != str(compiler_place)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Let tests that call torch themselves compute on one thread.
+
+    Beside other tests two of them wait for each other, busily: a small call takes milliseconds.
+    """
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)

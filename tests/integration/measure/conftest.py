@@ -22,7 +22,6 @@ from gate.lab.workers.worker import WorkerJob
 from gate.records import Case
 from gate.records.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
 
-THREADS = 2
 TIMEOUT_S = 300
 
 MODELS = """\
@@ -77,10 +76,14 @@ def build_disabled():
 
 @dataclass(frozen=True)
 class Workshop:
-    """A directory of models with a primed toolchain; each case starts on a cache that holds nothing else."""
+    """A directory of models with a primed toolchain; each case starts on a cache that holds nothing else.
+
+    One thread leaves a core to other tests: two that wait for each other burn what others need.
+    """
 
     directory: Path
     pool: ServerPool
+    threads: int = 1
 
     @property
     def primer(self) -> Path:
@@ -108,15 +111,17 @@ class Workshop:
             role=role,
             case=case,
             device="cpu",
-            threads=THREADS,
+            threads=self.threads,
             directory=str(self.directory),
             result=str(self.directory / f"{role}.json"),
             benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
             sampling=Sampling(super_blocks=3, warmup_s=0.05),
         )
 
-    def run(self, role: WorkerRole, case: Case | None = None, **variables: str) -> WorkerResult:
-        """Run one worker and return what it wrote: forked from a server, unless it is told variables."""
+    def run(
+        self, role: WorkerRole, case: Case | None = None, *, is_forked: bool = True, **variables: str
+    ) -> WorkerResult:
+        """Run one worker, forked from a server or a process of its own, and return what it wrote."""
         job = WorkerJob(
             request=self.make_request(role, case),
             python=sys.executable,
@@ -124,7 +129,7 @@ class Workshop:
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
         )
-        (job,) = (job,) if variables else self.pool.open((job,)).jobs
+        (job,) = self.pool.open((job,)).jobs if is_forked else (job,)
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(job.request)))
         ended = run_process(
@@ -143,11 +148,38 @@ class Workshop:
 
     def make_environment(self, cache: Path, role: WorkerRole = WorkerRole.COLD) -> dict[str, str]:
         """Make a worker's environment variables."""
-        return make_worker_environment(os.environ, cache, self.temporary, THREADS, role)
+        return make_worker_environment(os.environ, cache, self.temporary, self.threads, role)
 
+    def measure_cold(self, case: Case) -> WorkerResult:
+        """Measure a case's cold process on the primer's toolchain."""
+        self.seed_cache()
+        return self.run(WorkerRole.COLD, case)
 
-MeasureOne = Callable[[Case], WorkerResult]
-MeasureBoth = Callable[[Case], tuple[WorkerResult, WorkerResult]]
+    def measure_warm(self, case: Case) -> WorkerResult:
+        """Measure a case's warm process alone: it compiles what it does not find."""
+        self.seed_cache()
+        return self.run(WorkerRole.WARM, case)
+
+    def measure_both(self, case: Case, *, is_forked: bool = True) -> tuple[WorkerResult, WorkerResult]:
+        """Measure a case's cold and warm process on one cache."""
+        self.seed_cache()
+        cold = self.run(WorkerRole.COLD, case, is_forked=is_forked)
+        return cold, self.run(WorkerRole.WARM, case, is_forked=is_forked)
+
+    def run_python(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Run a script as its user would, with what decides where caches lie and how compilers start."""
+        self.seed_cache()
+        given = self.make_environment(self.cache)
+        compiling = {name: value for name, value in given.items() if name.startswith("TORCHINDUCTOR_")}
+        return subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=self.directory,
+            env={**keep_variables(os.environ), **compiling, "TMPDIR": given["TMPDIR"]},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=TIMEOUT_S,
+        )
 
 
 OpenWorkshop = Callable[[str], Workshop]
@@ -192,57 +224,3 @@ def project(workshop: Workshop) -> Path:
 def primer(workshop: Workshop) -> Path:
     """Return what the primer left in its cache directories."""
     return workshop.primer
-
-
-@pytest.fixture(scope="session")
-def measure_cold(workshop: Workshop) -> MeasureOne:
-    """Measure a case's cold process on the primer's toolchain."""
-
-    def measure(case: Case) -> WorkerResult:
-        workshop.seed_cache()
-        return workshop.run(WorkerRole.COLD, case)
-
-    return measure
-
-
-@pytest.fixture(scope="session")
-def measure_warm(workshop: Workshop) -> MeasureOne:
-    """Measure a case's warm process alone: it compiles what it does not find."""
-
-    def measure(case: Case) -> WorkerResult:
-        workshop.seed_cache()
-        return workshop.run(WorkerRole.WARM, case)
-
-    return measure
-
-
-@pytest.fixture(scope="session")
-def measure_both(workshop: Workshop) -> MeasureBoth:
-    """Measure a case's cold and warm process on one cache."""
-
-    def measure(case: Case) -> tuple[WorkerResult, WorkerResult]:
-        workshop.seed_cache()
-        return workshop.run(WorkerRole.COLD, case), workshop.run(WorkerRole.WARM, case)
-
-    return measure
-
-
-@pytest.fixture(scope="session")
-def run_python(workshop: Workshop) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Run a script as its user would, with what decides where caches lie and how compilers are started."""
-
-    def run(script: str) -> subprocess.CompletedProcess[str]:
-        workshop.seed_cache()
-        given = workshop.make_environment(workshop.cache)
-        compiling = {name: value for name, value in given.items() if name.startswith("TORCHINDUCTOR_")}
-        return subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=workshop.directory,
-            env={**keep_variables(os.environ), **compiling, "TMPDIR": given["TMPDIR"]},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=TIMEOUT_S,
-        )
-
-    return run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,9 @@ from gate.measure.timing.rounds import (
 )
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case, Metric
-from gate.records.protocol import Sampling, Side, WorkerResult
+from gate.records.protocol import Sampling, Side
 from gate.workload import Workload
+from tests.integration.measure.conftest import Workshop
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
 
@@ -167,20 +168,18 @@ def test_warm_latency_agrees_with_torch_benchmark(
     assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios
 
 
-def test_worker_agrees_with_a_plain_script(
-    measure_cold: Callable[[Case], WorkerResult],
-    run_python: Callable[[str], subprocess.CompletedProcess[str]],
-) -> None:
+def test_worker_agrees_with_a_plain_script(workshop: Workshop) -> None:
     """A plain script with a user's variables compiles as long as our worker, within 5 %, and is as fast warm.
 
     The calls are short and of two threads: whether OpenMP's threads sleep between them makes twice the time.
     """
+    two_threads = replace(workshop, threads=2)
     processor: list[float] = []  # logarithms of our time in theirs, by CPU time
     clock: list[float] = []
     warm: dict[Metric, list[float]] = {Metric.EAGER_LATENCY: [], Metric.COMPILED_LATENCY: []}
     for pairs in range(1, MAX_COLD_PAIRS + 1):
-        own = measure_cold(CASE)
-        elapsed_s, processor_s, *warm_s = map(float, run_python(PLAIN_SCRIPT).stdout.split())
+        own = two_threads.measure_cold(CASE)
+        elapsed_s, processor_s, *warm_s = map(float, two_threads.run_python(PLAIN_SCRIPT).stdout.split())
         processor.append(math.log((own.phases_s["cpu_self"] + own.phases_s["cpu_children"]) / processor_s))
         clock.append(math.log(own.samples[Metric.COLD_COMPILE_TIME][0] / elapsed_s))
         for (metric, changes), their_s in zip(warm.items(), warm_s, strict=True):

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gate.kinds import SPECIAL
-from gate.metrics import SPECS, Source
+from gate.metrics import SPECS, Family, Source
 from gate.records import Case, Code, DType, Fact, FailureKind, Metric, Mode, Task
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from tests.integration.measure.conftest import Workshop
 
 Both = tuple[WorkerResult, WorkerResult]
-MeasureOne = Callable[[Case], WorkerResult]
-MeasureBoth = Callable[[Case], Both]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -31,7 +28,8 @@ def make_case(fault: str = "", **changes: Any) -> Case:
 def make_planted_case(fault: str) -> Case:
     """Return a case of the workshop's model with a fault in compiled code alone."""
     arguments = {"factory": "made_up:build", "arguments": {}, "fault": fault}
-    return make_case(f"planted_{fault}", factory="gate.selftest.planted.factory:plant", arguments=arguments)
+    planted = {"factory": "gate.selftest.planted.factory:plant", "arguments": arguments}
+    return make_case(f"planted_{fault}", **planted, backend="eager")  # what is traced differs
 
 
 def read_one(result: WorkerResult, metric: Metric) -> float:
@@ -40,10 +38,17 @@ def read_one(result: WorkerResult, metric: Metric) -> float:
     return value
 
 
+def pick_counts(result: WorkerResult) -> dict[Metric, tuple[float, ...]]:
+    """Pick what is counted, and cannot differ between two processes."""
+    return {
+        metric: values for metric, values in result.samples.items() if SPECS[metric].family is Family.EXACT
+    }
+
+
 @pytest.fixture(scope="module")
-def healthy(measure_both: MeasureBoth) -> Both:
+def healthy(workshop: Workshop) -> Both:
     """Return what both processes measured of the healthy model."""
-    return measure_both(make_case())
+    return workshop.measure_both(make_case())
 
 
 def test_primer_leaves_toolchain_files_only(project: Path, primer: Path) -> None:
@@ -98,31 +103,39 @@ def test_latencies_are_paired_and_in_the_benchmark_file(project: Path, healthy: 
     assert len(rows["eager"]["stats"]["data"]) == 6
 
 
-def test_trial_is_repeatable(measure_both: MeasureBoth, healthy: Both) -> None:
-    """Another trial has the same code, drift and checksum, and all but the same calls and memory."""
-    cold, warm = measure_both(make_case())
-    assert cold.identity == healthy[0].identity
-    assert warm.workload == healthy[1].workload
-    assert read_one(warm, Metric.DRIFT) == read_one(healthy[1], Metric.DRIFT)
-    assert read_one(warm, Metric.MEMORY_RATIO) == read_one(healthy[1], Metric.MEMORY_RATIO)
-    calls = read_one(warm, Metric.COMPILE_CALLS), read_one(healthy[1], Metric.COMPILE_CALLS)
+def test_fresh_processes_find_what_forked_ones_did(workshop: Workshop, healthy: Both) -> None:
+    """Another trial has the same code, drift and counts, and all but the same calls and memory.
+
+    In a forked process nothing is imported.
+    """
+    fresh = workshop.measure_both(make_case(), is_forked=False)
+    for ours, theirs in zip(fresh, healthy, strict=True):
+        assert ours.identity == theirs.identity
+        assert pick_counts(ours) == pick_counts(theirs) != {}
+        assert ours.samples.keys() == theirs.samples.keys()
+        assert theirs.stages_s[Stage.IMPORT] < 0.5 * ours.stages_s[Stage.IMPORT]
+    warm, before = fresh[1], healthy[1]
+    assert warm.workload == before.workload
+    assert read_one(warm, Metric.DRIFT) == read_one(before, Metric.DRIFT)
+    assert read_one(warm, Metric.MEMORY_RATIO) == read_one(before, Metric.MEMORY_RATIO)
+    calls = read_one(warm, Metric.COMPILE_CALLS), read_one(before, Metric.COMPILE_CALLS)
     assert calls[0] == pytest.approx(calls[1], rel=0.02)
-    peaks = read_one(warm, Metric.PEAK_MEMORY), read_one(healthy[1], Metric.PEAK_MEMORY)
+    peaks = read_one(warm, Metric.PEAK_MEMORY), read_one(before, Metric.PEAK_MEMORY)
     assert peaks[0] == pytest.approx(peaks[1], abs=2 * 2**20)
 
 
-def test_graph_break_is_located(project: Path, measure_cold: MeasureOne) -> None:
+def test_graph_break_is_located(project: Path, workshop: Workshop) -> None:
     """A planted break is counted once and told with the user's file and line."""
-    cold = measure_cold(make_case("break"))
+    cold = workshop.measure_cold(make_case("break", backend="eager"))
     line = (project / "made_up.py").read_text().splitlines().index("            torch._dynamo.graph_break()")
     assert read_one(cold, Metric.GRAPH_BREAKS) == 1
     assert [f"made_up.py:{line + 1}"] == [found.location for found in cold.graph_breaks]
     assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
 
 
-def test_recompiles_are_counted_with_reasons(project: Path, measure_cold: MeasureOne) -> None:
+def test_recompiles_are_counted_with_reasons(project: Path, workshop: Workshop) -> None:
     """A value that changes over the first calls compiles anew until it has settled; its line is told."""
-    cold = measure_cold(make_case("recompile"))
+    cold = workshop.measure_cold(make_case("recompile", backend="eager"))
     assert cold.failure is None
     assert read_one(cold, Metric.RECOMPILES) >= 3
     one = next(one for one in cold.recompile_reasons if one.guard.startswith("self.calls == "))
@@ -139,9 +152,9 @@ def test_recompiles_are_counted_with_reasons(project: Path, measure_cold: Measur
         pytest.param("build_disabled", "eager", id="Dynamo disabled"),
     ],
 )
-def test_nothing_compiled_is_a_failure(measure_cold: MeasureOne, factory: str, backend: str) -> None:
+def test_nothing_compiled_is_a_failure(workshop: Workshop, factory: str, backend: str) -> None:
     """A case that ran eagerly on both sides fails in the compile; no figure of it is kept."""
-    cold = measure_cold(make_case(factory=f"made_up:{factory}", arguments={}, backend=backend))
+    cold = workshop.measure_cold(make_case(factory=f"made_up:{factory}", arguments={}, backend=backend))
     assert cold.failure is not None
     assert cold.stage == Stage.COMPILE
     assert cold.failure.fact.name("message").startswith("nothing was compiled, 0 graphs: ")
@@ -156,25 +169,25 @@ def test_nothing_compiled_is_a_failure(measure_cold: MeasureOne, factory: str, b
         pytest.param({"backend": "eager"}, False, id="eager"),
     ],
 )
-def test_other_ways_to_compile(measure_cold: MeasureOne, changes: dict[str, Any], kernels: bool) -> None:
+def test_other_ways_to_compile(workshop: Workshop, changes: dict[str, Any], kernels: bool) -> None:
     """Every mode and backend is measured; a backend that generates no code has graphs and no kernels."""
-    cold = measure_cold(make_case(**changes))
+    cold = workshop.measure_cold(make_case(**changes))
     assert (cold.failure, read_one(cold, Metric.UNIQUE_GRAPHS)) == (None, 1)
     assert bool(read_one(cold, Metric.GENERATED_KERNELS)) is kernels
 
 
-def test_float16_with_fullgraph_and_options(measure_warm: MeasureOne) -> None:
+def test_float16_with_fullgraph_and_options(workshop: Workshop) -> None:
     """The options are torch's; drift in half precision is measured against float64 as ever."""
     case = make_case(dtype=DType.FLOAT16, fullgraph=True, options={"max_autotune": False})
-    warm = measure_warm(case)
+    warm = workshop.measure_warm(case)
     assert warm.failure is None
     assert "float16[32, 64]" in warm.workload["outputs"]
     assert abs(read_one(warm, Metric.DRIFT)) < 1
 
 
-def test_an_order_that_follows_the_hash_seed_misses_the_caches(measure_both: MeasureBoth) -> None:
+def test_an_order_that_follows_the_hash_seed_misses_the_caches(workshop: Workshop) -> None:
     """The second process iterates a set of strings in another order, and so compiles another graph."""
-    _, warm = measure_both(make_case("order"))
+    _, warm = workshop.measure_both(make_case("order"))
     assert read_one(warm, Metric.CACHE_MISSES) >= 1
     assert Fact(code=Code.GRAPH_DIFFERS) in warm.warnings
 
@@ -189,17 +202,17 @@ def test_an_order_that_follows_the_hash_seed_misses_the_caches(measure_both: Mea
         pytest.param(make_case(backend="no_such"), "InvalidBackend", id="backend"),
     ],
 )
-def test_what_torch_refuses_fails_in_the_compile(measure_cold: MeasureOne, case: Case, told: str) -> None:
+def test_what_torch_refuses_fails_in_the_compile(workshop: Workshop, case: Case, told: str) -> None:
     """A graph break under fullgraph, or an option that there is not, fails with torch's own message."""
-    cold = measure_cold(case)
+    cold = workshop.measure_cold(case)
     assert cold.failure is not None
     assert (cold.failure.kind, cold.stage) == (FailureKind.ERROR, Stage.COMPILE)
     assert told in cold.failure.fact.name("message")
 
 
-def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
+def test_bfloat16_training_step(workshop: Workshop) -> None:
     """Gradients are compared, and the float32 twin is compiled for the second drift."""
-    cold, warm = measure_both(make_case(task=Task.TRAINING, dtype=DType.BFLOAT16))
+    cold, warm = workshop.measure_both(make_case(task=Task.TRAINING, dtype=DType.BFLOAT16))
     assert (cold.failure, warm.failure) == (None, None)
     assert read_one(warm, Metric.CACHE_MISSES) == 0
     assert abs(read_one(warm, Metric.DRIFT)) < 1
@@ -207,15 +220,15 @@ def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
     assert abs(read_one(warm, Metric.DRIFT_STEPS)) < 1
 
 
-def test_downcast_is_seen_in_drift(measure_warm: MeasureOne, healthy: Both) -> None:
+def test_downcast_is_seen_in_drift(workshop: Workshop, healthy: Both) -> None:
     """A compiled program that rounds to bfloat16 on the way has many times eager's error."""
-    warm = measure_warm(make_planted_case("low_precision"))
+    warm = workshop.measure_warm(make_planted_case("low_precision"))
     assert read_one(warm, Metric.DRIFT) > read_one(healthy[1], Metric.DRIFT) + 5
 
 
-def test_nan_in_compiled_code_only(measure_warm: MeasureOne) -> None:
+def test_nan_in_compiled_code_only(workshop: Workshop) -> None:
     """A case whose compiled output is not finite fails in the drift stage, naming output and side."""
-    warm = measure_warm(make_planted_case("not_a_number"))
+    warm = workshop.measure_warm(make_planted_case("not_a_number"))
     assert warm.failure is not None
     assert (FailureKind.NOT_FINITE, Stage.DRIFT) == (warm.failure.kind, warm.stage)
     assert "output of the compiled call" in warm.failure.fact.name("message")
@@ -239,12 +252,12 @@ def test_nan_in_compiled_code_only(measure_warm: MeasureOne) -> None:
     ],
 )
 def test_broken_factory_is_a_failure(
-    project: Path, measure_cold: MeasureOne, source: str, stage: Stage, told: str
+    project: Path, workshop: Workshop, source: str, stage: Stage, told: str
 ) -> None:
     """The result says what happened at which stage, with the traceback; the process ends well."""
     module = f"broken_{stage}"  # what has been imported once stays as it was for the whole run
     (project / f"{module}.py").write_text(source + "\n")
-    cold = measure_cold(make_case(factory=f"{module}:build", arguments={}))
+    cold = workshop.measure_cold(make_case(factory=f"{module}:build", arguments={}))
     assert cold.failure is not None
     assert (stage, FailureKind.ERROR, told) == (
         cold.stage,
@@ -254,7 +267,7 @@ def test_broken_factory_is_a_failure(
     assert "Traceback" in cold.failure.traceback
 
 
-def test_users_own_test(project: Path, measure_both: MeasureBoth) -> None:
+def test_users_own_test(project: Path, workshop: Workshop) -> None:
     """A user's test is measured like a registry model, in its project with its conftest."""
     (project / "conftest.py").write_text("import pytest\n\n@pytest.fixture\ndef width():\n    return 16\n")
     everyday = "--benchmark-disable -n 2 --cov=. -m 'not slow' -p no:cacheprovider"
@@ -265,7 +278,7 @@ def test_users_own_test(project: Path, measure_both: MeasureBoth) -> None:
         "    compile_benchmark(torch.nn.Linear(width, width), torch.randn(4, width))\n"
     )
     case = Case(id="mine/test", model="mine", node="test_mine.py::test_mine")
-    cold, warm = measure_both(case)
+    cold, warm = workshop.measure_both(case)
     assert (cold.failure, warm.failure) == (None, None)
     assert read_one(cold, Metric.UNIQUE_GRAPHS) == 1
     assert {Metric.DRIFT, Metric.PEAK_MEMORY, Metric.COMPILE_CALLS} <= warm.samples.keys()
@@ -275,7 +288,7 @@ def test_trace_of_a_process_that_imports_torch_itself_is_complete(workshop: Work
     """Told before torch is imported, it writes down graphs, code and figures, and measures nothing."""
     workshop.seed_cache()
     written = workshop.directory / "trace"
-    result = workshop.run(WorkerRole.TRACE, make_case(), TORCH_TRACE=str(written))
+    result = workshop.run(WorkerRole.TRACE, make_case(), is_forked=False, TORCH_TRACE=str(written))
     assert (result.stage, result.failure, result.samples) == (Stage.DONE, None, {})
     (path,) = written.glob("*.log")
     text = path.read_text()
