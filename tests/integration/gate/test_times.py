@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.git import run_git
+
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
 
 CONFIG = """\
@@ -75,10 +77,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "gate.yml").write_text(CONFIG)
     (directory / ".gitignore").write_text("out/\n__pycache__/\n")
     write_model(directory, 20)
-    identity = ("-c", "user.name=someone", "-c", "user.email=someone@example.com")
-    for arguments in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "Add a model")):
-        done = run_command(directory, "git", *arguments)
-        assert done.returncode == 0, done.stderr
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Add a model")):
+        run_git(directory, *arguments)
     return directory
 
 
@@ -97,7 +97,7 @@ def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
     assert measured["base"]["other_changes"] == []
     assert ["project_model.py"] in [one.get("changed_imports") for one in measured["trials"]]
     assert CASE in (project / "out" / "report.md").read_text()
-    assert run_command(project, "git", "worktree", "list").stdout.count("\n") == 1
+    assert len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
 def test_unchanged_tree_is_never_convicted(project: Path) -> None:

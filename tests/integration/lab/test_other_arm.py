@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tempfile
 import venv
@@ -20,6 +19,7 @@ from gate.lab.workers.worker import run_worker
 from gate.records import Case, Metric
 from gate.records.events import Event, Noted
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from tests.git import run_git
 from tests.told import describe_measuring
 
 
@@ -42,14 +42,13 @@ CASE = Case(id="shop/x", model="shop", factory="shop:build", definition="0" * 16
 
 def make_repository(top: Path) -> None:
     """Make a repository whose branch main has a model that works, and whose head has one that does not."""
-    git = ["git", "-C", str(top), "-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
     top.mkdir()
-    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True)
+    run_git(top, "init", "--quiet", "--initial-branch=main")
     for source in (BASE, HEAD):
         (top / "shop.py").write_text(source, encoding="utf-8")
-        subprocess.run([*git, "add", "shop.py"], check=True)
-        subprocess.run([*git, "commit", "--quiet", "--message", "model"], check=True)
-        subprocess.run([*git, "checkout", "--quiet", "-B", "feature"], check=True)
+        run_git(top, "add", "shop.py")
+        run_git(top, "commit", "--quiet", "--message", "model")
+        run_git(top, "checkout", "--quiet", "-B", "feature")
 
 
 def make_interpreter(place: Path) -> Path:

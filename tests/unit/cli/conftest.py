@@ -24,6 +24,7 @@ from gate.records import Case, Metric, Provenance, Run
 from gate.selftest import attempts
 from gate.selftest import command as selftest
 from tests import make
+from tests.git import run_git
 from tests.unit.cli.acting_gate import place_actors, read_quiet_host
 
 ACTING_GATE = Path(__file__).with_name("acting_gate.py")
@@ -102,10 +103,7 @@ class Place:
 
     def git(self, *arguments: str, check: bool = True) -> str:
         """Run git as Ada, and return what it printed."""
-        identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-        command = ["git", *identity, *arguments]
-        done = subprocess.run(command, cwd=self.top, check=check, capture_output=True, text=True)
-        return done.stdout.strip()
+        return run_git(self.top, *arguments, check=check)
 
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:

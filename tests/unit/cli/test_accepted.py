@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +25,7 @@ from gate.records import (
     Status,
 )
 from gate.store.acceptances import render_commit_file
+from tests.git import run_git
 from tests.hosts import CPU_HOST
 from tests.make import make_run, make_trials
 from tests.told import make_raised, tell_notes, tell_row
@@ -191,9 +191,8 @@ def test_what_a_merge_adds_is_no_other_commit(tmp_path: Path, capsys: pytest.Cap
     """The check of a pull request judges its merge into the base, and what is accepted is of its head."""
     commits = ("commit --allow-empty -m Base", "checkout -b topic", "commit --allow-empty -m Topic")
     merge = ("checkout main", "merge --no-ff -m Merge topic")
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
     for command in ("init --initial-branch=main", *commits, *merge):
-        subprocess.run(["git", *identity, *command.split()], cwd=tmp_path, check=True, capture_output=True)
+        run_git(tmp_path, *command.split())
     judged, head, base = (find_commit(tmp_path, name) for name in ("HEAD", "topic", "HEAD^1"))
     for name, commit in (("head", head), ("base", base)):
         (tmp_path / name).write_text(render_commit_file(commit, (accept(1.0),)), encoding="utf-8")

@@ -27,6 +27,7 @@ from gate.records import Code, Fact, Policy
 from gate.records.events import Event
 from gate.report.words.notes import write_note
 from gate.store.acceptances import render_commit_file
+from tests.git import run_git
 from tests.told import tell_notes
 from tests.unit.cli.conftest import CONFIG, Place, make_run
 
@@ -35,9 +36,8 @@ from tests.unit.cli.conftest import CONFIG, Place, make_run
 def project(tmp_path: Path) -> Path:
     """A repository with one commit."""
     (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
-    identity = ("-c", "user.name=someone", "-c", "user.email=someone@example.com")
-    for arguments in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "Begin")):
-        subprocess.run(("git", *arguments), cwd=tmp_path, check=True)
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Begin")):
+        run_git(tmp_path, *arguments)
     return tmp_path
 
 

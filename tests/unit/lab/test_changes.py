@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from gate.lab.arms.worktree import Changes, read_changes
+from tests.git import run_git
 
 STORED = (
     "model.py",
@@ -18,13 +18,6 @@ STORED = (
     ".github/workflows/ci.yml",
     "baselines/a.json",
 )
-
-
-def run_git(top: Path, *arguments: str) -> str:
-    """Run git as somebody; what it printed."""
-    identity = ("-c", "user.name=someone", "-c", "user.email=someone@example.com")
-    done = subprocess.run(("git", *identity, *arguments), cwd=top, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import gate
 from gate.errors import MachineError
 from gate.lab.host import provenance
 from gate.lab.host.provenance import hash_changes, load_provenance, make_run_url
+from tests.git import run_git
 
 ACTIONS = {
     "GITHUB_SERVER_URL": "https://github.com",
@@ -22,30 +22,21 @@ ACTIONS = {
 }
 
 
-def git(directory: Path, *arguments: str) -> str:
-    """Run git as nobody in particular."""
-    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", "-C", str(directory), *identity, *arguments], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository with one commit."""
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "config", "user.name", "Ada")
+    run_git(tmp_path, "init", "-q")
+    run_git(tmp_path, "config", "user.name", "Ada")
     (tmp_path / "model.py").write_text("1\n", encoding="utf-8")
-    git(tmp_path, "add", "model.py")
-    git(tmp_path, "commit", "-q", "-m", "One")
+    run_git(tmp_path, "add", "model.py")
+    run_git(tmp_path, "commit", "-q", "-m", "One")
     return tmp_path
 
 
 def test_clean_checkout(repository: Path) -> None:
     """Commit, author, time and version of a clean checkout are told."""
     made = load_provenance(repository, {})
-    assert (git(repository, "rev-parse", "HEAD"), False, "Ada", "") == (
+    assert (run_git(repository, "rev-parse", "HEAD"), False, "Ada", "") == (
         made.commit,
         made.dirty,
         made.author,
@@ -141,7 +132,7 @@ def test_every_edit_changes_the_hash(repository: Path) -> None:
     seen.append(hash_changes(project))
     assert len(set(seen)) == 4
     notes.write_text("1\n", encoding="utf-8")
-    git(repository, "add", "model.py")
+    run_git(repository, "add", "model.py")
     assert hash_changes(project) == seen[-1]
 
 
@@ -150,9 +141,11 @@ def test_an_edit_in_a_submodule_changes_the_hash(
 ) -> None:
     """Git calls a submodule dirty before and after a second edit in it; its content tells them apart."""
     other = tmp_path_factory.mktemp("other")
-    git(other, "clone", "-q", str(repository), ".")
-    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "layers")
-    git(repository, "commit", "-q", "-m", "Add a submodule")
+    run_git(other, "clone", "-q", str(repository), ".")
+    run_git(
+        repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "layers"
+    )
+    run_git(repository, "commit", "-q", "-m", "Add a submodule")
     seen = [hash_changes(repository)]
     for content in ("2\n", "3\n"):
         (repository / "layers/model.py").write_text(content, encoding="utf-8")

@@ -31,6 +31,7 @@ from gate.starter.probe import (
     parse_input,
     probe_module,
 )
+from tests.git import run_git
 
 COMMIT = "ab" * 20
 ROOM = 50  # characters, on a disk that is almost full
@@ -221,21 +222,15 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
 ) -> None:
     """A commit that nobody pushed is in no action."""
     monkeypatch.setattr(probe, "_read_origin", dict)
-    clone, identity = tmp_path / "clone", ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-    subprocess.run(["git", "init", "--quiet", str(clone)], check=True)
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=clone, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    run_git(clone, "init", "--quiet")
     (clone / "action.yml").write_text("name: it\n", encoding="utf-8")
-    git("remote", "add", "origin", "git@github.com:acme/compile-gate.git")
-    git("commit", "--quiet", "--allow-empty", "--message", "Begin")
+    run_git(clone, "remote", "add", "origin", "git@github.com:acme/compile-gate.git")
+    run_git(clone, "commit", "--quiet", "--allow-empty", "--message", "Begin")
     assert find_action(clone) == ""
-    git("update-ref", "refs/remotes/origin/main", "HEAD")
-    assert find_action(clone) == f"acme/compile-gate@{git('rev-parse', 'HEAD')}"
+    run_git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert find_action(clone) == f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
 
 
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:

@@ -1,0 +1,14 @@
+"""Git, for tests that need a real repository."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+_IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false")
+
+
+def run_git(directory: Path, *arguments: str, check: bool = True) -> str:
+    """Run git as Ada, whatever the machine's own settings are; return what it printed."""
+    command = ("git", "-C", str(directory), *_IDENTITY, *arguments)
+    return subprocess.run(command, check=check, capture_output=True, text=True).stdout.strip()
