@@ -3,9 +3,9 @@
     python tools/run_tests.py -k elementwise
 
 In three parts: the unit tests of the pure packages, which must cover every branch of them; all others that
-do not mind each other; and one by one those marked ``alone``, which judge times or measure for minutes under
-the device's lock. The first two run on up to four cores. Each part names its slowest tests, and leaves the
-time of each in ``.pytest_cache/PART.xml``.
+do not mind each other; and one by one those marked ``alone``, which judge times or have a GPU to themselves.
+The first two run on up to four cores. Each part names its slowest tests, and leaves the time of each in
+``.pytest_cache/PART.xml``.
 
 Some thousand processes import the gate: they find its bytecode, whatever PYTHONDONTWRITEBYTECODE says.
 """
