@@ -1,9 +1,6 @@
 """Files, commits and branches through GitHub's Git data API: no clone, no credentials on disk.
 
 Commits made this way, without an author, are by the token's owner and signed by GitHub.
-
-What a run says of its cases could be anybody's word, above all their definitions: one that is made up
-turns every stored value into that of something else. So cases are those of the commit's own registry.
 """
 
 from __future__ import annotations
@@ -11,16 +8,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
-from gate.errors import FileError, UsageError
-from gate.files.entry import VERSION
-from gate.files.yaml_in import MAX_YAML_BYTES
+from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.errors import (
     GitHubError,
@@ -32,10 +25,6 @@ from gate.github.errors import (
     find_value,
     need_text,
 )
-from gate.project.config import load_config, make_config
-from gate.project.entries import GateFile
-from gate.project.registry import load_cases
-from gate.records import Case
 
 _FILES_A_TREE = 100  # files in one request: GitHub ends a request after 10 s
 _FILE, _DIRECTORY = "100644", "tree"
@@ -221,54 +210,3 @@ def _check_path(path: str, directory: str) -> None:
 def _explain_branch(branch: str, error: GitHubError) -> GitHubError:
     fix = "Remove that branch, or let the rules of the repository allow the token to make it."
     return type(error)(f"the branch {branch} cannot be made: {error.what}", fix, error.status)
-
-
-MAX_REGISTRIES = 50  # each is a request
-
-
-class RegistryError(UsageError):
-    """A commit's registry cannot be used. It is the branch's text, so none of it is repeated."""
-
-
-def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
-    """Load the cases of the configuration that lies at ``config`` in a commit; without one, the defaults'.
-
-    Raises:
-        RegistryError: Its files cannot be used, or lie outside the repository.
-    """
-    with TemporaryDirectory(prefix="compile-gate-registry-") as place:
-        try:
-            return _load_cases(data, sha, Path(place), config)
-        except UsageError:
-            raise RegistryError(
-                f"{config} of the measured commit, or a registry that it names, cannot be used",
-                "Run `compile-gate models` on that branch: it says what is wrong.",
-            ) from None
-
-
-def _load_cases(data: GitData, sha: str, place: Path, config: str) -> tuple[Case, ...]:
-    """Load the cases from files of the commit, which are copied to below ``place`` under their names."""
-
-    def copy(path: Path) -> bool:
-        """Copy the file that belongs at ``path``, and say whether there is one."""
-        content = data.load_file(path.relative_to(place).as_posix(), sha, MAX_YAML_BYTES)
-        if content is None:
-            return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        return True
-
-    path = place / config
-    if not copy(path):
-        return load_cases(make_config(GateFile(version=VERSION)))
-    loaded = load_config(path)
-    # A registry may be named as `../models.yml`: what counts is where that is, and it must be in the commit.
-    registry = tuple(Path(os.path.normpath(one)) for one in loaded.registry)
-    if len(registry) > MAX_REGISTRIES:
-        raise FileError(config, "registry", f"names more than {MAX_REGISTRIES} files", "Join some.")
-    for one in registry:
-        if not one.is_relative_to(place) or one == place or not copy(one):
-            raise FileError(
-                config, "registry", "names a file that the repository does not have", "Name another."
-            )
-    return load_cases(replace(loaded, registry=registry))

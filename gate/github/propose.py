@@ -3,20 +3,28 @@
 The run was measured by somebody's branch, so its file is read as hostile and nothing of it is copied:
 baselines are made here from decoded records, each under the path that its own environment and case
 give, or that the branch stores it at already, and only below the directory of the baselines.
+
+What a run says of its cases could be anybody's word, above all their definitions: one that is made up
+turns every stored value into that of something else. So cases are those of the commit's own registry.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
+from gate.errors import FileError, UsageError
 from gate.files.codec import BASELINE, decode_file
+from gate.files.entry import VERSION
+from gate.files.yaml_in import MAX_YAML_BYTES
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
-from gate.github.git_data import GitData, load_cases_at
+from gate.github.git_data import GitData
 from gate.github.job import JobContext
 from gate.github.proposal_branch import (
     ProposalOutcome,
@@ -26,9 +34,12 @@ from gate.github.proposal_branch import (
     commit_files,
     find_standing,
 )
+from gate.project.config import load_config, make_config
+from gate.project.entries import GateFile
+from gate.project.registry import load_cases
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
-from gate.records import Baseline, Policy, Provenance, Run
+from gate.records import Baseline, Case, Policy, Provenance, Run
 from gate.store.baselines import MAX_BASELINE_BYTES, make_key, make_place, propose_baselines
 from gate.version import __version__
 
@@ -160,3 +171,50 @@ def _find_file(listed: Mapping[str, str], directory: PurePosixPath, own: Path) -
 def _is_stored(baseline: Baseline, old: Iterable[Baseline]) -> bool:
     """Whether the same values are stored already; where they came from is no reason to store them again."""
     return any(replace(item, provenance=baseline.provenance) == baseline for item in old)
+
+
+MAX_REGISTRIES = 50  # each is a request
+
+
+def load_cases_at(data: GitData, sha: str, config: str) -> tuple[Case, ...]:
+    """Load the cases of the configuration that lies at ``config`` in a commit; without one, the defaults'.
+
+    Raises:
+        UsageError: Its files cannot be used, or lie outside the repository; none of their text is repeated.
+    """
+    with TemporaryDirectory(prefix="compile-gate-registry-") as place:
+        try:
+            return _load_cases(data, sha, Path(place), config)
+        except UsageError:
+            raise UsageError(
+                f"{config} of the measured commit, or a registry that it names, cannot be used",
+                "Run `compile-gate models` on that branch: it says what is wrong.",
+            ) from None
+
+
+def _load_cases(data: GitData, sha: str, place: Path, config: str) -> tuple[Case, ...]:
+    """Load the cases from files of the commit, which are copied to below ``place`` under their names."""
+
+    def copy(path: Path) -> bool:
+        """Copy the file that belongs at ``path``, and say whether there is one."""
+        content = data.load_file(path.relative_to(place).as_posix(), sha, MAX_YAML_BYTES)
+        if content is None:
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return True
+
+    path = place / config
+    if not copy(path):
+        return load_cases(make_config(GateFile(version=VERSION)))
+    loaded = load_config(path)
+    # A registry may be named as `../models.yml`: what counts is where that is, and it must be in the commit.
+    registry = tuple(Path(os.path.normpath(one)) for one in loaded.registry)
+    if len(registry) > MAX_REGISTRIES:
+        raise FileError(config, "registry", f"names more than {MAX_REGISTRIES} files", "Join some.")
+    for one in registry:
+        if not one.is_relative_to(place) or one == place or not copy(one):
+            raise FileError(
+                config, "registry", "names a file that the repository does not have", "Name another."
+            )
+    return load_cases(replace(loaded, registry=registry))

@@ -27,9 +27,9 @@ from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError
-from gate.github.git_data import GitData, RegistryError, load_cases_at
+from gate.github.git_data import GitData
 from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
-from gate.github.propose import propose_refresh
+from gate.github.propose import load_cases_at, propose_refresh
 from gate.publish.measured_run import RunRefusedError
 from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
@@ -185,7 +185,7 @@ def test_a_registry_outside_of_the_repository_is_not_read(
         git.run("rev-parse", "elsewhere^{tree}"), [{"path": "link.yml", "mode": "120000", "sha": blob}]
     )
 
-    with pytest.raises(RegistryError) as caught:
+    with pytest.raises(UsageError, match="of the measured commit, or a registry") as caught:
         load_cases_at(GitData(client, PATH), git.run("commit-tree", tree, "-m", "x"), "gate.yml")
 
     assert "root:" not in str(caught.value)
@@ -302,7 +302,7 @@ def test_a_registry_of_a_thousand_files_is_not_read(client: GitHubClient, git: B
     names = ", ".join(f"m{index}.yml" for index in range(1000))
     head = git.commit({"gate.yml": f"version: 1\nregistry: [{names}]\n"}, branch="elsewhere")
 
-    with pytest.raises(RegistryError):
+    with pytest.raises(UsageError, match="of the measured commit, or a registry"):
         load_cases_at(GitData(client, PATH), head, "gate.yml")
 
     assert client.request_count == 1
