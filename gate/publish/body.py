@@ -71,7 +71,7 @@ def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
         return [write_step(suggest_lifting(len(apart), ()), verdict).text]
     if finding.is_failing:
         accept = f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}."
-        return [*([accept] if finding.can_accept else []), _step_baselines(finding)]
+        return [*([accept] if finding.base.can_accept else []), _step_baselines(finding)]
     return _step_pass(finding, verdict)
 
 
@@ -99,7 +99,7 @@ def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
     if not any(is_removed):
         return steps
     accept = f"If what is removed is meant to go: {_WRITER} {_ACCEPTING}. That accepts it for this commit."
-    return [*steps, accept if finding.can_accept else _REMOVE_FIRST]
+    return [*steps, accept if finding.base.can_accept else _REMOVE_FIRST]
 
 
 def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
@@ -108,13 +108,13 @@ def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
         named = f"The summary of {link_run(run)} names the cases: fix them and push."
         return [f"{named} They cannot be accepted before the default branch has them."]
     accept = f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."
-    return [_step_again(finding, verdict), _PUSH, accept if finding.can_accept else _ACCEPT_FIRST]
+    return [_step_again(finding, verdict), _PUSH, accept if finding.base.can_accept else _ACCEPT_FIRST]
 
 
 def _step_again(finding: TrustedResult, verdict: Verdict) -> str:
     worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
     gravest = sorted(worse, key=lambda one: -one.severity)
-    base = PairBase(commit=finding.base_sha) if finding.base_sha else None
+    base = PairBase(commit=finding.known.base_sha) if finding.known.base_sha else None
     command = escape_code(write_ab((one.case_id for one in gravest), base), _MAX_COMMAND)
     return f"See it on your machine: {command}. The summary of {link_run(finding.run)} has all the details."
 
@@ -136,7 +136,7 @@ def _step_pass(finding: TrustedResult, verdict: Verdict) -> list[str]:
 def _step_baselines(finding: TrustedResult, why: str = "To have baselines for later changes") -> str:
     """How baselines come about: from a branch of the repository itself, or from the default branch."""
     run = finding.run
-    if not finding.can_refresh:
+    if not finding.base.can_refresh:
         by_hand = "records them on the machine that measures, by `compile-gate baseline refresh`"
         return f"{why}: {_WRITER} {by_hand}, and commits them."
     if run.is_of_pull_request and run.head_repository == run.repository:
@@ -309,7 +309,7 @@ def _render_refusal(finding: TrustedResult) -> str:
 def _render_origin(finding: TrustedResult) -> str:
     """Which commits, which run, and where all of it is: links of GitHub's own names for them."""
     run = finding.run
-    against = f" against {link_commit(run, finding.base_sha)}" if finding.base_sha else ""
+    against = f" against {link_commit(run, finding.known.base_sha)}" if finding.known.base_sha else ""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return (
         f"<sub>Commit {link_commit(run, run.head_sha)}{against}, {link_run(run)}{again},"

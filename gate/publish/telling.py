@@ -43,10 +43,8 @@ def make_finding(
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),
-        base_sha=known.base_sha,
-        is_lack_accepted=known.accepted.is_lack_accepted,
-        can_accept=base.can_accept,
-        can_refresh=base.can_refresh,
+        base=base,
+        known=known,
     )
 
 

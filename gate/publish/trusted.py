@@ -242,10 +242,8 @@ class TrustedResult:
     preface: str = ""
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION
-    base_sha: str = ""  # what head was measured side by side with, where it is on the base branch
-    is_lack_accepted: bool = False  # somebody accepts for this commit that baselines are missing
-    can_accept: bool = True  # the repository has a workflow that accepts regressions
-    can_refresh: bool = True  # and one that records baselines
+    base: Base = field(default_factory=lambda: Base(cases=()))
+    known: Known = NOTHING_KNOWN
     gate: str = ""  # the key that tells it from others of the repository, if it has one
 
     @property
@@ -256,9 +254,8 @@ class TrustedResult:
     @property
     def is_failing(self) -> bool:
         """Whether the verdict fails the check."""
-        code = compute_exit_code(
-            self.outcome, self.fail_on, self.coverage, is_lack_accepted=self.is_lack_accepted
-        )
+        accepted = self.known.accepted.is_lack_accepted
+        code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_lack_accepted=accepted)
         return code is not ExitCode.PASS
 
     @property

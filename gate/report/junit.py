@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from gate.records import (
     BASE_ARM,
+    OF_WHOLE_CASE,
     CaseFailure,
     Cause,
     Code,
@@ -26,7 +27,7 @@ from gate.records import (
 from gate.records.cases import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, make_row
+from gate.report.rows import WHOLE_CASE, complete_sentence, make_row
 from gate.report.words.causes import describe_cause, doubt_cause
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_headline, write_opening
@@ -157,7 +158,7 @@ def _render_cases(
 
 
 def _begin_case(comparison: Comparison) -> str:
-    name = WHOLE_CASE if is_whole_case(comparison) else comparison.metric.value
+    name = WHOLE_CASE if comparison.reason in OF_WHOLE_CASE else comparison.metric.value
     return f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)} {_NO_TIME}"
 
 

@@ -56,7 +56,7 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
 def make_row(part: Sequence[Comparison]) -> Row:
     """Make the row of one case: of one comparison, or of several without a change."""
     first, alone = part[0], len(part) == 1
-    name = WHOLE_CASE if is_whole_case(first) else name_metric(first.metric)
+    name = WHOLE_CASE if first.reason in OF_WHOLE_CASE else name_metric(first.metric)
     has_values = alone and bool(first.baseline or first.candidate)
     return Row(
         status=first.status,
@@ -113,11 +113,6 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
         return f"{sentence} No change could have been noticed from {of}.".strip()
     smallest = render_change(comparison.metric, change.detectable).lstrip("+")
     return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
-
-
-def is_whole_case(comparison: Comparison) -> bool:
-    """Whether the comparison stands for the whole case, and not for a metric."""
-    return comparison.reason in OF_WHOLE_CASE
 
 
 def _label_status(comparison: Comparison) -> str:

@@ -84,15 +84,6 @@ def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> 
     return _qualify(render_interval(metric, low, high), word or name_direction(metric, one_way))
 
 
-def mention_change(metric: Metric, change: float) -> str:
-    """Mention a metric and its change without brackets: ``compiled latency +30.6 %``, for a headline."""
-    if SPECS[metric].family is Family.LOG2:
-        if is_another_answer(change):
-            return f"{name_metric(metric)}, {render_change(metric, change)}"
-        return f"{name_metric(metric)} {render_factor(change)} the error"
-    return f"{name_metric(metric)} {render_change(metric, change)}"
-
-
 def _qualify(text: str, word: str) -> str:
     """Add the word, unless the change reads as none."""
     return f"{text} ({word})" if word and any(digit in text for digit in "123456789") else text
@@ -121,15 +112,20 @@ def describe_move(one: Comparison) -> str:
 
 def mention_move(one: Comparison) -> str:
     """Mention a metric and both values: ``compiled latency 12.1 ms -> 15.8 ms (+30.6 %)``."""
-    spec = SPECS[one.metric]
-    if one.change is None:
-        return name_metric(one.metric)
-    if spec.family is Family.LOG2 or not (one.baseline and one.candidate):
-        return mention_change(one.metric, one.change.centre)
+    name, spec, change = name_metric(one.metric), SPECS[one.metric], one.change
+    if change is None:
+        return name
+    moved = render_change(one.metric, change.centre)
+    if spec.family is Family.LOG2 and is_another_answer(change.centre):
+        return f"{name}, {moved}"
+    if spec.family is Family.LOG2:
+        return f"{name} {render_factor(change.centre)} the error"
+    if not (one.baseline and one.candidate):
+        return f"{name} {moved}"
     values = describe_values(one.metric, one.baseline.centre, one.candidate.centre)
-    is_percent = spec.is_ratio and not is_shown_as_values(one)
-    percent = f" ({render_change(one.metric, one.change.centre)})" if is_percent else ""
-    return f"{name_metric(one.metric)} {values}{percent}"
+    return (
+        f"{name} {values} ({moved})" if spec.is_ratio and not is_shown_as_values(one) else f"{name} {values}"
+    )
 
 
 def name_base(base: PairBase | None) -> str:
