@@ -306,12 +306,12 @@ def _is_below(name: str, rule: str) -> bool:
     return name == rule or name.startswith(f"{rule.rstrip('/')}/")
 
 
-WORKFLOW = ".github/workflows/gate-retarget.yml"
+RETARGET = ".github/workflows/gate-retarget.yml"
 
 
 def is_of_retarget(run: CiRun, repository: str) -> bool:
     """Whether a run is of the workflow that takes back what was said of another base."""
-    return run.path in {WORKFLOW, f"{repository}/{WORKFLOW}"}
+    return run.path in {RETARGET, f"{repository}/{RETARGET}"}
 
 
 def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflow: str) -> Target:

@@ -38,13 +38,12 @@ _SILENT = frozenset({"action_required", "stale"})
 _SKIPPED = "skipped"
 SUCCESS = "success"
 
-WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are published
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What to publish and how. ``status`` "" sets none.
+    """What to publish and how: ``workflow`` is the file whose verdicts are, ``status`` "" sets none.
 
     ``issue`` is whether the run is an upgrade's, published in one issue a key instead of on a pull request.
     ``conclusion`` is how the job that measured ended, where the run itself has not ended yet.
@@ -53,7 +52,7 @@ class Settings:
     run_id: int
     issue: bool = False
     conclusion: str = ""
-    workflow: str = WORKFLOW
+    workflow: str = ".github/workflows/gate.yml"
     artifact_name: str = "compile-gate"
     comment: CommentWhen = CommentWhen.ALWAYS
     key: str = DEFAULT_KEY
