@@ -24,8 +24,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check.outlook import Outlook, Pace
-from gate.check.schedule import list_ended, make_trial_schedule
+from gate.check.schedule import Outlook, Pace, list_ended, make_trial_schedule
 from gate.cli import main as run_command
 from gate.cli.history import append_run
 from gate.cli.output import make_saver

@@ -16,8 +16,8 @@ import time
 from dataclasses import replace
 
 from gate.check import Checked, CheckTerms, check_against_base, want_whole
-from gate.check.engine import Part, Unit
 from gate.check.fleet import Fleet
+from gate.check.work import Part, Unit
 from gate.decide.evidence.baselines import make_baselines
 from gate.records import Provenance
 from gate.records.events import ignore_event

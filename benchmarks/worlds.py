@@ -157,6 +157,7 @@ WORLDS: Mapping[str, World] = {
     "turns": World(pairing=Pairing.TURNS, pair_sd=0.03),
     "flicker": World(flicker=0.03),
     "half-precision": World(dtype=DType.BFLOAT16, numerics=(1.2, 0.12)),
+    "at-the-limit": World(dtype=DType.BFLOAT16, numerics=(1.575, 0.003)),
     "alone-quiet": replace(QUIET, command="alone"),
     "alone-cpu": World(command="alone"),
     "alone-wandering": replace(WANDERING, command="alone"),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gate.check.engine import Answer, Part, Unit
+from gate.check.work import Answer, Part, Unit
 from gate.devices import find_kind
 from gate.errors import GateError, MachineError, UsageError
 from gate.files.codec import dump

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.check import Need, Rehearsal
-from gate.check.engine import Answer, Part, Unit
+from gate.check.work import Answer, Part, Unit
 from gate.records import Place, Run, Trial
 
 

@@ -16,9 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.engine import Engine, Part
 from gate.check.pair_schedule import Need, count_all_pairs
-from gate.check.work import PairWork, Queues, TrialWork, Work, choose_lane
+from gate.check.work import Engine, PairWork, Part, Queues, TrialWork, Work, choose_lane
 from gate.errors import MachineError
 from gate.records import (
     BASE_ARM,

@@ -14,9 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.check.outlook import EXTENT_SHARES, Pace
-from gate.check.schedule import Slot, compute_trial_s, plan_content
-from gate.decide.constants import LIVE_PAIR_SD, PAIRS_PER_STRAY
+from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, plan_content
+from gate.decide.constants import LIVE_PAIR_SD
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS
@@ -226,8 +225,7 @@ def compute_error(changes: Sequence[float]) -> float:
 
     Strays count as the nearest of the others, since they move the estimate as little.
     """
-    noise = compute_winsorized_variance(changes, len(changes) // PAIRS_PER_STRAY)
-    return compute_pooled_error(noise, len(changes))
+    return compute_pooled_error(compute_winsorized_variance(changes), len(changes))
 
 
 def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:

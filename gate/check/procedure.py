@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gate.check.outlook import Pace
 from gate.check.pair_schedule import (
     Need,
     count_all_pairs,
@@ -16,6 +15,7 @@ from gate.check.pair_schedule import (
     name_device,
     predict_pair_s,
 )
+from gate.check.schedule import Pace
 from gate.decide import (
     PairEffort,
     Suspect,

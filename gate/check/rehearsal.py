@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.check.outlook import EXTENT_SHARES, Outlook, Pace
 from gate.check.pair_schedule import (
     LIGHT_PAIR_SHARE,
     Need,
@@ -17,7 +16,10 @@ from gate.check.pair_schedule import (
     list_pair_slots,
 )
 from gate.check.schedule import (
+    EXTENT_SHARES,
     Content,
+    Outlook,
+    Pace,
     Slot,
     compute_trial_s,
     drop_cases,

@@ -1,4 +1,4 @@
-"""What is asked of the lanes of a fleet: trials or pairs of some cases, and which a lane takes next; pure."""
+"""What stands between a fleet and its lanes: one slot goes out, trial or pair, what came of it comes back."""
 
 from __future__ import annotations
 
@@ -6,15 +6,67 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import Protocol
 
-from gate.check.engine import Unit
-from gate.check.outlook import Pace
 from gate.check.pair_schedule import Need, count_pairs, fit_slot, list_pair_slots, predict_pair_s
-from gate.check.schedule import make_trial_schedule, plan_trial
-from gate.records import CANDIDATE_ARM, Metric, Run
+from gate.check.schedule import Pace, make_trial_schedule, plan_trial
+from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Place, Run, Trial
+from gate.records.bounds import Natural
 from gate.records.events import Observer, TrialSkipped
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unit:
+    """One slot: the next trial of a case, or its next pair.
+
+    ``run`` is cut to the case; its ``wall_s`` is how long the whole run has lasted.
+    """
+
+    run: Run
+    metrics: tuple[Metric, ...]
+    index: Natural  # of the trial or pair
+    paired: bool = False
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.check.Need`
+    limit_s: float | None = None  # a trial ends by then, in seconds of the run
+    repeats: bool = False  # whether a disturbed trial is measured once more
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What came of a unit; nothing where it would not have ended in time."""
+
+    trials: tuple[Trial, ...] = ()
+    failures: tuple[CaseFailure, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)  # as in ``Run``
+    notes: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a lane came back with: a part, or nothing more than why it is lost."""
+
+    lane: str
+    part: Part | None = None
+    why: str = ""
+
+
+class Engine(Protocol):
+    """Runs lanes somewhere. A lane has one unit at a time."""
+
+    def list_lanes(self) -> Mapping[str, Place]:
+        """The lanes that were opened, by the names of their places; lost ones too."""
+        ...
+
+    def submit(self, lane: str, unit: Unit) -> None:
+        """Give a lane its next unit."""
+        ...
+
+    def wait(self, limit_s: float) -> Answer | None:
+        """Wait for the next answer of any lane; ``None`` where none came within ``limit_s`` seconds."""
+        ...
+
 
 Rank = tuple[int, ...]  # the smallest is next
 

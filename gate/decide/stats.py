@@ -13,6 +13,7 @@ from gate.decide.constants import (
     INTERVAL_CONFIDENCE,
     LEARNED_DF,
     MIN_LEARNED_DF,
+    PAIRS_PER_STRAY,
     PRIOR_DF,
     PRIOR_SD,
 )
@@ -68,23 +69,23 @@ def compute_variance(values: Sequence[float]) -> Variance:
     return Variance(value=squares / (len(values) - 1), df=float(len(values) - 1))
 
 
-def compute_winsorized_variance(values: Sequence[float], cut: int) -> Variance:
-    """Variance of normal values of which up to ``cut`` on each side, a tenth of them at most, may be strays.
+def compute_winsorized_variance(values: Sequence[float]) -> Variance:
+    """Variance of normal values of which one in PAIRS_PER_STRAY on each side may be a stray.
 
-    The ``cut`` lowest and highest count as the nearest of the others. For normal values the squares over
+    So many of the lowest and highest count as the nearest of the others. For normal values the squares over
     n - 1 - 3 cut are then unbiased to 2 %, and as certain as so many degrees of freedom to 5 %
-    (simulated, 8 to 16 values with one cut on each side). With ``cut`` 0 it is the sample variance.
+    (simulated, 8 to 16 values with one cut on each side). Of fewer it is the sample variance.
     """
-    ordered = sorted(values)
+    ordered, cut = sorted(values), len(values) // PAIRS_PER_STRAY
     low, high = ordered[cut], ordered[-1 - cut]
     winsorized = compute_variance([min(max(value, low), high) for value in values])
-    df = count_winsorized_df(len(values), cut)
+    df = count_winsorized_df(len(values))
     return Variance(value=winsorized.value * winsorized.df / df if df else 0.0, df=df)
 
 
-def count_winsorized_df(number: int, cut: int) -> float:
-    """Degrees of freedom of so many values of which ``cut`` on each side are winsorized."""
-    return number - 1.0 - 3.0 * cut
+def count_winsorized_df(number: int) -> float:
+    """Degrees of freedom of the winsorized variance of so many values."""
+    return number - 1.0 - 3.0 * (number // PAIRS_PER_STRAY)
 
 
 def compute_logs(values: Sequence[float]) -> tuple[float, ...]:

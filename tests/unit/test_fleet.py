@@ -16,7 +16,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 from ray.exceptions import ActorDiedError  # noqa: E402 - only where there is Ray
 
 from gate import fleet  # noqa: E402
-from gate.check.engine import Answer, Part, Unit  # noqa: E402
+from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
 from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
 from gate.lab.trials.side_by_side import LaneTerms  # noqa: E402

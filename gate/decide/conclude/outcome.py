@@ -218,18 +218,12 @@ def compute_exit_code(
     either way what to do is to record baselines. ``is_lack_accepted`` is whether somebody takes it that there
     are none: that code, and no other, is 0 then.
     """
-    code = _compute_code(outcome, fail_on, coverage)
+    is_lax = fail_on is FailOn.REGRESSION and outcome is Outcome.INCONCLUSIVE
+    if is_lax or fail_on is FailOn.NEVER:
+        return ExitCode.PASS
+    is_partial = fail_on is FailOn.NEW and outcome is Outcome.PASS and not coverage.is_whole
+    code = ExitCode.NOTHING_COMPARED if is_partial else ExitCode[outcome.name]
     return ExitCode.PASS if is_lack_accepted and code is ExitCode.NOTHING_COMPARED else code
-
-
-def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> ExitCode:
-    if fail_on is FailOn.NEVER:
-        return ExitCode.PASS
-    if fail_on is FailOn.REGRESSION and outcome is Outcome.INCONCLUSIVE:
-        return ExitCode.PASS
-    if fail_on is FailOn.NEW and outcome is Outcome.PASS and not coverage.is_whole:
-        return ExitCode.NOTHING_COMPARED
-    return ExitCode[outcome.name]
 
 
 def list_open(verdict: Verdict) -> tuple[Comparison, ...]:

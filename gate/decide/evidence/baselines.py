@@ -16,7 +16,6 @@ from gate.records import (
     CodeIdentity,
     Environment,
     Extent,
-    Metric,
     Pairing,
     Provenance,
     Run,
@@ -45,17 +44,13 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
             make_baseline(
                 case,
                 trials[case.id],
-                environment=_name_card(run, trials[case.id]),
+                environment=replace(run.environment, device_uuid=find_card(run, find_place(trials[case.id]))),
                 provenance=provenance,
             )
         )
         for case in run.cases
         if case.id in trials and case.id not in failed
     )
-
-
-def _name_card(run: Run, trials: Sequence[Trial]) -> Environment:
-    return replace(run.environment, device_uuid=find_card(run, find_place(trials)))
 
 
 def drop_parts(run: Run) -> Run:
@@ -115,17 +110,16 @@ def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def _round_baseline(exact: Baseline) -> Baseline:
     return replace(
         exact,
-        trials={metric: _round_values(metric, exact.trials[metric]) for metric in sorted(exact.trials)},
+        # Rounded, values of what repeats would differ though they are equal.
+        trials={
+            metric: tuple(values if SPECS[metric].repeats else map(_round_digits, values))
+            for metric, values in sorted(exact.trials.items())
+        },
         canaries_s={name: tuple(map(_round_digits, values)) for name, values in exact.canaries_s.items()},
         phases_s={name: _round_digits(seconds) for name, seconds in sorted(exact.phases_s.items())},
         kernels_s={name: _round_digits(seconds) for name, seconds in exact.kernels_s.items()},
         parts_s={name: _round_digits(seconds) for name, seconds in exact.parts_s.items()},
     )
-
-
-def _round_values(metric: Metric, values: Sequence[float]) -> tuple[float, ...]:
-    # Rounded, values of what repeats would differ though they are equal.
-    return tuple(values if SPECS[metric].repeats else map(_round_digits, values))
 
 
 def _round_digits(value: float) -> float:

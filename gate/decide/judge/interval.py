@@ -15,7 +15,6 @@ from statistics import fmean
 from gate.decide.constants import (
     CLEAR_CONFIDENCE,
     INTERVAL_CONFIDENCE,
-    PAIRS_PER_STRAY,
     WIDEST,
 )
 from gate.decide.evidence.pairs import Paired
@@ -103,7 +102,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     ``twin`` is another program that the same blocks timed, and that varies as this one does.
     """
     count = len(paired.changes)
-    own = _measure_noise(paired)
+    own = compute_winsorized_variance(paired.changes)
     noise = moderate_variance(own, prior)
     return Reading(
         metric=paired.metric,
@@ -115,16 +114,16 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         direction=-1.0 if SPECS[paired.metric].higher_is_better else 1.0,
         trials=count,
         baseline_trials=count,
-        own=_join_twin(own, _measure_noise(twin)) if twin is not None and own.df else None,
+        own=_join_twin(own, compute_winsorized_variance(twin.changes)) if twin and own.df else None,
     )
 
 
 def extend_reading(reading: Reading, pairs: int) -> Reading:
     """The same estimate and noise, of so many pairs."""
-    gained = _count_df(pairs) - _count_df(reading.trials)
+    gained = count_winsorized_df(pairs) - count_winsorized_df(reading.trials)
     own = reading.own
     if own is not None:
-        own = replace(own, df=own.df * _count_df(pairs) / _count_df(reading.trials))
+        own = replace(own, df=own.df * count_winsorized_df(pairs) / count_winsorized_df(reading.trials))
     error = compute_pooled_error(reading.noise, pairs)
     return replace(reading, trials=pairs, df=reading.df + gained, error=error, own=own)
 
@@ -213,18 +212,10 @@ def compute_pooled_error(noise: Variance, pairs: int) -> float:
     return math.sqrt(noise.value * POOLING_LOSS / pairs)
 
 
-def _measure_noise(paired: Paired) -> Variance:
-    return compute_winsorized_variance(paired.changes, len(paired.changes) // PAIRS_PER_STRAY)
-
-
 def _join_twin(own: Variance, twin: Variance) -> Variance:
     """What both say of the noise; a twin that is the quieter one says nothing of it."""
     both = moderate_variance(own, twin)
     return both if both.value > own.value else own
-
-
-def _count_df(pairs: int) -> float:
-    return count_winsorized_df(pairs, pairs // PAIRS_PER_STRAY)
 
 
 def _compute_interval_half(reading: Reading) -> float:

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Generic
 
 from gate.check.fleet import Fleet
-from gate.check.outlook import Outlook, Pace
 from gate.check.schedule import (
     EVERY_METRIC,
     AnySlot,
+    Outlook,
+    Pace,
     Slot,
     compute_trial_s,
     drop_cases,

@@ -18,8 +18,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.check.engine import Part, Unit
-from gate.check.outlook import Pace
 from gate.check.pair_schedule import (
     Need,
     PairSlot,
@@ -28,7 +26,8 @@ from gate.check.pair_schedule import (
     name_device,
     predict_pair_s,
 )
-from gate.check.schedule import drop_cases
+from gate.check.schedule import Pace, drop_cases
+from gate.check.work import Part, Unit
 from gate.kinds import KIND_SPECS
 from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab

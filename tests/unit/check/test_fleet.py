@@ -19,10 +19,9 @@ from gate.check import (
     count_pairs,
     want_whole,
 )
-from gate.check.engine import Part, Unit
 from gate.check.fleet import Fleet
 from gate.check.schedule import Slot
-from gate.check.work import choose_lane
+from gate.check.work import Part, Unit, choose_lane
 from gate.decide.evidence.pairs import Pair
 from gate.errors import MachineError
 from gate.records import Code, Fact, Metric, Outcome, Pairing, Run, Trial, name_words

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.outlook import EXTENT_SHARES, Outlook, Pace
 from gate.check.schedule import (
+    EXTENT_SHARES,
+    Outlook,
+    Pace,
     Slot,
     compute_trial_s,
     drop_cases,

@@ -104,9 +104,9 @@ def test_winsorized_variance_by_hand() -> None:
     Winsorizing nothing, 0, 1 and 8 have the squares 9 + 4 + 25 about 3, over 2; one value has no variance.
     """
     values = [2.0, 90.0, 0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 2.0, -50.0]
-    assert compute_winsorized_variance(values, 1) == Variance(value=3.0, df=6.0)
-    assert compute_winsorized_variance([0.0, 1.0, 8.0], 0) == Variance(value=19.0, df=2.0)
-    assert compute_winsorized_variance([7.0], 0) == Variance(value=0.0, df=0.0)
+    assert compute_winsorized_variance(values) == Variance(value=3.0, df=6.0)
+    assert compute_winsorized_variance([0.0, 1.0, 8.0]) == Variance(value=19.0, df=2.0)
+    assert compute_winsorized_variance([7.0]) == Variance(value=0.0, df=0.0)
 
 
 @given(own=st.floats(0, 1), prior=st.floats(1e-4, 1), df=st.floats(0, 20))

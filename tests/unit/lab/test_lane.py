@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gate.check import Need, want_whole
-from gate.check.engine import Answer, Part, Unit
 from gate.check.fleet import Fleet
+from gate.check.work import Answer, Part, Unit
 from gate.files.codec import encode
 from gate.files.structure import decode
 from gate.lab.host.fitness import HostSample

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gate.check import Need, PairSlot, count_pairs, settle_pairs
-from gate.check.outlook import Pace
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
+from gate.check.schedule import Pace
 from gate.decide import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.opening import Lab
