@@ -109,7 +109,7 @@ def test_example_is_what_the_code_computes() -> None:
         assert rows[name] == [*describe(reading, stored), "open"]
         assert find_level(reading, stored) is Level.OPEN
     pairs, eager = (
-        Paired(metric=metric, changes=changes, base=(10.0, 10.0, 10.0), is_live=True)
+        Paired(metric=metric, changes=changes, base=(10.0, 10.0, 10.0), head=(10.6,), is_live=True)
         for metric, changes in (
             (Metric.COMPILED_LATENCY, (0.058, 0.063, 0.055)),
             (Metric.EAGER_LATENCY, (0.002, -0.003, 0.004)),

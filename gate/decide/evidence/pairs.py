@@ -113,6 +113,7 @@ class Paired:
     metric: Metric
     changes: Sequence[float]  # natural logarithm of head over base in each pair, + is worse
     base: Sequence[float]  # the base's values, in the metric's unit
+    head: Sequence[float]
     is_live: bool
 
 
@@ -134,17 +135,18 @@ def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
     """Every noisy metric that both arms of a pair measured, with one change a pair."""
     found = tuple(pairs)
     rows = [
-        (pair.is_live, changes, compute_values(pair.base))
+        (pair.is_live, changes, compute_values(pair.base), compute_values(pair.head))
         for pair, changes in zip(found, compute_pair_changes(found), strict=True)
     ]
     collected = {}
-    for metric in dict.fromkeys(metric for _, changes, _ in rows for metric in changes):
+    for metric in dict.fromkeys(metric for row in rows for metric in row[1]):
         known = [row for row in rows if metric in row[1]]
         collected[metric] = Paired(
             metric=metric,
-            changes=tuple(changes[metric] for _, changes, _ in known),
-            base=tuple(base[metric] for _, _, base in known),
-            is_live=metric in INTERLEAVED and all(is_live for is_live, _, _ in known),
+            changes=tuple(changes[metric] for _, changes, _, _ in known),
+            base=tuple(base[metric] for _, _, base, _ in known),
+            head=tuple(head[metric] for _, _, _, head in known),
+            is_live=metric in INTERLEAVED and all(is_live for is_live, _, _, _ in known),
         )
     return collected
 
@@ -159,6 +161,7 @@ def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
         metric=Metric.COLD_COMPILE_TIME,
         changes=tuple(math.log(head / base) for base, head in known),
         base=tuple(base for base, _ in known),
+        head=tuple(head for _, head in known),
         is_live=False,
     )
 

@@ -24,7 +24,7 @@ from gate.decide.judge.counted import (
 )
 from gate.decide.judge.interval import Bar, Reading, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
-from gate.decide.judge.times import Times, judge_time, show_measured
+from gate.decide.judge.times import Times, judge_time
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
 from gate.records import (
@@ -252,8 +252,7 @@ def _judge_questions(
             findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
         else:
             found, speed = judge_time(metric, times), _name_speed(rules.find_shift(metric))
-            found = replace(found, remarks=(*found.remarks, *speed))
-            findings[metric] = show_measured(found, question, readings[metric])
+            findings[metric] = replace(found, remarks=(*found.remarks, *speed))
     return follow_leaders(findings)
 
 

@@ -59,7 +59,7 @@ class Reading:
     df: float
     noise: Variance  # between trials or pairs, of logarithms, moderated
     baseline: float  # geometric mean, in the metric's unit
-    direction: float  # the candidate's value is baseline * exp(direction * change)
+    candidate: float  # likewise, as it was measured
     trials: int
     baseline_trials: int
     own: Variance | None = None  # of pairs: the noise that they show themselves, whatever is assumed
@@ -90,7 +90,7 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
         df=noise.df,
         noise=noise,
         baseline=math.exp(arms.before),
-        direction=direction,
+        candidate=math.exp(arms.after),
         trials=arms.after_trials,
         baseline_trials=arms.before_trials,
     )
@@ -111,7 +111,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         df=noise.df,
         noise=noise,
         baseline=math.exp(fmean(compute_logs(paired.base))),
-        direction=-1.0 if SPECS[paired.metric].higher_is_better else 1.0,
+        candidate=math.exp(fmean(compute_logs(paired.head))),
         trials=count,
         baseline_trials=count,
         own=_join_twin(own, compute_winsorized_variance(twin.changes)) if twin and own.df else None,
@@ -130,7 +130,7 @@ def extend_reading(reading: Reading, pairs: int) -> Reading:
 
 def mirror_reading(reading: Reading) -> Reading:
     """The same reading with better and worse exchanged, so that one rule serves both."""
-    return replace(reading, change=-reading.change, direction=-reading.direction)
+    return replace(reading, change=-reading.change)
 
 
 def find_level(reading: Reading, bar: Bar) -> Level:

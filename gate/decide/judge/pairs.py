@@ -51,7 +51,7 @@ from gate.decide.judge.interval import (
     read_pairs,
     to_fraction,
 )
-from gate.decide.judge.times import Ruling, make_finding, show_measured
+from gate.decide.judge.times import Ruling, make_finding
 from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
 from gate.metrics import COMPILE_TIMES, Family
 from gate.records import (
@@ -188,8 +188,7 @@ def compare_paired(
             pairs = min(len(question.before), len(question.after))
             findings[metric] = replace(find_unreadable(question), pairs=pairs)
         else:
-            found = _judge_reading(side, readings, metric, rules, work)
-            findings[metric] = show_measured(found, question, readings[metric])
+            findings[metric] = _judge_reading(side, readings, metric, rules, work)
     findings = follow_leaders(findings)
     return list_comparisons(side.evidence, side.questions, findings)
 

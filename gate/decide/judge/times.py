@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from statistics import fmean
 
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
 from gate.decide.evidence.proxies import Work
-from gate.decide.evidence.values import Question
 from gate.decide.judge.interval import (
     Bar,
     Level,
@@ -25,7 +23,7 @@ from gate.decide.judge.interval import (
     make_change,
     mirror_reading,
 )
-from gate.decide.stats import compute_logs, estimate_log_mean
+from gate.decide.stats import estimate_log_mean
 from gate.metrics import COMPILE_TIMES
 from gate.records import Change, Fact, Finding, Metric, Reason, Status
 
@@ -62,8 +60,7 @@ def judge_time(metric: Metric, times: Times) -> Finding:
 
 def make_finding(reading: Reading, ruling: Ruling, change: Change, remarks: tuple[Fact, ...] = ()) -> Finding:
     """What was found of a reading, with both values and the noise that it believes."""
-    before = math.log(reading.baseline)
-    after = before + reading.direction * reading.change
+    before, after = math.log(reading.baseline), math.log(reading.candidate)
     return Finding(
         status=ruling[0],
         reason=ruling[1],
@@ -72,14 +69,6 @@ def make_finding(reading: Reading, ruling: Ruling, change: Change, remarks: tupl
         change=change,
         remarks=remarks,
     )
-
-
-def show_measured(found: Finding, question: Question, reading: Reading) -> Finding:
-    """Show what head measured: a change is less the machine's shift, or of blocks side by side."""
-    if min(question.after) <= 0:
-        return found
-    centre = fmean(compute_logs(question.after))
-    return replace(found, candidate=estimate_log_mean(centre, reading.noise, reading.trials))
 
 
 def _decide(metric: Metric, times: Times) -> Ruling:

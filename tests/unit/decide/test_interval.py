@@ -53,7 +53,7 @@ def make_reading(change: float, error: float = 0.02, df: float = 10.0, baseline:
         df=df,
         noise=Variance(value=error**2, df=df),
         baseline=baseline,
-        direction=1.0,
+        candidate=0.01,
         trials=3,
         baseline_trials=5,
     )

@@ -34,7 +34,7 @@ def make_levels(sd: float, bad: float = 0.10) -> Levels:
 
 
 def make_paired(changes: Sequence[float]) -> Paired:
-    return Paired(metric=LATENCY, changes=changes, base=[0.01] * len(changes), is_live=True)
+    return Paired(metric=LATENCY, changes=changes, base=[0.01] * len(changes), head=[0.01], is_live=True)
 
 
 @pytest.mark.parametrize(

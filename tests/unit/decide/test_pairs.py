@@ -55,7 +55,9 @@ def pair_up(base: Trial, head: Trial) -> Pair:
 
 
 def make_paired(changes: Sequence[float], metric: Metric = LATENCY) -> Paired:
-    return Paired(metric=metric, changes=tuple(changes), base=(0.01,) * len(changes), is_live=True)
+    return Paired(
+        metric=metric, changes=tuple(changes), base=(0.01,) * len(changes), head=(0.01,), is_live=True
+    )
 
 
 def judge(changes: Sequence[float], metric: Metric = LATENCY) -> tuple[Status, Reason]:

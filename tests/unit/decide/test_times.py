@@ -57,7 +57,7 @@ def make_times(
             df=20.0,
             noise=Variance(value=error**2, df=20.0),
             baseline=10.0,
-            direction=1.0,
+            candidate=0.01,
             trials=3,
             baseline_trials=5,
         )
