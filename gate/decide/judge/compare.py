@@ -22,7 +22,7 @@ from gate.decide.judge.counted import (
     judge_drift,
     judge_drift_alone,
 )
-from gate.decide.judge.interval import Bar, Reading, read_stored
+from gate.decide.judge.interval import OPEN, Bar, Reading, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
 from gate.decide.judge.times import Times, judge_time
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
@@ -264,7 +264,7 @@ def _name_speed(shift: float) -> tuple[Fact, ...]:
 
 def follow_leaders(findings: dict[Metric, Finding]) -> dict[Metric, Finding]:
     """Let ratios stand only as far as what they are ratios of carries them; unknown, it carries nothing."""
-    unknown = Finding(status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
+    unknown = Finding(status=OPEN[0], reason=OPEN[1])
     eager = findings.get(Metric.EAGER_LATENCY)
     for metric, finding in findings.items():
         if leader := SPECS[metric].follows:
@@ -285,7 +285,7 @@ def judge_steady(question: Question) -> Finding:
 def find_unreadable(question: Question) -> Finding:
     """A ratio scale with a value of zero or less: no ratio can be formed."""
     nothing = (Fact(code=Code.NO_RATIO),)
-    return question.find(Status.INCONCLUSIVE, Reason.UNSETTLED, remarks=nothing)
+    return question.find(*OPEN, remarks=nothing)
 
 
 def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, median
 
@@ -17,6 +16,7 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import Question
+from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE
 from gate.decide.stats import compute_variance, estimate_metric, pool_variances
 from gate.metrics import Role
 from gate.records import (
@@ -42,13 +42,13 @@ def judge_counted(question: Question) -> Finding:
     before, after = question.before, question.after
     tolerance = max(question.threshold.relative * median(before), question.threshold.absolute)
     low, high = min(after) - max(before), max(after) - min(before)
-    status, reason = Status.INCONCLUSIVE, Reason.UNSETTLED
+    status, reason = OPEN
     if low > tolerance:
-        status, reason = Status.REGRESSED, Reason.BEYOND_BAR
+        status, reason = WORSE
     elif high < -tolerance:
-        status, reason = Status.IMPROVED, Reason.BEYOND_BAR
+        status, reason = BETTER
     elif high <= tolerance:
-        status, reason = Status.UNCHANGED, Reason.BELOW_THRESHOLD
+        status, reason = CLEAR
     if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
         status = Status.UNCHANGED
     is_ratio = question.spec.is_ratio
@@ -103,19 +103,26 @@ def judge_drift(question: Question) -> Finding:
 
     A value beyond the limit convicts only when the baseline is within it and clearly lower.
     """
-    noise = DRIFT_SIGMAS * _compute_error(question.before, question.after)
-    change = fmean(question.after) - fmean(question.before)
-    status, reason = _decide_drift(question, change, noise)
+    before, after, threshold = question.before, question.after, question.threshold.absolute
+    sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
+    noise = DRIFT_SIGMAS * max(sd, DRIFT_SD_FLOOR) * math.sqrt(1 / len(before) + 1 / len(after))
+    change, limit = fmean(after) - fmean(before), get_limit(question.case, question.metric)
+    if change > threshold:
+        ruling = WORSE if change > noise else OPEN
+    elif fmean(before) <= limit < fmean(after) and change > noise:
+        ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    elif change < -threshold and -change > noise:
+        ruling = BETTER
+    else:
+        ruling = OPEN if noise > threshold else CLEAR
     interval = Change(
         centre=change,
         low=change - noise,
         high=change + noise,
-        detectable=max(question.threshold.absolute, noise) + noise,
+        detectable=max(threshold, noise) + noise,
     )
-    is_beyond = reason is Reason.LIMIT_EXCEEDED
-    return question.find(
-        status, reason, interval, _name_limit(question.case, question.metric) if is_beyond else ()
-    )
+    is_beyond = ruling[1] is Reason.LIMIT_EXCEEDED
+    return question.find(*ruling, interval, _name_limit(limit) if is_beyond else ())
 
 
 def judge_drift_alone(evidence: Evidence, metric: Metric) -> Finding | None:
@@ -141,7 +148,7 @@ def judge_drift_alone(evidence: Evidence, metric: Metric) -> Finding | None:
             high=(candidate.centre if candidate.high is None else candidate.high) - limit,
             detectable=0.0,
         ),
-        remarks=_name_limit(case, metric),
+        remarks=_name_limit(limit),
     )
 
 
@@ -168,29 +175,5 @@ def get_limit(case: Case, metric: Metric) -> float:
     return DRIFT_LIMIT_FLOAT32
 
 
-def _name_limit(case: Case, metric: Metric) -> tuple[Fact, ...]:
-    return (Fact(code=Code.DRIFT_LIMIT, numbers={"limit": get_limit(case, metric)}),)
-
-
-def _compute_error(before: Sequence[float], after: Sequence[float]) -> float:
-    pooled = pool_variances(compute_variance(before), compute_variance(after))
-    sd = max(math.sqrt(pooled.value), DRIFT_SD_FLOOR)
-    return sd * math.sqrt(1 / len(before) + 1 / len(after))
-
-
-def _decide_drift(question: Question, change: float, noise: float) -> tuple[Status, Reason]:
-    limit = get_limit(question.case, question.metric)
-    threshold = question.threshold.absolute
-    crossed = fmean(question.before) <= limit < fmean(question.after)
-    if change > threshold:
-        return (Status.REGRESSED, Reason.BEYOND_BAR) if change > noise else _OPEN
-    if crossed and change > noise:
-        return Status.REGRESSED, Reason.LIMIT_EXCEEDED
-    if change < -threshold and -change > noise:
-        return Status.IMPROVED, Reason.BEYOND_BAR
-    if noise > threshold:
-        return _OPEN
-    return Status.UNCHANGED, Reason.BELOW_THRESHOLD
-
-
-_OPEN = (Status.INCONCLUSIVE, Reason.UNSETTLED)
+def _name_limit(limit: float) -> tuple[Fact, ...]:
+    return (Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),)

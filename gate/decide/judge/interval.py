@@ -29,7 +29,7 @@ from gate.decide.stats import (
     moderate_variance,
 )
 from gate.metrics import SPECS
-from gate.records import Change, Metric, Threshold
+from gate.records import Change, Metric, Reason, Status, Threshold
 
 # An interval wider than this factor says that nothing is known, and is shown as wide as this: the
 # logarithm of a bound that two pairs leave may be in the hundreds, which no number holds.
@@ -39,6 +39,13 @@ LARGEST_FACTOR = 1e6
 # Simulated, +-0.003: 1.02 of 3, 1.08 of 6, 1.07 of 10 and 1.06 of 16 values (1.10 of 4), and pi / 3 of many;
 # Park, Kim and Wang 2022 tabulate it.
 POOLING_LOSS = 1.08
+
+
+Ruling = tuple[Status, Reason]
+WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
+BETTER: Ruling = (Status.IMPROVED, Reason.BEYOND_BAR)
+CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
 class Level(IntEnum):

@@ -36,9 +36,14 @@ from gate.decide.judge.compare import (
     list_questions,
 )
 from gate.decide.judge.interval import (
+    BETTER,
+    CLEAR,
+    OPEN,
+    WORSE,
     Bar,
     Level,
     Reading,
+    Ruling,
     compute_bound,
     compute_log_edge,
     compute_pooled_error,
@@ -51,7 +56,7 @@ from gate.decide.judge.interval import (
     read_pairs,
     to_fraction,
 )
-from gate.decide.judge.times import Ruling, make_finding
+from gate.decide.judge.times import make_finding
 from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
 from gate.metrics import COMPILE_TIMES, Family
 from gate.records import (
@@ -78,8 +83,6 @@ MAX_FURTHER_PAIRS = 99
 
 # How often a metric may be falsely confirmed: at each look with so many pairs.
 _CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
-_OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
-_CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,12 +219,12 @@ def decide_pairs(reading: Reading, bar: Bar) -> Ruling:
     One pair says nothing of its own noise, so it settles nothing.
     """
     if reading.trials < MIN_PAIRS:
-        return _OPEN
+        return OPEN
     if is_confirmed(reading, bar):
-        return Status.REGRESSED, Reason.BEYOND_BAR
+        return WORSE
     if is_confirmed(mirror_reading(reading), bar):
-        return Status.IMPROVED, Reason.BEYOND_BAR
-    return _CLEAR if find_level(reading, bar) is Level.CLEAR else _OPEN
+        return BETTER
+    return CLEAR if find_level(reading, bar) is Level.CLEAR else OPEN
 
 
 def is_confirmed(reading: Reading, bar: Bar) -> bool:
@@ -242,7 +245,7 @@ def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
 def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
     """Fewest pairs that would settle it if estimate and noise stayed; ``None`` beyond MAX_FURTHER_PAIRS."""
     for more in range(1, MAX_FURTHER_PAIRS + 1):
-        if decide_pairs(extend_reading(reading, reading.trials + more), bar) != _OPEN:
+        if decide_pairs(extend_reading(reading, reading.trials + more), bar) != OPEN:
             return more
     return None
 
@@ -268,8 +271,8 @@ def _judge_reading(
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
         return _judge_cold(reading, read_pairs(side.processor, rules.processor), bar, work)
     ruling = decide_pairs(reading, bar)
-    if ruling == _OPEN and metric in COMPILE_TIMES and _is_same_compile(reading, bar, work):
-        ruling = _CLEAR
+    if ruling == OPEN and metric in COMPILE_TIMES and _is_same_compile(reading, bar, work):
+        ruling = CLEAR
     eager = readings.get(Metric.EAGER_LATENCY)
     remarks = _name_eager(reading, eager) if ruling[0] is Status.REGRESSED else ()
     return _find_beside(reading, reading, bar, ruling, remarks)
@@ -281,8 +284,8 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, work: Work) -> Fin
     The clock's values are shown: they are what a user waits for, and vary twice as much.
     """
     ruling = decide_pairs(processor, bar)
-    if ruling == _OPEN and _is_same_compile(processor, bar, work):
-        ruling = _CLEAR
+    if ruling == OPEN and _is_same_compile(processor, bar, work):
+        ruling = CLEAR
     if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
@@ -306,7 +309,7 @@ def _find_beside(
     return replace(
         make_finding(shown, ruling, change, remarks),
         pairs=judged.trials,
-        more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == _OPEN else None,
+        more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == OPEN else None,
     )
 
 

@@ -13,9 +13,14 @@ from dataclasses import dataclass, replace
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
 from gate.decide.evidence.proxies import Work
 from gate.decide.judge.interval import (
+    BETTER,
+    CLEAR,
+    OPEN,
+    WORSE,
     Bar,
     Level,
     Reading,
+    Ruling,
     compute_bound,
     compute_detectable,
     find_level,
@@ -27,10 +32,6 @@ from gate.decide.stats import estimate_log_mean
 from gate.metrics import COMPILE_TIMES
 from gate.records import Change, Fact, Finding, Metric, Reason, Status
 
-Ruling = tuple[Status, Reason]
-_OPEN: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
-_WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
-_CLEAR: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
 _SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
 _SHARED: Ruling = (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
 
@@ -78,15 +79,15 @@ def _decide(metric: Metric, times: Times) -> Ruling:
     ruling = _find_worse(metric, times)
     if ruling is not None:
         return ruling
-    if reading.change < 0 and _find_worse(metric, times.mirror()) == _WORSE:
-        return Status.IMPROVED, Reason.BEYOND_BAR
+    if reading.change < 0 and _find_worse(metric, times.mirror()) == WORSE:
+        return BETTER
     is_clear = find_level(reading, bar) is Level.CLEAR
     if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
         return _clear_calls(times, is_clear=is_clear)
     if metric in COMPILE_TIMES and not is_clear and times.work.is_same(metric):
         is_longer = metric is Metric.WARM_COMPILE_TIME and is_estimated_beyond(reading, bar)
-        return _OPEN if is_longer else _SAME
-    return _CLEAR if is_clear else _OPEN
+        return OPEN if is_longer else _SAME
+    return CLEAR if is_clear else OPEN
 
 
 def _find_worse(metric: Metric, times: Times) -> Ruling | None:
@@ -98,13 +99,13 @@ def _find_worse(metric: Metric, times: Times) -> Ruling | None:
         # A ratio that eager's own gain has moved is sure of nothing that compiled did.
         is_sure = is_beyond or (find_level(ratio, ratio_bar) is Level.BEYOND and not _is_eager_faster(times))
         if is_sure and is_estimated_beyond(ratio, ratio_bar) and is_estimated_beyond(reading, bar):
-            return _WORSE
+            return WORSE
         return _SHARED if is_beyond else None
     if not is_beyond:
         return None
     if metric in COMPILE_TIMES and not times.work.explains(metric):
         return Status.INCONCLUSIVE, Reason.UNCORROBORATED
-    return _WORSE
+    return WORSE
 
 
 def _clear_calls(times: Times, *, is_clear: bool) -> Ruling:
@@ -112,10 +113,10 @@ def _clear_calls(times: Times, *, is_clear: bool) -> Ruling:
     ratio, bar = times.readings[Metric.WARM_SPEEDUP], times.bars[Metric.WARM_SPEEDUP]
     keeps_pace = find_level(ratio, bar) is Level.CLEAR
     if is_clear:
-        return _CLEAR if keeps_pace or _is_eager_faster(times) else _OPEN
+        return CLEAR if keeps_pace or _is_eager_faster(times) else OPEN
     if keeps_pace and _is_slower(times):
         return _SHARED
-    return _SAME if keeps_pace and times.stored_code else _OPEN
+    return _SAME if keeps_pace and times.stored_code else OPEN
 
 
 def _is_slower(times: Times) -> bool:
