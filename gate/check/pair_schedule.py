@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, plan_content
 from gate.decide.constants import LIVE_PAIR_SD
+from gate.decide.evidence.pairs import list_alike
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS
@@ -61,9 +62,8 @@ def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
     begun = count_all_pairs(run)
     cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
-    open_needs = [
-        need for need in needs if need.case_id not in failed and is_paired(cases[need.case_id], base)
-    ]
+    alike = list_alike(run)
+    open_needs = [need for need in needs if need.case_id not in failed and need.case_id in alike]
     slots = (
         PairSlot(
             case=cases[need.case_id],
@@ -97,11 +97,6 @@ def name_device(run: Run) -> str:
     environment = run.environment
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
-
-
-def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
-    """Whether the base has the case, with the same definition."""
-    return case.id in base and base[case.id].definition == case.definition
 
 
 def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:

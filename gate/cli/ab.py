@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from gate.check import Checked, check_pairs, list_unfinished, want_whole
-from gate.check.pair_schedule import is_paired
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.lanes import add_base, begin_sources, open_measurer, place_lab
@@ -18,6 +17,7 @@ from gate.cli.output import print_traces, read_previous, report_verdict
 from gate.cli.setup import Project, load_project
 from gate.cli.verdict_notes import note_idle, note_origin
 from gate.decide import decide_side_by_side
+from gate.decide.evidence.pairs import list_alike
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.trials.merging import carry_over
@@ -127,5 +127,4 @@ def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:
 
 
 def _list_unpaired(run: Run) -> set[str]:
-    base = {case.id: case for case in run.base.cases} if run.base else {}
-    return {case.id for case in run.cases if not is_paired(case, base)}
+    return {case.id for case in run.cases} - list_alike(run)

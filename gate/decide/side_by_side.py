@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gate.decide.conclude.accept import keep_own
 from gate.decide.evidence.disturbed import blame_disturbance
+from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.headline import make_pair_headline
 from gate.decide.explain.notes import list_pair_notes
 from gate.decide.explain.steps import list_pair_steps
@@ -197,11 +198,9 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
 
 
 def _explain_absence(run: Run, case_id: str) -> Code:
-    heads = {case.id: case.definition for case in run.cases}
-    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
-    if case_id not in bases:
+    if not run.base or case_id not in {case.id for case in run.base.cases}:
         return Code.BASE_LACKS_CASE
-    if bases[case_id] != heads[case_id]:
+    if case_id not in list_alike(run):
         return Code.BASE_DEFINES_OTHERWISE
     if any(one.case_id == case_id and one.arm == BASE_ARM for one in run.failures):
         return Code.BASE_FAILED

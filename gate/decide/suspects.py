@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, SETTLING_PAIRS
+from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.proxies import (
     has_other_counts,
     has_torch_calls_alone,
@@ -97,7 +98,7 @@ def list_unsettled(
     policy = keep_own(policy, run.environment)
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
-    alike = _list_alike(run)
+    alike = list_alike(run)
     wanted = {one.case_id: one for one in suspects or ()}
     found, idle, is_red = [], set(), False
     for side in sides:
@@ -161,14 +162,9 @@ def gather_judged(
         tests = sum(metric in side.questions for side in sides for metric in LEADING)
     else:
         sides = gather_case_pairs(run, policy, [one.case_id for one in suspects])
-        alike = _list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
+        alike = list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
         tests = sum(metric in one.metrics for one in suspects if one.case_id in alike for metric in LEADING)
     return sides, make_pair_rules(sides, policy, tests)
-
-
-def _list_alike(run: Run) -> frozenset[str]:
-    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
-    return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
 def _list_suspicious(rows: Mapping[Metric, Comparison]) -> tuple[Metric, ...]:

@@ -219,16 +219,8 @@ def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison])
 
 
 def _list_used(evidence: Sequence[Evidence]) -> tuple[Baseline, ...]:
-    used: dict[int, Baseline] = {}
-    for one in evidence:
-        unseen = {id(stored.baseline) for stored in one.stored}
-        for metric in one.values:
-            if not unseen:
-                break
-            baseline = match_metric(SPECS[metric], one.stored).baseline
-            if baseline is not None:
-                used[id(baseline)] = baseline
-                unseen.discard(id(baseline))
+    matches = (match_metric(SPECS[metric], one.stored) for one in evidence for metric in one.values)
+    used = {id(match.baseline): match.baseline for match in matches if match.baseline is not None}
     return tuple(used.values())
 
 

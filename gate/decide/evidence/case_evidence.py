@@ -183,7 +183,7 @@ def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) ->
     """Leave out the source of kernels beyond MAX_ALL_CHARS, those of the cases ``first`` last."""
     cases = list(shown)
     order = {case_id: position for position, case_id in enumerate(first)}
-    left, kept = MAX_ALL_CHARS, {}
+    left, bounded = MAX_ALL_CHARS, {}
     for one in sorted(cases, key=lambda case: order.get(case.case_id, len(order))):
         kernels = []
         for kernel in one.kernels:
@@ -191,13 +191,9 @@ def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) ->
             if size <= left:
                 kernels.append(kernel)
                 left -= size
-        kept[one.case_id] = tuple(kernels)
-    return tuple(_keep_kernels(one, kept[one.case_id]) for one in cases)
-
-
-def _keep_kernels(one: CaseEvidence, kernels: tuple[KernelChange, ...]) -> CaseEvidence:
-    dropped = len(one.kernels) - len(kernels)
-    return replace(one, kernels=kernels, more_kernels=one.more_kernels + dropped) if dropped else one
+        more = one.more_kernels + len(one.kernels) - len(kernels)
+        bounded[one.case_id] = replace(one, kernels=tuple(kernels), more_kernels=more)
+    return tuple(bounded[one.case_id] for one in cases)
 
 
 def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence | None:

@@ -131,6 +131,12 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
     return {case_id: tuple(found) for case_id, found in pairs.items()}
 
 
+def list_alike(run: Run) -> frozenset[str]:
+    """Ids of the cases that the base has too, and defines alike: only they get pairs."""
+    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
+    return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
+
+
 def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
     """Every noisy metric that both arms of a pair measured, with one change a pair."""
     found = tuple(pairs)
