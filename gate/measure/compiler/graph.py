@@ -115,13 +115,19 @@ class GraphReport:
     """What was compiled since :func:`start_observation`."""
 
     counts: Mapping[Metric, int]
-    cache: CacheUse  # of graphs: one that could not be cached is a miss by design
     caches: Mapping[str, CacheUse] = field(default_factory=dict)
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[Recompile, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
     skipped: tuple[Fact, ...] = ()  # frames that were left to eager, and why
     unknown: tuple[Fact, ...] = ()  # metrics that this torch does not report
+
+    @property
+    def cache(self) -> CacheUse:
+        """How often compiled graphs were found; one that could not be cached was missed."""
+        uses = [self.caches[name] for name in GRAPH_CACHES if name in self.caches]
+        missed = sum(one.misses + one.bypasses for one in uses)
+        return CacheUse(hits=sum(one.hits for one in uses), misses=missed)
 
 
 def start_observation() -> None:
@@ -141,7 +147,6 @@ def start_observation() -> None:
 def observe_graphs(directory: str) -> GraphReport:
     """Read what was compiled; locations below ``directory`` are named relative to it."""
     records, counters = _list_compiles(), _find_counters()
-    caches = _read_caches(counters, records)
     breaks = find_private("torch._dynamo.utils", "graph_break_reasons")
     counts, unknown = {}, []
     for metric, value in (
@@ -156,8 +161,7 @@ def observe_graphs(directory: str) -> GraphReport:
             counts[metric] = value
     return GraphReport(
         counts=counts,
-        cache=sum_graph_caches(caches),
-        caches=caches,
+        caches=_read_caches(counters, records),
         graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
         recompile_reasons=tuple(
             list_recompiles(records or (), partial(format_location, directory=directory))
@@ -268,12 +272,6 @@ def _correct_kernels(kernels: CacheUse, graphs: CacheUse) -> CacheUse:
         return CacheUse()
     asked = kernels.misses // 2 if graphs.hits else kernels.misses
     return CacheUse(hits=kernels.hits, misses=max(0, asked - kernels.hits))
-
-
-def sum_graph_caches(caches: Mapping[str, CacheUse]) -> CacheUse:
-    """How often compiled graphs were found; one that could not be cached was missed."""
-    uses = [caches[name] for name in GRAPH_CACHES if name in caches]
-    return CacheUse(hits=sum(one.hits for one in uses), misses=sum(one.misses + one.bypasses for one in uses))
 
 
 def _count_recompiles(records: list[Any] | None) -> int | None:

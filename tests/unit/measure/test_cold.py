@@ -17,7 +17,7 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.timing import canary
 from gate.measure.warm import measure_warm
-from gate.records import FIRST_CALL, CacheUse, Case, Kind, Metric
+from gate.records import FIRST_CALL, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 
@@ -45,7 +45,7 @@ def test_what_later_calls_capture_is_told(
         logbook=logbook,
         directory="",
     )
-    report = GraphReport(counts={}, cache=CacheUse(), phases_s={"dynamo": 3.5, "cudagraph_capture": 1.25})
+    report = GraphReport(counts={}, phases_s={"dynamo": 3.5, "cudagraph_capture": 1.25})
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     cold._record_later_phases(context)
     assert logbook.result.phases_s == {**first, **later}

@@ -25,7 +25,7 @@ def test_eager_calls_that_compile_are_told(
     monkeypatch: pytest.MonkeyPatch, caches: dict[str, CacheUse], told: list[Code]
 ) -> None:
     """A model that compiles parts of itself makes eager what it should be held against."""
-    report = GraphReport(counts={}, cache=CacheUse(), caches=caches)
+    report = GraphReport(counts={}, caches=caches)
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     logbook = Logbook(None, WorkerRole.COLD)
     context = WorkerContext(

@@ -50,7 +50,7 @@ def test_compiled_graphs_are_a_cold_compile(cache: CacheUse) -> None:
 def make_report(*skipped: Fact, **counts: int) -> GraphReport:
     """Return a report with some counts."""
     known = {Metric(name): value for name, value in counts.items()}
-    return GraphReport(counts=known, cache=CacheUse(), skipped=skipped)
+    return GraphReport(counts=known, skipped=skipped)
 
 
 def skip(**names: str) -> Fact:

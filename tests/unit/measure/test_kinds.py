@@ -187,7 +187,7 @@ def test_a_package_is_built_once_and_then_loaded(tmp_path: Path, monkeypatch: py
             compiled = protocol.compile(subject)
             torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
             protocols.append(protocol)
-    report = GraphReport(counts={}, cache=observe_graphs("").cache)
+    report = GraphReport(counts={}, caches=observe_graphs("").caches)
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
     size = (tmp_path / "package-float32.pt2").stat().st_size
     seen = [protocol.observe(subject, compiled, lambda: None) for protocol in protocols]
@@ -228,7 +228,7 @@ def test_a_graph_of_onnx_is_exported_once_and_computes_the_same(
             compiled = protocol.compile(subject)
             torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
             protocols.append(protocol)
-    report = GraphReport(counts={}, cache=observe_graphs("").cache)
+    report = GraphReport(counts={}, caches=observe_graphs("").caches)
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
     assert protocols[0].count_kernels(tmp_path) == 2  # a product with its bias, and the hyperbolic tangent
     assert protocols[0].identify(tmp_path) == protocols[1].identify(tmp_path) != CodeIdentity(digest="")
@@ -252,7 +252,7 @@ def test_a_package_that_was_not_built_is_no_compiled_call(
     protocol, subject = prepare(make_case(Kind.EXPORT))
     protocol.compile(subject)
     with pytest.raises(Exception, match="no package was built"):
-        protocol.check_compiled(GraphReport(counts={}, cache=observe_graphs("").cache))
+        protocol.check_compiled(GraphReport(counts={}, caches=observe_graphs("").caches))
 
 
 class StallingBatches(tuple[Any, ...]):
@@ -307,7 +307,7 @@ def test_a_spike_of_one_request_is_in_the_percentiles() -> None:
 def test_a_cache_without_hits_is_a_miss() -> None:
     """A second process that found nothing counts one miss at least, though none was told."""
     protocol = find_protocol(make_case(Kind.CACHE))
-    reports = [GraphReport(counts={}, cache=cache) for cache in (CacheUse(), CacheUse(hits=1))]
+    reports = [GraphReport(counts={}, caches={"fx_graph": cache}) for cache in (CacheUse(), CacheUse(hits=1))]
     assert [protocol.count_misses(report) for report in reports] == [1, 0]
 
 
