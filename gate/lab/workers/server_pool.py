@@ -244,8 +244,12 @@ class ServerPool:
         opened_s = time.monotonic() - begun
         if why_not:
             return OpenedJobs(jobs=tuple(jobs), opened_s=opened_s, why_not=why_not)
-        opened = tuple(_attach(job, self._roots[_make_key(job)].branches[imported]) for job in jobs)
-        return OpenedJobs(jobs=opened, opened_s=opened_s)
+        opened = []
+        for job in jobs:
+            server = self._roots[_make_key(job)].branches[imported]
+            request = replace(job.request, parent=server.pid, is_forked=True)
+            opened.append(replace(job, fork=server.start, request=request))
+        return OpenedJobs(jobs=tuple(opened), opened_s=opened_s)
 
     def close(self) -> None:
         """End all servers, at the same time."""
@@ -279,7 +283,15 @@ class ServerPool:
             if key in self._roots and self._roots[key].server.is_gone:
                 self._end([key])
             if key not in self._roots:
-                server = RootServer(_make_command(job))
+                server = RootServer(
+                    ProcessCommand(
+                        argv=(job.python, *SERVER_ARGUMENTS),
+                        environment=job.environment,
+                        directory=Path(job.request.directory),
+                        log=job.log.with_name(f"server-{job.arm}.log"),
+                        limit_s=job.limit_s,
+                    )
+                )
                 self._roots[key] = _Root(server)
                 opened.append((job, server))
         for job, server in opened:
@@ -330,10 +342,6 @@ def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:
     )
 
 
-def _attach(job: WorkerJob, server: WorkerServer) -> WorkerJob:
-    return replace(job, fork=server.start, request=replace(job.request, parent=server.pid, is_forked=True))
-
-
 def _make_key(job: WorkerJob) -> _Key:
     variables = tuple(sorted(item for item in job.environment.items() if item[0] not in _READ_LATE))
     request = job.request
@@ -345,13 +353,3 @@ def _name_import(job: WorkerJob) -> str:
     """Name what a job's server imports: a factory's module, which is the same for all of its cases."""
     case = job.request.case
     return (case.factory or case.id) if case else ""
-
-
-def _make_command(job: WorkerJob) -> ProcessCommand:
-    return ProcessCommand(
-        argv=(job.python, *SERVER_ARGUMENTS),
-        environment=job.environment,
-        directory=Path(job.request.directory),
-        log=job.log.with_name(f"server-{job.arm}.log"),
-        limit_s=job.limit_s,
-    )
