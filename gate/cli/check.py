@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
-from gate.cli.lanes import Opened, add_base, begin_sources, open_measurer, place_lab
+from gate.cli.lanes import add_base, begin_sources, open_measurer, place_lab
 from gate.cli.output import print_traces, read_previous, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import (
@@ -62,7 +62,6 @@ def run_check(options: Namespace) -> ExitCode:
     )
     opening = partial(open_check, options, request)
     with open_measurer(options, config, opening) as opened:
-        _note_unjudged(opened, terms, config)
         run = measure_plan(opened.measurer, opened.run, previous)
         judge = check_against_baselines if run.base is None else check_against_base
         checked = judge(replace(opened.measurer, budget_s=config.budget_s), run, terms)
@@ -77,14 +76,15 @@ def run_check(options: Namespace) -> ExitCode:
     return code
 
 
-def _note_unjudged(opened: Opened, terms: CheckTerms, config: Config) -> None:
+def _note_unjudged(request: Project, observe: Observer) -> None:
     """Say before minutes are spent that there is nothing to compare with."""
-    stored = {one.case_id for one in terms.baselines}
-    if opened.run.base or terms.policy.limits or any(case.id in stored for case in opened.run.cases):
+    config = request.config
+    stored = {one.case_id for one in load_baselines(config.baselines)}
+    if config.limits or any(case.id in stored for case in request.cases):
         return
     what = f"nothing will be judged: {config.baselines} has no baselines of these cases"
     fix = "To compare with the commit before, add --base HEAD~1; to record baselines, `baseline refresh`"
-    opened.measurer.observe(Noted(fact=make_text(f"{what}. {fix}")))
+    observe(Noted(fact=make_text(f"{what}. {fix}")))
 
 
 @contextmanager
@@ -97,6 +97,7 @@ def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterat
             without_base = (sources,) if sources else ()
             for fact in without_base:
                 terms.observe(Noted(fact=fact))
+            _note_unjudged(request, terms.observe)
             lane = stack.enter_context(open_trials(options, request, config.trials, terms))
             yield replace(lane, without_base=without_base)
             return
