@@ -109,7 +109,7 @@ def accept_verdict(verdict: Verdict, request: AuthorizedCommand, terms: AcceptTe
         lacking = _list_lacking(verdict, accepted, terms)
         accepted = (*accepted, *(replace(shared, case=case) for case in lacking))
     if not accepted:
-        raise _describe_nothing(verdict, words)
+        raise CommandRefusedError(*(_NOTHING_NAMED if words.is_narrow else _NOTHING[verdict.outcome]))
     policy = _make_policy(accepted, terms)
     remaining = apply_acceptances(verdict.comparisons, policy)
     return Accepted(
@@ -145,14 +145,7 @@ def _list_lacking(verdict: Verdict, accepted: tuple[Acceptance, ...], terms: Acc
     return tuple(case for case in list_uncompared(after) if case in known)
 
 
-def _describe_nothing(verdict: Verdict, words: CommandWords) -> CommandRefusedError:
-    if words.is_narrow:
-        return CommandRefusedError(
-            "no regression is among what the command names", "The report of the check lists them."
-        )
-    return CommandRefusedError(*_NOTHING[verdict.outcome])
-
-
+_NOTHING_NAMED = "no regression is among what the command names", "The report of the check lists them."
 _NOTHING = {
     Outcome.INCOMPLETE: (
         "no regression is there to accept: not all cases could be measured, and that cannot be accepted",

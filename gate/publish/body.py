@@ -54,7 +54,8 @@ def list_comment_steps(finding: TrustedResult) -> list[str]:
     """List what to do next, the most pressing first; empty where there is nothing to do."""
     run = finding.run
     if finding.verdict is None:
-        return [_step_without_verdict(finding.refusal or Refusal.NO_ARTIFACT, run)]
+        again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
+        return [NEXT_STEPS.get(finding.refusal or Refusal.NO_ARTIFACT, again)]
     if finding.has_other_trouble:
         return [f"Open the log of {link_run(run)}: something besides the verdict failed. Fix it and push."]
     return list(finding.steps) or _list_by_outcome(finding, finding.verdict)
@@ -84,11 +85,6 @@ def link_commit(run: CiRun, sha: str) -> str:
     """Write a commit, linked where the run's address tells the repository's."""
     base = _REPOSITORY_RUN.fullmatch(run.url)
     return f"[{sha[:12]}]({base[1]}/commit/{sha})" if base else sha[:12]
-
-
-def _step_without_verdict(refusal: Refusal, run: CiRun) -> str:
-    again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
-    return NEXT_STEPS.get(refusal, again)
 
 
 def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
@@ -273,17 +269,13 @@ def _write_heading(finding: TrustedResult) -> str:
 
 def _find_sign(finding: TrustedResult) -> str:
     """Red where the check is red; what it lets pass without being a pass is in between. Then whose it is."""
-    return _name(finding, _choose_sign(finding))
+    if finding.is_failing or finding.has_other_trouble:
+        return _name(finding, BAD)
+    return _name(finding, GOOD if finding.outcome is Outcome.PASS else UNSURE)
 
 
 def _name(finding: TrustedResult, sign: str) -> str:
     return f"{sign} `{finding.gate}`:" if finding.gate else sign
-
-
-def _choose_sign(finding: TrustedResult) -> str:
-    if finding.is_failing or finding.has_other_trouble:
-        return BAD
-    return GOOD if finding.outcome is Outcome.PASS else UNSURE
 
 
 def _render_counts(finding: TrustedResult) -> str:

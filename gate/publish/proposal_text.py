@@ -207,7 +207,7 @@ def _list_sections(text: ProposalText) -> list[str]:
     origin = f"measured at {text.head_sha} by [this run]({text.run_url}){asked}"
     changed = list_replacements(text.proposals, text.old, ProposalKind.CHANGED)
     redefined = list_replacements(text.proposals, text.old, ProposalKind.REDEFINED)
-    moves, rest = list_moves(changed), _render_rest([*changed, *redefined])
+    moves = list_moves(changed)
     return [
         f"Baselines of `{text.environment_id}` in {escape_code(text.directory)}, {origin}: {summary}.",
         "\n".join(f"- {escape_text(write_note(note))}" for note in text.notes),
@@ -216,7 +216,7 @@ def _list_sections(text: ProposalText) -> list[str]:
         _render_growths(list_growths([*changed, *redefined])),
         _render_redefined(redefined),
         fold(f"What moved: {count_noun(len(moves), 'value')}", _render_moves(moves)) if moves else "",
-        fold(f"What else changed: {count_noun(len(rest), 'case')}", _list_rest(rest)) if rest else "",
+        _render_rest([*changed, *redefined]),
         _render_new(text),
     ]
 
@@ -295,13 +295,11 @@ def _render_table(names: Sequence[str], rows: Sequence[tuple[Move, *tuple[str, .
     return render_table(("case", "metric", *names), names, shown, more) if rows else ""
 
 
-def _list_rest(rest: list[str]) -> str:
-    return "\n".join(_cut(rest, "- and {} more, in the files"))
-
-
-def _render_rest(pairs: Iterable[Replacement]) -> list[str]:
+def _render_rest(pairs: Iterable[Replacement]) -> str:
     described = [(pair.new.case_id, describe_rest(pair)) for pair in pairs]
-    return [f"- {escape_code(case_id)}: {escape_text(rest)}" for case_id, rest in described if rest]
+    rest = [f"- {escape_code(case_id)}: {escape_text(text)}" for case_id, text in described if text]
+    body = "\n".join(_cut(rest, "- and {} more, in the files"))
+    return fold(f"What else changed: {count_noun(len(rest), 'case')}", body) if rest else ""
 
 
 def _render_new(text: ProposalText) -> str:

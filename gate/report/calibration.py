@@ -78,7 +78,7 @@ def _describe_check(calibration: Calibration) -> str:
 
 
 def _make_noise(calibration: Calibration) -> Section:
-    shown = [one for one in calibration.noise if _is_noisy(one)]
+    shown = [one for one in calibration.noise if SPECS[one.metric].family is Family.NOISY]
     meaning = (
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
@@ -103,10 +103,6 @@ def _describe_split(noise: Sequence[MetricNoise]) -> str:
     others = f", and in {count_noun(len(split) - 1, 'more row')}" if len(split) > 1 else ""
     name = f"{clean_line(worst.case_id)} {worst.metric}"
     return f"The blocks of one trial fall into two groups in {of} of {name}{others}."
-
-
-def _is_noisy(noise: MetricNoise) -> bool:
-    return SPECS[noise.metric].family is Family.NOISY
 
 
 def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:

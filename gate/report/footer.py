@@ -178,22 +178,18 @@ MARKS: Mapping[Status, tuple[str, str]] = {
 def make_case_lines(verdict: Verdict) -> tuple[CaseLine, ...]:
     """Return a line for each case of the verdict."""
     comparisons = group_cases(verdict.comparisons)
-    case_ids = dict.fromkeys((*(case.id for case in verdict.cases), *comparisons))
-    return tuple(
-        CaseLine(case_id=clean_line(case_id), cells=_make_cells(comparisons.get(case_id, ())))
-        for case_id in case_ids
-    )
+    lines = []
+    for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons)):
+        by_metric = {one.metric: one for one in comparisons.get(case_id, ())}
+        cells = tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
+        lines.append(CaseLine(case_id=clean_line(case_id), cells=cells))
+    return tuple(lines)
 
 
 def list_marks(lines: Sequence[CaseLine]) -> tuple[tuple[str, str], ...]:
     """Return the marks that ``lines`` use with their meanings."""
     present = {cell.status for line in lines for cell in line.cells}
     return tuple(dict.fromkeys(mark for status, mark in MARKS.items() if status in present))
-
-
-def _make_cells(comparisons: Sequence[Comparison]) -> tuple[Cell, ...]:
-    by_metric = {comparison.metric: comparison for comparison in comparisons}
-    return tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
 
 
 def _make_cell(comparison: Comparison | None) -> Cell:

@@ -116,7 +116,7 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         _render_list("Notes", [escape_text(note) for note in report.notes]),
         _render_figures(report, layout),
         *(map(_render_section, report.summary) if layout.is_local else ()),
-        _render_pairs((*report.scope, *report.footer)) if layout.footer else "",
+        _render_origin(report) if layout.footer else "",
     ]
     return _join_sections([section for section in sections if section])
 
@@ -267,10 +267,9 @@ def _render_section(section: Section) -> str:
     return fold(section.title, join_parts(parts))
 
 
-def _render_pairs(pairs: Sequence[tuple[str, str]]) -> str:
-    return fold(
-        "How it was measured", "\n".join(f"- **{label}** {escape_text(text)}" for label, text in pairs)
-    )
+def _render_origin(report: Report) -> str:
+    lines = (f"- **{label}** {escape_text(text)}" for label, text in (*report.scope, *report.footer))
+    return fold("How it was measured", "\n".join(lines))
 
 
 def _render_step(step: NextStep) -> str:

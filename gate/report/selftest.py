@@ -11,7 +11,6 @@ from gate.records.studies import (
     Demand,
     FaultKind,
     FaultScore,
-    Rate,
     Result,
     SelftestReport,
 )
@@ -168,26 +167,22 @@ def _render_fault(score: FaultScore) -> str:
     return describe_fault(score.kind, score.size)
 
 
-def _render_asked(score: FaultScore) -> str:
-    return f"{100 * score.demand.catch:g} %" if score.is_asked and score.demand.catch > 0 else ABSENT
-
-
-def _render_interval(rate: Rate | None) -> str:
-    return f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %" if rate else ABSENT
-
-
 _CELLS: Mapping[str, Callable[[FaultScore], str]] = {
     "fault": _render_fault,
     "harmless": _render_fault,
     "planted": lambda score: render_percent(score.planted) if score.planted else ABSENT,
-    "required": _render_asked,
+    "required": lambda score: (
+        f"{100 * score.demand.catch:g} %" if score.is_asked and score.demand.catch > 0 else ABSENT
+    ),
     "tried": lambda score: str(score.tried),
     "caught": lambda score: str(score.caught),
     "red": lambda score: str(score.false_alarms),
     "unsure": lambda score: str(score.inconclusive),
     "missed": lambda score: str(score.missed),
     "rate": lambda score: f"{100 * score.rate.share:.0f} %" if score.rate else ABSENT,
-    "interval": lambda score: _render_interval(score.rate),
+    "interval": lambda score: (
+        f"{100 * score.rate.low:.0f} to {100 * score.rate.high:.0f} %" if score.rate else ABSENT
+    ),
     "time": lambda score: render_duration(score.wall_s),
 }
 

@@ -63,7 +63,7 @@ class Drawing:
         attributes = {"role": "img", "aria-label": self.label} if self.label else {"aria-hidden": "true"}
         root = ET.Element("svg", {"class": self.kind, "viewBox": size, **attributes})
         root.extend(self._parts)
-        return ET.tostring(root, encoding="unicode")
+        return ET.tostring(root, encoding="unicode").replace(" />", "/>")  # of no text: ">" is escaped there
 
     def _add(self, name: str, kind: str, attributes: dict[str, str]) -> ET.Element:
         element = ET.Element(name, {"class": kind, **attributes})
