@@ -226,7 +226,6 @@ _REMAINING = {
         "Nothing would be compared then: the check stays red. Accept that without naming cases or a metric."
     ),
 }
-_TAKEN = "Nothing was compared; the check says so, and is green."
 
 
 def render_accepted(accepted: Accepted) -> str:
@@ -246,7 +245,7 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
         count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
         yield f"{count} not covered by it: the check stays red."
     elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_lack_accepted:
-        yield _TAKEN
+        yield "Nothing was compared; the check says so, and is green."
     elif accepted.remaining in _REMAINING:
         yield _REMAINING[accepted.remaining]
     yield _describe_next(accepted)

@@ -22,7 +22,7 @@ from gate.report.content import make_report
 from gate.report.footer import MARKS
 from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, Interval, draw_interval
-from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report, Section, Study
+from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report, Study
 from gate.report.words.templates import name_status
 from gate.units import MICRO
 from gate.version import __version__
@@ -198,12 +198,8 @@ def render_study_page(study: Study) -> str:
         "study.html",
         title=f"{study.outcome}: {study.headline}",
         study=study,
-        sections=tuple(map(_draw_rates, study.sections)),
+        sections=[(one, [_draw_rate(rate) for rate in one.rates]) for one in study.sections],
     )
-
-
-def _draw_rates(section: Section) -> tuple[Section, tuple[Drawing | None, ...]]:
-    return section, tuple(_draw_rate(rate) for rate in section.rates)
 
 
 def _draw_rate(rate: Rate | None) -> Drawing | None:

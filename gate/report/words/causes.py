@@ -215,10 +215,6 @@ def _describe_bound(fact: Fact) -> dict[str, str]:
     return {"limit": limit, "least": f"{limit} alone takes {percent} of it at this machine's measured rate"}
 
 
-def _describe_shared(fact: Fact) -> dict[str, str]:
-    return {"shared": _SHARED_BESIDE if fact.numbers.get("beside") else _SHARED}
-
-
 def _describe_cache(fact: Fact) -> dict[str, str]:
     """One cache's own numbers, now and before; what is bypassed cannot be cached."""
     now, before = (
@@ -247,7 +243,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _describe_fusion),
     **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _describe_stack),
     Code.CACHE_MISSED: _describe_cache,
-    Code.EAGER_TOO: _describe_shared,
+    Code.EAGER_TOO: lambda fact: {"shared": _SHARED_BESIDE if fact.numbers.get("beside") else _SHARED},
     Code.CODE_SAME: lambda fact: {
         "elsewhere": _ELSEWHERE_BESIDE if fact.numbers.get("beside") else _ELSEWHERE
     },
