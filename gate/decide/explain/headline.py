@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from gate.decide.conclude.accept import list_set_apart
 from gate.decide.conclude.outcome import find_unjudged_code, has_fewer_trials, measure_coverage
-from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
+from gate.records import BROKEN, Case, Code, Comparison, Fact, Outcome, Reason, Status, Verdict
 
 
 def make_headline(
@@ -19,29 +19,24 @@ def make_headline(
     if outcome is Outcome.INCOMPLETE:
         return (*_list_lost(deciding, len(cases), finished=finished), *_count_regressed(regressed))
     if outcome is Outcome.REGRESSION:
-        return _name_regressions(regressed)
+        return _count_regressed(regressed, names_case=True)
     if outcome is Outcome.INCONCLUSIVE:
         undecided = sum(one.status is Status.INCONCLUSIVE for one in deciding)
         judged = measure_coverage(deciding).judged
         return (Fact(code=Code.COULD_NOT_TELL, numbers={"undecided": undecided, "judged": judged}),)
     if outcome is Outcome.NOTHING_COMPARED:
-        return _make_unjudged(Code.NO_BASELINE_APPLIES, comparisons, cases)
-    return (_count_passed(deciding), *_count_unjudged_times(deciding))
+        apart = len(list_set_apart(comparisons))
+        return (Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": len(cases), "quarantined": apart}),)
+    improved = sum(one.status is Status.IMPROVED for one in deciding)
+    numbers = {**asdict(measure_coverage(deciding)), "improved": improved}  # neither may hide the other
+    return (Fact(code=Code.NOTHING_WORSE, numbers=numbers), *_count_unjudged_times(deciding))
 
 
 def make_pair_headline(verdict: Verdict) -> tuple[Fact, ...]:
     """The headline, saying that all of it was held against the base."""
     if verdict.outcome is Outcome.NOTHING_COMPARED:
-        return _make_unjudged(Code.BASE_HAS_NOTHING, verdict.comparisons, verdict.cases)
+        return (replace(verdict.headline[0], code=Code.BASE_HAS_NOTHING),)
     return (*verdict.headline, Fact(code=Code.AGAINST_BASE))
-
-
-def _make_unjudged(
-    because: Code, comparisons: Sequence[Comparison], cases: Sequence[Case]
-) -> tuple[Fact, ...]:
-    """That nothing was judged: ``because`` there is nothing to compare with, or it is all in quarantine."""
-    apart = len(list_set_apart(comparisons))
-    return (Fact(code=because, numbers={"cases": len(cases), "quarantined": apart}),)
 
 
 def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
@@ -58,12 +53,6 @@ def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) ->
     return [fact for is_told, fact in parts if is_told]
 
 
-def _count_passed(deciding: Sequence[Comparison]) -> Fact:
-    """What was judged, and how much of all: neither may hide the other."""
-    improved = sum(one.status is Status.IMPROVED for one in deciding)
-    return Fact(code=Code.NOTHING_WORSE, numbers={**asdict(measure_coverage(deciding)), "improved": improved})
-
-
 def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
     """How many timings another machine's baselines, or this one's at another speed, leave unjudged."""
     rows = [one for one in deciding if find_unjudged_code(one) in {Code.OTHER_MACHINES, Code.OTHER_SPEED}]
@@ -72,26 +61,12 @@ def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
     return (Fact(code=Code.TIMES_UNJUDGED, numbers=numbers),) if rows else ()
 
 
-def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
-    case_ids = {one.case_id for one in regressed}
-    if len(case_ids) > 1:
-        return _count_regressed(regressed)
-    return (
-        Fact(
-            code=Code.REGRESSED_CASE,
-            numbers={"metrics": len(regressed)},
-            cases=tuple(case_ids),
-            metrics=_list_metrics(regressed),
-        ),
-    )
-
-
-def _count_regressed(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
-    if not regressed:
-        return ()
-    numbers = {"cases": len({one.case_id for one in regressed})}
-    return (Fact(code=Code.REGRESSED, numbers=numbers, metrics=_list_metrics(regressed)),)
-
-
-def _list_metrics(regressed: Sequence[Comparison]) -> tuple[Metric, ...]:
-    return tuple(dict.fromkeys(one.metric for one in regressed if one.change))
+def _count_regressed(regressed: Sequence[Comparison], *, names_case: bool = False) -> tuple[Fact, ...]:
+    """How many cases got worse, and in which metrics; a single one is named where that is wanted."""
+    case_ids = tuple(dict.fromkeys(one.case_id for one in regressed))
+    metrics = tuple(dict.fromkeys(one.metric for one in regressed if one.change))
+    if names_case and len(case_ids) == 1:
+        numbers = {"metrics": len(regressed)}
+        return (Fact(code=Code.REGRESSED_CASE, numbers=numbers, cases=case_ids, metrics=metrics),)
+    counted = Fact(code=Code.REGRESSED, numbers={"cases": len(case_ids)}, metrics=metrics)
+    return (counted,) if case_ids else ()
