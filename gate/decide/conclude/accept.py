@@ -76,29 +76,6 @@ def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tupl
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
 
-def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acceptance, ...]:
-    """The acceptances that fit something compared here and no longer count."""
-    return tuple(
-        acceptance
-        for acceptance in policy.acceptances
-        if not is_in_force(acceptance, policy) and any(_fits(acceptance, one, policy) for one in comparisons)
-    )
-
-
-def list_exceeded(
-    comparisons: Sequence[Comparison], policy: Policy
-) -> tuple[tuple[Acceptance, Comparison], ...]:
-    """The acceptances in force that fit a regression and allow less, each with the regression."""
-    regressed = [one for one in comparisons if one.status is Status.REGRESSED and one.change is not None]
-    return tuple(
-        (acceptance, one)
-        for acceptance in policy.acceptances
-        if is_in_force(acceptance, policy)
-        for one in regressed
-        if _fits(acceptance, one, policy)
-    )
-
-
 def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]:
     """The standing acceptances in force that fit what is recorded: they allow so much on top of that."""
     recorded = [(one.case_id, one.trials) for one in baselines]
@@ -190,7 +167,8 @@ def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
     return bool(policy.today) and policy.today <= entry.expires
 
 
-def _fits(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
+def fits_row(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> bool:
+    """Whether the acceptance speaks of this comparison's case and metric."""
     return acceptance.metric is comparison.metric and policy.fits(acceptance.case, comparison.case_id)
 
 
@@ -233,7 +211,7 @@ def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> b
 
     A standing one allows so much of the baseline, and a case that is removed is no change of that.
     """
-    if not _fits(acceptance, comparison, policy):
+    if not fits_row(acceptance, comparison, policy):
         return False
     worse = measure_worsening(comparison)
     if not acceptance.commit:

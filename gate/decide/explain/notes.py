@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from gate.decide.conclude.accept import (
+    fits_row,
     is_in_force,
     is_lack_accepted,
-    list_exceeded,
-    list_expired,
     list_unaccepted,
     measure_since_stored,
     measure_worsening,
@@ -124,17 +123,20 @@ def _note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[F
 
 
 def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """A note for each acceptance that fits something compared here and no longer counts."""
     return [
         Fact(
             code=Code.ACCEPTANCE_EXPIRED,
             metrics=tuple(filter(None, [one.metric])),
             names=name_words(pattern=one.case, expires=one.expires, reason=one.reason.rstrip(".")),
         )
-        for one in list_expired(comparisons, policy)
+        for one in policy.acceptances
+        if not is_in_force(one, policy) and any(fits_row(one, row, policy) for row in comparisons)
     ]
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """A note for each regression that is larger than somebody accepted."""
     return [
         Fact(
             code=Code.ACCEPTANCE_EXCEEDED,
@@ -143,7 +145,10 @@ def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fa
             metrics=(found.metric,),
             names=name_words(author=known.author, expires=known.expires),
         )
-        for known, found in list_exceeded(comparisons, policy)
+        for known in policy.acceptances
+        if is_in_force(known, policy)
+        for found in comparisons
+        if found.status is Status.REGRESSED and found.change is not None and fits_row(known, found, policy)
     ]
 
 
