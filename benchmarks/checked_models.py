@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import DistilBertConfig, DistilBertModel, GPT2Config, GPT2LMHeadModel
 
-from gate.selftest.planted.factory import plant
+from gate.selftest.planted import plant
 from gate.workload import Workload
 
 NAMES = ("distilbert", "gpt2", "perceptron", "convolutions", "attention", "normalized")

@@ -14,7 +14,7 @@ from gate.device_tests.report import DeviceReport
 from gate.measure.device.device import Device
 from gate.measure.timing import canary
 from gate.measure.timing.rounds import time_calls
-from gate.selftest.planted import ops
+from gate.selftest import planted
 
 _GPU_EDGE, _CPU_EDGE = 4096, 384  # of a square matrix: some hundred microseconds and more
 _TINY_CALLS = 2000
@@ -143,14 +143,14 @@ def test_the_first_sleep_counts_as_the_later_ones(device: Device, report: Device
 
 
 def _time_sleep(device: Device) -> float:
-    ticket = ops.make_ticket().to(device.name)
-    return time_calls(lambda: ops.burn(ticket, _BURN_S), device, 1)
+    ticket = planted.make_ticket().to(device.name)
+    return time_calls(lambda: planted.burn(ticket, _BURN_S), device, 1)
 
 
 @pytest.mark.cpu
 def test_a_planted_burn_lasts_as_long_as_it_says(device: Device, report: DeviceReport) -> None:
     """A planted slowdown of 5 ms takes 5 ms, within 3 %: the clock it counts in was measured warm."""
-    ticket = ops.make_ticket().to(device.name)
-    ops.prepare_burn()
-    times_s = [time_calls(lambda: ops.burn(ticket, _BURN_S), device, 20) / 20 for _ in range(_REPEATS)]
+    ticket = planted.make_ticket().to(device.name)
+    planted.prepare_burn()
+    times_s = [time_calls(lambda: planted.burn(ticket, _BURN_S), device, 20) / 20 for _ in range(_REPEATS)]
     report.check_range(statistics.median(times_s) / _BURN_S, 0.97, 1.03)

@@ -114,7 +114,7 @@ def _make_timed(kind: FaultKind, size: float, demand: Demand) -> Fault:
     return Fault(kind=kind, method=Method.PAIRS, demand=demand, size=size, metric=metric)
 
 
-FACTORY = "gate.selftest.planted.factory:plant"
+FACTORY = "gate.selftest.planted:plant"
 
 # A change at its threshold is found in half of all cases by construction: the gate has to catch what
 # is this many thresholds large. (15 % against 10 %, 5 % against 3 %.)

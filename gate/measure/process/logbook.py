@@ -45,7 +45,7 @@ def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 _GATE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 # Of the gate's own code these stand for a user's: a reference model, and a planted fault.
-_MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted{os.sep}")
+_MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted.py")
 # How the measured code was reached, which says nothing about it.
 _MACHINERY = ("importlib", "_pytest", "pluggy", "pytest_benchmark")
 _FROZEN = "<frozen "  # the import system, runpy

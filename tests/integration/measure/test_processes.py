@@ -28,7 +28,7 @@ def make_case(fault: str = "", **changes: Any) -> Case:
 def make_planted_case(fault: str) -> Case:
     """Return a case of the workshop's model with a fault in compiled code alone."""
     arguments = {"factory": "made_up:build", "arguments": {}, "fault": fault}
-    planted = {"factory": "gate.selftest.planted.factory:plant", "arguments": arguments}
+    planted = {"factory": "gate.selftest.planted:plant", "arguments": arguments}
     return make_case(f"planted_{fault}", **planted, backend="eager")  # what is traced differs
 
 

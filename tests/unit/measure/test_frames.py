@@ -52,8 +52,8 @@ def make_frames(*files: str) -> list[FrameSummary]:
             id="a reference model is measured code",
         ),
         pytest.param(
-            [f"{GATE}/measure/cold.py", f"{GATE}/selftest/planted/factory.py"],
-            [f"{GATE}/selftest/planted/factory.py"],
+            [f"{GATE}/measure/cold.py", f"{GATE}/selftest/planted.py"],
+            [f"{GATE}/selftest/planted.py"],
             id="a planted fault stands for measured code",
         ),
         pytest.param([f"{GATE}/measure/cold.py"], [], id="nothing but the gate"),

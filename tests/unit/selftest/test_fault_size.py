@@ -113,7 +113,7 @@ def test_planted_case_is_compared_as_the_original() -> None:
         "fault": "slowdown",
         "amount": 0.0005,
     }
-    assert replace(CASE, factory="gate.selftest.planted.factory:plant", arguments=arguments) == planted
+    assert replace(CASE, factory="gate.selftest.planted:plant", arguments=arguments) == planted
     assert (CASE.id, CASE.definition) == (planted.id, planted.definition)
 
 

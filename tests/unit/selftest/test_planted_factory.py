@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from gate.records.studies import FaultKind
-from gate.selftest.planted import ops
-from gate.selftest.planted.factory import Planted, plant
+from gate.selftest import planted
+from gate.selftest.planted import Planted, plant
 from gate.workload import Workload
 
 MODULE = "planted_shop"
@@ -111,36 +111,36 @@ def test_slower_eager() -> None:
 
 def test_burning_takes_its_overhead_into_account() -> None:
     """A burn of 2 ms ends after 2 ms at the earliest, less what calling an operator costs."""
-    ticket = ops.make_ticket()
-    overhead_s = ops.measure_overhead_s()
+    ticket = planted.make_ticket()
+    overhead_s = planted.measure_overhead_s()
     begun = time.perf_counter()
-    ops.burn(ticket, 0.002)
+    planted.burn(ticket, 0.002)
     assert time.perf_counter() - begun >= 0.002 - overhead_s
     assert 0 < overhead_s < 0.001
 
 
 def test_coarsening() -> None:
     """1 + 2^-8 is no bfloat16: float32 loses it; bfloat16's 1 + 2^-7 is lost in eight bits; ints stay."""
-    assert torch.equal(torch.tensor([1.0]), ops.coarsen(torch.tensor([1.0 + 2**-9])))
+    assert torch.equal(torch.tensor([1.0]), planted.coarsen(torch.tensor([1.0 + 2**-9])))
     half = torch.tensor([1.0 + 2**-7], dtype=torch.bfloat16)
-    assert torch.equal(torch.tensor([1.0], dtype=torch.bfloat16), ops.coarsen(half))
+    assert torch.equal(torch.tensor([1.0], dtype=torch.bfloat16), planted.coarsen(half))
 
 
 def test_coarsening_passes_the_gradient_on() -> None:
     """Its gradient is the identity's."""
     value = torch.tensor([1.3], requires_grad=True)
-    torch.autograd.backward(ops.coarsen(value).sum())
+    torch.autograd.backward(planted.coarsen(value).sum())
     assert value.grad is not None
     assert value.grad.item() == 1.0
 
 
 def test_reserved_memory_is_released() -> None:
     """What is reserved is alive until it is released."""
-    ticket = ops.make_ticket()
-    ops.reserve(ticket, 1024)
-    assert [1024] == [held.numel() for held in ops._held]
-    ops.release(ticket, [torch.ones(1)])
-    assert [] == ops._held
+    ticket = planted.make_ticket()
+    torch.ops.gate_faults.reserve(ticket, 1024)
+    assert [1024] == [held.numel() for held in planted._held]
+    torch.ops.gate_faults.release(ticket, [torch.ones(1)])
+    assert [] == planted._held
 
 
 def test_unknown_fault() -> None:

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 import torch
 
-from gate.selftest.planted import ops
+from gate.selftest import planted
 
 IDLE_HZ, FULL_HZ = 345e6, 1980e6
 
@@ -54,11 +54,11 @@ def test_planted_slowdowns_are_calibrated_warm(monkeypatch: pytest.MonkeyPatch) 
     cuda._sleep.side_effect = gpu.sleep
     cuda.is_initialized.return_value = True
     monkeypatch.setattr(torch, "cuda", cuda)
-    ops.measure_cycles_per_s.cache_clear()
+    planted.measure_cycles_per_s.cache_clear()
     try:
-        ops.prepare_burn()
+        planted.prepare_burn()
         planted_at_s = gpu.at_s
-        ops._burn_cuda(torch.zeros(1), 0.010)
+        planted._burn_cuda(torch.zeros(1), 0.010)
         assert gpu.at_s - planted_at_s == pytest.approx(0.010, rel=0.01)
     finally:
-        ops.measure_cycles_per_s.cache_clear()
+        planted.measure_cycles_per_s.cache_clear()

@@ -1,1 +1,0 @@
-"""What plants a fault in a workload; imports torch, so workers only."""
