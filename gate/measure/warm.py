@@ -242,7 +242,8 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     context.logbook.enter(Stage.CALLS)
     graph.start_observation()
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
-    if graph.observe_graphs(context.directory).cache.hits:
+    found = graph.observe_graphs(context.directory).cache
+    if found.hits and not found.misses:  # a graph that repeats within a model is found once it was compiled
         context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
         return
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})

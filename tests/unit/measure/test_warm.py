@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ from gate.measure.context import WorkerContext
 from gate.measure.device.device import Call, CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.warm import measure_warm
-from gate.records import Case, Code, Metric, Task
+from gate.records import CacheUse, Case, Code, Metric, Task
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 
@@ -131,3 +133,32 @@ def test_steps_of_random_training_are_not_compared() -> None:
     assert (Code.UNMEASURED, (Metric.DRIFT_STEPS,)) in [
         (one.code, one.metrics) for one in logbook.result.warnings
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "is_counted"),
+    [
+        (CacheUse(misses=2), True),
+        (CacheUse(hits=2, misses=4), True),  # the second of two equal blocks, behind a graph break
+        (CacheUse(hits=2), False),
+    ],
+)
+def test_a_graph_that_repeats_within_a_model_is_counted(
+    found: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph is found once the same call has compiled it; only if all were found was something left over."""
+    case = Case(id="m/c", model="m", backend="eager")
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case,
+        device=CpuDevice(),
+        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        logbook=logbook,
+        directory="",
+    )
+    monkeypatch.setattr(warm, "count_compile_calls", lambda *_: 7)
+    observed = SimpleNamespace(cache=found, caches={}, unknown=())
+    monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
+    prepared: Any = SimpleNamespace(compiled_step=lambda: None)
+    warm._count_calls(context, prepared)
+    assert logbook.result.samples.get(Metric.COMPILE_CALLS) == ((7,) if is_counted else None)
