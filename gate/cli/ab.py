@@ -85,7 +85,7 @@ def compare_arms(
         # come then, so that what a kill leaves on disk is no finished run.
         alone = replace(measurer, save=lambda begun: measurer.save(replace(begun, finished=False)))
         run = replace(alone.add_trials(run, want_whole(_list_unpaired(run)), 1), finished=False)
-        checked = check_pairs(measurer, run, policy, 60 * options.minutes)
+        checked = check_pairs(measurer, run, policy, run.toolchain_s + 60 * options.minutes)
         if left := _list_left_alone(checked.run):
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))

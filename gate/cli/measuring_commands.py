@@ -107,7 +107,13 @@ AB = Command(
         ),
         argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch"),
         argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)"),
-        *(*LAB_OR_TARGET, LANES, TRACE, RESUME, lasting(AB_MINUTES, "start no new pair after M minutes")),
+        *(
+            *LAB_OR_TARGET,
+            LANES,
+            TRACE,
+            RESUME,
+            lasting(AB_MINUTES, "start no pair after M minutes of measuring"),
+        ),
         *(HISTORY, FAIL, VOLUME, methodcaller("set_defaults", format="text")),  # it may print two reports
     ),
 )

@@ -126,6 +126,7 @@ def list_differences(fresh: Run, previous: Run) -> list[str]:
     """List what makes two runs measurements of different things; empty where they can be one run."""
     commits = (previous.provenance.commit, fresh.provenance.commit)
     return [
+        *_list_kind_differences(fresh, previous),
         *_list_case_differences(fresh.cases, previous.cases),
         *fingerprint.describe_difference(previous.environment, fresh.environment),
         *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
@@ -133,6 +134,12 @@ def list_differences(fresh: Run, previous: Run) -> list[str]:
         *_list_sampling_differences(fresh.sampling, previous.sampling),
         *_list_base_differences(fresh.base, previous.base),
     ]
+
+
+def _list_kind_differences(fresh: Run, previous: Run) -> list[str]:
+    """A run of pairs alone has no trials to judge by what is stored, and no other adds pairs to all cases."""
+    kinds = ["trials (`check`)" if one.trials_planned else "pairs (`ab`)" for one in (previous, fresh)]
+    return [" -> ".join(kinds)] if kinds[0] != kinds[1] else []
 
 
 def _list_edits(fresh: Run, previous: Run) -> list[str]:

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
-from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
+from gate.records import (
+    BROKEN,
+    OF_WHOLE_CASE,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Outcome,
+    Reason,
+    Status,
+    Verdict,
+)
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, doubt_cause, lower_first
@@ -102,8 +113,10 @@ _NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 
 
 def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
-    text = fill("{broken} of {cases:case} could not be measured", fact)
     broken = _find_broken(verdict)
+    text = fill("{broken} of {cases:case} could not be measured", fact)
+    if broken and broken.reason not in OF_WHOLE_CASE:
+        text += " in full"
     return f"{text}: {_name_case(broken.case_id, verdict)}" if broken else text
 
 

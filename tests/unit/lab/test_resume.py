@@ -71,6 +71,7 @@ def test_light_trials_stand_for_no_whole_ones(fresh: Run, kept: list[int]) -> No
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (lambda run: replace(run, trials_planned=0), "pairs (`ab`) -> trials (`check`)"),
         (lambda run: replace(run, cases=()), "a/x was not part of it"),
         (lambda run: replace(run, cases=(CASE, replace(CASE, id="b/x"))), "b/x is no longer selected"),
         (lambda run: replace(run, cases=(replace(CASE, definition="2"),)), "a/x has another definition"),
