@@ -96,7 +96,7 @@ def _describe_base(verdict: Verdict) -> str:
 def _describe_baselines(verdict: Verdict) -> str:
     provenances = verdict.baseline_provenance
     if verdict.base and not verdict.uses_baselines:
-        return "none used: everything was measured side by side"
+        return "none used: everything was measured side by side" if verdict.tally.pairs else "none used"
     if not provenances:
         return "none apply"
     ordered = sorted(provenances, key=lambda provenance: provenance.created)

@@ -112,8 +112,9 @@ def summarize_trial(trial: Trial) -> str:
 
 
 def _render_count(progress: Progress) -> str:
-    width = len(str(progress.total))
-    return f"[{progress.done:>{width}}/{progress.total}]"
+    of_cases = progress.cases_done, progress.cases  # how many pairs they need is not known before
+    done, total = of_cases if progress.cases else (progress.done, progress.total)
+    return f"[{done:>{len(str(total))}}/{total}]"
 
 
 def _render_left(progress: Progress) -> str:
@@ -121,8 +122,7 @@ def _render_left(progress: Progress) -> str:
         return ""
     left = render_duration(progress.left_s)
     if progress.cases:  # it may be more: who is open after these pairs gets others
-        ends = f"{left} before the time is up" if progress.is_limited else f"about {left} more"
-        return f"; {progress.cases_done} of {progress.cases} cases done, {ends}"
+        return f"; {left} before the time is up" if progress.is_limited else f"; about {left} more"
     return f"; about {left} left"
 
 

@@ -52,11 +52,11 @@ FAILURE = CaseFailure(
         (TrialFinished(trial=Trial(case_id="a", index=1), progress=LAST), "[24/24] a trial 1"),
         (
             PairFinished(base=BARE, head=BARE, progress=PAIRED),
-            "[3/9] a pair 1; 2 of 3 cases done, about 2.0 s more",
+            "[2/3] a pair 1; about 2.0 s more",
         ),
         (
             PairFinished(base=BARE, head=BARE, progress=replace(PAIRED, is_limited=True)),
-            "[3/9] a pair 1; 2 of 3 cases done, 2.0 s before the time is up",
+            "[2/3] a pair 1; 2.0 s before the time is up",
         ),
         (
             CaseFailed(failure=FAILURE, progress=HALF),
