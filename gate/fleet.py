@@ -254,8 +254,10 @@ def _refuse_unreachable(address: object) -> MachineError:
 
 
 def _init(**settings: object) -> Iterator[None]:
+    interrupt = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(log_to_driver=False, logging_level="error", configure_logging=False, **settings)
+        signal.signal(signal.SIGTERM, interrupt)  # Ray's own handler would end this process without saving
     except ConnectionError as error:
         raise _refuse_unreachable(settings["address"]) from error
     except RuntimeError as error:  # another version of Ray or Python than the cluster's, among others

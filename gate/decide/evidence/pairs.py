@@ -28,15 +28,15 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
     # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
     if len(whole[0]) != len(whole[1]):
         return None
-    if leaves_out and _is_watched(whole, undisturbed):
-        # A difference of logarithms, since a ratio of what somebody has edited may be no number.
-        changes = [
-            math.log(after) - math.log(before)
-            for before, after in zip(*undisturbed, strict=True)
-            if before > 0 and after > 0
-        ]
-        if changes:
-            return compute_hodges_lehmann(changes)
+    is_left_out = leaves_out and _is_watched(whole, undisturbed)
+    # A difference of logarithms, since a ratio of what somebody has edited may be no number.
+    changes = [
+        math.log(after) - math.log(before)
+        for before, after in (zip(*undisturbed, strict=True) if is_left_out else ())
+        if before > 0 and after > 0
+    ]
+    if changes:
+        return compute_hodges_lehmann(changes)
     ratio = compute_speedup(*whole)
     return -math.log(ratio) if ratio is not None and 0 < ratio < math.inf else None
 
