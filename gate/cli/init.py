@@ -62,12 +62,13 @@ def run_init(options: Namespace) -> ExitCode:
     written, kept = write_missing(here, files | workflows)
     _print_files(written, kept)
     factory = f"{name_factory(sketch.target)}.py"
-    _print_inputs(sketch, factory)
-    if factory in kept and (options.inputs or options.arguments):
+    if factory not in kept:
+        _print_inputs(sketch, factory)
+    elif options.inputs or options.arguments:
         print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
     if CONFIG_FILE in kept:
-        _print_entry(sketch)
-    _print_next_step(note)
+        _print_entry(sketch, here / CONFIG_FILE)
+    _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
 
 
@@ -117,13 +118,15 @@ def _print_inputs(sketch: Sketch, factory: str) -> None:
             print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
 
 
-def _print_entry(sketch: Sketch) -> None:
+def _print_entry(sketch: Sketch, config: Path) -> None:
     factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
-    print(f"\nIf {CONFIG_FILE} does not list this model yet, add to its `models`:")
-    print(render_model(sketch, factory))
+    if factory not in config.read_text(encoding="utf-8", errors="replace"):
+        print(f"\n{config.name} does not list this model yet. Add to its `models`:")
+        print(render_model(sketch, factory))
 
 
-def _print_next_step(note: str) -> None:
-    print("\nNext, commit these files, change your model, and see what that costs:")
+def _print_next_step(note: str, *, is_new: bool) -> None:
+    commit = "commit these files, " if is_new else ""
+    print(f"\nNext, {commit}change your model, and see what that costs:")
     print("  compile-gate check   # compares it with where you left the main branch; exit 10 on a regression")
     print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")
