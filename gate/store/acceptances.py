@@ -226,6 +226,8 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
         example = shlex.quote(read_docs(AcceptanceEntry)[error.key].example.strip('"'))
         fix = f"Write, for example, `{option} {example}`."
         raise UsageError(f"{option}: {error.problem}", fix) from None
+    if not acceptance.reason.strip(" ."):  # as in the command that a report suggests
+        raise UsageError("--reason: '...' is no reason", "Say why it may get worse, or name an issue.")
     if acceptance.expires < today:
         raise UsageError(f"--expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
 

@@ -159,6 +159,7 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
         ),
         (replace(FIRST, expires="soon"), f"--expires: {DAY} 'soon'"),
         (replace(FIRST, reason=" "), "--reason: expected a text that is not empty, got ' '"),
+        (replace(FIRST, reason="..."), "--reason: '...' is no reason"),
         (
             replace(FIRST, allowance=-0.1),
             "--allow: expected a percentage such as 8%, or a number of at least 0, got -0.1",
