@@ -187,12 +187,22 @@ class Pace:
         """The trials of a case, in their order."""
         return self._took.get(case.id, ())
 
+    @property
+    def scale(self) -> float:
+        """How the whole trials compare with what was expected of them."""
+        return self._whole_s / self._whole_expected_s if self._whole_expected_s > 0 else 1.0
+
     def predict_s(self, case: Case, extent: Extent = Extent.WHOLE) -> float:
         """Predict the wall time of another trial of ``case`` in seconds.
 
         The mean of its own trials of this extent where there are any, else a share of its whole ones; without
         those its expected time scaled by how the other trials of this run compare with theirs.
         """
+        own_s = self.find_own_s(case, extent)
+        return EXTENT_SHARES[extent] * case.expected_s * self.scale if own_s is None else own_s
+
+    def find_own_s(self, case: Case, extent: Extent) -> float | None:
+        """What the case's own trials show of another one; ``None`` where it had none."""
         for kind, share in ((extent, 1.0), (Extent.WHOLE, EXTENT_SHARES[extent])):
             # Further trials find the case's server there.
             if seconds := [
@@ -201,12 +211,11 @@ class Pace:
                 if trial.extent is kind
             ]:
                 return share * fmean(seconds)
-        scale = self._whole_s / self._whole_expected_s if self._whole_expected_s > 0 else 1.0
-        return EXTENT_SHARES[extent] * case.expected_s * scale
+        return None
 
 
 class Outlook:
-    """How long the slots that are left will take, by the trials so far."""
+    """How long the slots that are left will take, updated after each trial without a look at all others."""
 
     def __init__(
         self,
@@ -220,13 +229,15 @@ class Outlook:
         self._device = device
         self._slots = {slot.case.id: slot for slot in slots}
         self._left = Counter(slot.case.id for slot in slots)
+        self._parts: dict[str, tuple[float, float]] = {}
+        self._known_s = self._guessed_s = 0.0  # the latter before it is scaled
+        for case_id in self._slots:
+            self._weigh(case_id)
 
     @property
     def left_s(self) -> float:
         """The wall time of what is left, in seconds."""
-        return sum(
-            left * self.predict_s(self._slots[case_id]) for case_id, left in self._left.items() if left
-        )
+        return max(self._known_s + self._guessed_s * self.pace.scale, 0.0)
 
     @property
     def done(self) -> int:
@@ -247,7 +258,20 @@ class Outlook:
             self.pace.add(trial)
         self._ended.add((slot.case.id, slot.index))
         self._left[slot.case.id] -= 1
+        self._weigh(slot.case.id)
 
     def drop(self, case_id: str) -> None:
         """No further slot of a case is taken."""
         self._left[case_id] = 0
+        self._weigh(case_id)
+
+    def _weigh(self, case_id: str) -> None:
+        """Bring the sums up to date with one case."""
+        slot, left = self._slots[case_id], self._left[case_id]
+        extent = self.plan(slot).extent
+        own_s = self.pace.find_own_s(slot.case, extent)
+        guessed_s = EXTENT_SHARES[extent] * slot.case.expected_s if own_s is None else 0.0
+        before = self._parts.get(case_id, (0.0, 0.0))
+        self._parts[case_id] = after = left * (own_s or 0.0), left * guessed_s
+        self._known_s += after[0] - before[0]
+        self._guessed_s += after[1] - before[1]
