@@ -39,17 +39,21 @@ class DeviceWithWorkspace(CpuDevice):
         return self.measure_growth(run)
 
 
-def test_workspaces_of_libraries_count_on_both_sides() -> None:
-    """Where compiled needs no more than eager, the ratio is 1, and not 12 for a small model."""
-    case = Case(id="m/c", model="m", backend="eager")
-    logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case,
-        device=DeviceWithWorkspace(),
+def make_context(device: CpuDevice) -> WorkerContext:
+    """Make the context of a second process that compiles nothing."""
+    return WorkerContext(
+        case=Case(id="m/c", model="m", backend="eager"),
+        device=device,
         sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
-        logbook=logbook,
+        logbook=Logbook(None, WorkerRole.WARM),
         directory="",
     )
+
+
+def test_workspaces_of_libraries_count_on_both_sides() -> None:
+    """Where compiled needs no more than eager, the ratio is 1, and not 12 for a small model."""
+    context = make_context(DeviceWithWorkspace())
+    logbook = context.logbook
     graph.start_observation()  # a worker is a fresh process: no other test's compiles are counted in it
     measure_warm(context, Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),)))
     assert logbook.result.samples[Metric.MEMORY_RATIO] == (pytest.approx(1.0),)
@@ -147,15 +151,8 @@ def test_a_graph_that_repeats_within_a_model_is_counted(
     found: CacheUse, is_counted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph is found once the same call has compiled it; only if all were found was something left over."""
-    case = Case(id="m/c", model="m", backend="eager")
-    logbook = Logbook(None, WorkerRole.WARM)
-    context = WorkerContext(
-        case=case,
-        device=CpuDevice(),
-        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
-        logbook=logbook,
-        directory="",
-    )
+    context = make_context(CpuDevice())
+    logbook = context.logbook
     monkeypatch.setattr(warm, "count_compile_calls", lambda *_: 7)
     observed = SimpleNamespace(cache=found, caches={}, unknown=())
     monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
