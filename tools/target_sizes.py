@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.kinds import KIND_SPECS
-from gate.measure.device.hooks import load_hooks
+from gate.measure.device.imitation import imitate_gpu
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Case, DType, Mode
@@ -172,10 +172,9 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
     os.environ["OMP_NUM_THREADS"] = "1"
     (case,) = (case for case in choose_cases() if case.id == name)
     begun = time.monotonic()
-    load_hooks()
-    from gate.measure.device.opening import TargetDevice, imitate_gpu  # noqa: PLC0415 - torch
-
     imitate_gpu(target)
+    from gate.measure.device.opening import TargetDevice  # noqa: PLC0415 - torch
+
     with tempfile.TemporaryDirectory() as directory:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(directory, "inductor"))
         os.environ["TRITON_CACHE_DIR"] = str(Path(directory, "triton"))

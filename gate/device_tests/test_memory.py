@@ -11,7 +11,7 @@ from gate.device_tests.report import DeviceReport
 from gate.lab.trials.pairs import is_crowded
 from gate.measure.device.device import Device
 from gate.measure.numerics.reference import is_out_of_memory
-from gate.measure.timing.rounds import settle_step
+from gate.measure.rounds import settle_step
 
 _MIB = 2**20
 _HELD = 64 * _MIB

@@ -13,7 +13,7 @@ import torch
 
 from gate.device_tests.report import DeviceReport
 from gate.measure.device.opening import open_device
-from gate.measure.timing.rounds import time_calls
+from gate.measure.rounds import time_calls
 
 _CHILD = "import sys; from gate.device_tests.test_neighbours import serve_blocks; serve_blocks(*sys.argv[1:])"
 _BLOCK_S = 0.030  # as the blocks of a live pair

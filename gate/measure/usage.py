@@ -1,23 +1,27 @@
-"""What a call makes of its device, seen once and outside of the timed rounds.
+"""What a call makes of its device, and how fast the device is now: seen outside of the timed rounds.
 
 Operations and bytes show how fast this machine could be at best, a profile which kernels take the time,
-NVML's energy counter the joules, and single calls how far they are from each other.
+NVML's energy counter the joules, and single calls how far they are from each other. Canaries are fixed
+micro-workloads without measured code.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from gate.measure.context import Prepared, WorkerContext
 from gate.measure.device.device import Device
 from gate.measure.process.logbook import describe_error
-from gate.measure.timing.canary import measure_bytes_per_s, measure_flops_per_s
-from gate.measure.timing.rounds import Step, compute_percentile, time_calls
+from gate.measure.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import Subject, has_cudagraphs
 from gate.measure.workload.tensors import compute_bytes, iterate_tensors
 from gate.records import Code, DType, Metric
@@ -27,6 +31,18 @@ _ENERGY_S = 2.0  # the counter moves ten times a second or more: 5 % of two seco
 _BATCH_S = 0.1  # of calls between two looks at the clock
 SINGLE_CALLS = 100  # the 99th percentile is the second slowest
 _LONGEST_CALL_S = 0.1  # a hundred of longer ones would take too long
+PROFILED_CALLS = 5  # untimed; as many show whether each call launches the same
+MAX_KERNELS = 16  # named, those that take longest; the rest is summed
+OTHERS = "others"
+_MAX_NAME = 120  # characters: names of library kernels have all their template's arguments in them
+_US = 1e-6
+_DIGITS = 4
+# Of CUDA's runtime and driver: cudaLaunchKernel, cuLaunchKernelEx, cudaMemcpyAsync, cudaGraphLaunch, ...
+_ASKED_FOR = {
+    Metric.LAUNCHES: re.compile(r"cu(da)?(Launch|GraphLaunch|Memcpy|Memset)"),  # a CUDA graph as one
+    Metric.CUDAGRAPH_LAUNCHES: re.compile(r"cu(da)?GraphLaunch"),
+    Metric.COPIES: re.compile(r"cu(da)?Memcpy"),
+}
 _PERCENTILES: Mapping[Metric, float] = {Metric.CALL_P50: 0.50, Metric.CALL_P95: 0.95, Metric.CALL_P99: 0.99}
 
 
@@ -107,19 +123,129 @@ def _record_work(context: WorkerContext, prepared: Prepared) -> None:
 
 
 def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
-    profile = context.device.profile(step, call_s)
-    if profile is None:
-        return
-    values = {
-        Metric.DEVICE_UTILIZATION: profile.utilization,
-        Metric.DEVICE_TIME: profile.device_s,
-        Metric.LAUNCHES: profile.launches,
-        Metric.CUDAGRAPH_LAUNCHES: profile.graph_launches,
-        Metric.COPIES: profile.copies,
-    }
-    context.logbook.add_samples({metric: (value,) for metric, value in values.items() if value is not None})
-    context.logbook.record(kernels_s=profile.kernels_s)
-    if profile.launches is None:
+    events = context.device.profile(step, PROFILED_CALLS)
+    launches, kernels_s = count_host_launches(events, PROFILED_CALLS), sum_kernels(events, PROFILED_CALLS)
+    context.logbook.add_samples({metric: (count,) for metric, count in launches.items()})
+    if total_s := sum(kernels_s.values()):
+        share = min(1.0, total_s / call_s)
+        context.logbook.add_samples({Metric.DEVICE_TIME: (total_s,), Metric.DEVICE_UTILIZATION: (share,)})
+    context.logbook.record(kernels_s=_name_longest(kernels_s))
+    if Metric.LAUNCHES not in launches:
         context.logbook.note_unmeasured(Metric.LAUNCHES, "calls differ, or the profiler tells none")
-    if profile.graph_launches == 0 and has_cudagraphs(context.case):
+    if launches.get(Metric.CUDAGRAPH_LAUNCHES) == 0 and has_cudagraphs(context.case):
         context.logbook.note(Code.NO_CUDA_GRAPH)
+
+
+def count_host_launches(events: Iterable[Any], calls: int) -> dict[Metric, int]:
+    """Count what the host asks the driver for in a call, of the averages of ``torch.profiler`` over several.
+
+    Empty where it is unknown: a number that differs between calls is no property of the program.
+    """
+    host = [event for event in events if event.device_type.name == "CPU"]
+    totals = {
+        metric: sum(event.count for event in host if kind.match(event.key))
+        for metric, kind in _ASKED_FOR.items()
+    }
+    known = {metric: total // calls for metric, total in totals.items() if total % calls == 0}
+    return known if known.get(Metric.LAUNCHES) and Metric.CUDAGRAPH_LAUNCHES in known else {}
+
+
+def sum_kernels(events: Iterable[Any], calls: int) -> dict[str, float]:
+    """Sum the seconds of a call that the device spends in each kernel, copy and fill, by its name."""
+    device_s: dict[str, float] = {}
+    for event in events:
+        if event.device_type.name != "CPU" and event.self_device_time_total:  # the host's side repeats it
+            name = event.key[:_MAX_NAME]
+            device_s[name] = device_s.get(name, 0.0) + event.self_device_time_total * _US / calls
+    return device_s
+
+
+def _name_longest(device_s: Mapping[str, float]) -> dict[str, float]:
+    names = sorted(device_s, key=lambda name: device_s[name], reverse=True)
+    named = {name: device_s[name] for name in names[:MAX_KERNELS]}
+    if len(names) > MAX_KERNELS:
+        named[OTHERS] = sum(device_s[name] for name in names[MAX_KERNELS:])
+    return {name: float(f"{seconds:.{_DIGITS}g}") for name, seconds in named.items()}
+
+
+REPEATS = 5  # the median leaves out two disturbances
+_LOOP_STEPS = 50_000
+_LAUNCHES = 500
+
+
+def run_canaries(device: Device) -> dict[str, tuple[float, ...]]:
+    """Run each canary ``REPEATS`` times; seconds by name, of one call where a sample makes several."""
+    canaries = _make_canaries(device)
+    _leave_idle_clock(canaries["matmul"], device)
+    calls = dict.fromkeys(("matmul", "copy"), device.kind.canaries.calls)
+    return {name: _time_canary(run, device, calls.get(name, 1)) for name, run in canaries.items()}
+
+
+def measure_flops_per_s(device: Device, dtype: DType) -> float:
+    """Measure how many operations a second the device does at best, in products of matrices of ``dtype``."""
+    left = _make_operands(device)[0].to(getattr(torch, dtype))
+    product = torch.empty_like(left)
+    times_s = _time_canary(lambda: torch.mm(left, left, out=product), device, device.kind.canaries.calls)
+    return 2 * len(left) ** 3 / statistics.median(times_s)
+
+
+def measure_bytes_per_s(device: Device) -> float:
+    """Measure how many bytes a second the device reads and writes at best, in a large copy."""
+    _, source = _make_operands(device)
+    target = torch.empty_like(source)
+    times_s = _time_canary(lambda: target.copy_(source), device, device.kind.canaries.calls)
+    return 2 * source.nbytes / statistics.median(times_s)
+
+
+def compute_medians(*groups: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
+    """Compute each canary's median over all groups of times."""
+    names = {name for group in groups for name in group}
+    return {
+        name: statistics.median([time_s for group in groups for time_s in group.get(name, ())])
+        for name in sorted(names)
+    }
+
+
+def _make_canaries(device: Device) -> dict[str, Callable[[], object]]:
+    left, source = _make_operands(device)
+    product, target = torch.empty_like(left), torch.empty_like(source)
+    canaries: dict[str, Callable[[], object]] = {
+        "matmul": lambda: torch.mm(left, left, out=product),
+        "copy": lambda: target.copy_(source),
+        "python": _loop,
+    }
+    if device.kind.is_gpu:
+        counter = torch.zeros(1, device=device.name)
+        canaries["launch"] = lambda: [counter.add_(1) for _ in range(_LAUNCHES)]
+    return canaries
+
+
+def _make_operands(device: Device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Make a matrix and the bytes to copy; on a GPU random, since constants run faster and cooler."""
+    sizes, place = device.kind.canaries, device.name
+    shape, copied = (sizes.matmul_size, sizes.matmul_size), (sizes.copy_bytes,)
+    if not device.kind.is_gpu:
+        return torch.full(shape, 0.5, device=place), torch.ones(copied, dtype=torch.uint8, device=place)
+    own = torch.Generator(place)  # the workload's random numbers stay as they are
+    own.manual_seed(0)
+    matrix = torch.randn(shape, generator=own, device=place, dtype=torch.bfloat16)
+    return matrix, torch.randint(0, 256, copied, generator=own, device=place, dtype=torch.uint8)
+
+
+def _leave_idle_clock(run: Callable[[], object], device: Device) -> None:
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < device.kind.canaries.waking_s:
+        run()
+        device.synchronize()
+
+
+def _time_canary(run: Callable[[], object], device: Device, calls: int) -> tuple[float, ...]:
+    run()
+    return tuple(time_calls(run, device, calls) / calls for _ in range(REPEATS))
+
+
+def _loop() -> int:
+    total = 0
+    for step in range(_LOOP_STEPS):
+        total ^= step
+    return total

@@ -1,1 +1,1 @@
-"""A CPU or a CUDA device: its memory, its precision, what watches it, and the machine around it."""
+"""A CPU or a CUDA device: its memory, its precision, and what watches it."""

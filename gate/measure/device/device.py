@@ -1,21 +1,18 @@
-"""All that differs between a CPU and a CUDA device."""
+"""What a device is asked, and how a CUDA device answers; the CPU is in :mod:`gate.measure.device.cpu`."""
 
 from __future__ import annotations
 
 import os
-import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from gate.devices import CPU, CUDA, DeviceKind
-from gate.measure.device import memory, process_memory
+from gate.devices import CUDA, DeviceKind
 from gate.measure.device.nvml import DeviceState, NvmlDevice
-from gate.measure.device.profile import PROFILED_CALLS, DeviceProfile, summarize_profile
 
 Call = Callable[[], object]
 
@@ -62,9 +59,9 @@ class Device(ABC):
         Nothing may be timed afterwards.
         """
 
-    @abstractmethod
     def measure_tensor_growth(self, run: Call) -> int:
         """Return by how many bytes torch's own tensors grew during ``run``, at their largest."""
+        return self.measure_growth(run)  # of a device there is one allocator
 
     @abstractmethod
     def read_used(self) -> int:
@@ -84,21 +81,16 @@ class Device(ABC):
         """
         return tensor_bytes
 
-    def profile(self, run: Call, call_s: float) -> DeviceProfile | None:
-        """Say what the device does in a call, which takes ``call_s`` seconds when it is not profiled.
+    def profile(self, run: Call, calls: int) -> Sequence[Any]:
+        """Return the averages of torch's profiler over so many calls; none where the wall clock says it all.
 
-        None where the wall clock says it all. Nothing may be timed meanwhile: who is watched is slower.
+        Nothing may be timed meanwhile: who is watched is slower.
         """
-        del run, call_s
-        return None
+        del run, calls
+        return ()
 
     def read_energy_j(self) -> float | None:
         """Return the joules that the device has used since some moment; None where it does not count."""
-        return None
-
-    def measure_device_s(self, run: Call, calls: int) -> float | None:
-        """Return device seconds per call by the device's own clock; None where it has none."""
-        del run, calls
         return None
 
     @abstractmethod
@@ -108,55 +100,6 @@ class Device(ABC):
     def read_state(self) -> DeviceState:
         """Read clocks, temperature, throttling and who else uses it; a host's load the lab records."""
         return DeviceState()
-
-
-class CpuDevice(Device):
-    """The CPU: always synchronous; memory is the process's high-water mark."""
-
-    kind: DeviceKind = CPU
-
-    def __init__(self) -> None:
-        self.name = torch.device(CPU.name)
-        self._status = ""
-
-    def start_peak(self) -> None:
-        """Reset the high-water mark."""
-        self._status = process_memory.reset_peak()
-
-    def read_peak(self) -> int:
-        """Return by how much the resident set grew since ``start_peak``, at its largest."""
-        return process_memory.compute_resident_growth(self._status, process_memory.read_status())
-
-    def measure_growth(self, run: Call) -> int:
-        """Return by how much the resident set grew during ``run``: the median of some runs.
-
-        One more run before lets everything else that it needs become resident.
-        """
-        process_memory.settle_heap()
-        run()
-        growths = []
-        for _ in range(MEMORY_RUNS):
-            process_memory.trim_heap()
-            self.start_peak()
-            run()
-            growths.append(self.read_peak())
-        return statistics.median_low(growths)
-
-    def measure_tensor_growth(self, run: Call) -> int:
-        """Return by how much the allocator's tensors grew during ``run``."""
-        return memory.measure_tensor_growth(run)
-
-    def read_used(self) -> int:
-        """Return what the process has allocated."""
-        return memory.read_used()
-
-    def hold_memory(self) -> None:
-        """Keep freed memory in the process."""
-        process_memory.hold_freed_memory()
-
-    def identify(self) -> Identity:
-        """Name the CPU's model."""
-        return Identity(model=process_memory.read_cpu_model())
 
 
 class CudaDevice(Device):
@@ -202,10 +145,6 @@ class CudaDevice(Device):
             run()
         return self.read_peak()
 
-    def measure_tensor_growth(self, run: Call) -> int:
-        """Return the same: there is one allocator."""
-        return self.measure_growth(run)
-
     def read_used(self) -> int:
         """Return what the device's allocator has handed out."""
         self.synchronize()
@@ -232,28 +171,17 @@ class CudaDevice(Device):
         idle: int = sum(segment["total_size"] - segment["allocated_size"] for segment in own)
         return torch.cuda.memory_allocated(self.name) + idle
 
-    def profile(self, run: Call, call_s: float) -> DeviceProfile:
-        """Profile a few calls, after one under the profiler that pays for setting it up."""
+    def profile(self, run: Call, calls: int) -> Sequence[Any]:
+        """Profile the calls, after one under the profiler that pays for setting it up."""
         activities = [torch.profiler.ProfilerActivity.CUDA]
-        for calls in (1, PROFILED_CALLS):
+        for count in (1, calls):
             # Kept from one profile to the next they are not: torch warns of that where it is not asked to.
             with torch.profiler.profile(activities=activities, acc_events=True) as profile:
-                for _ in range(calls):
+                for _ in range(count):
                     run()
                 self.synchronize()
-        return summarize_profile(profile.key_averages(), PROFILED_CALLS, call_s)
-
-    def measure_device_s(self, run: Call, calls: int) -> float:
-        """Return seconds per call between two CUDA events around ``calls`` calls."""
-        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's
-        self.synchronize()
-        start.record()
-        for _ in range(calls):
-            run()
-        end.record()
-        self.synchronize()
-        return float(start.elapsed_time(end)) * 1e-3 / calls
+        averages: Sequence[Any] = profile.key_averages()
+        return averages
 
     def identify(self) -> Identity:
         """Name the GPU, its UUID, driver and power and clock policy."""

@@ -1,16 +1,13 @@
 """Opens the device that a case names, of whichever kind; a target is a GPU that is imitated.
 
-For a target torch, Inductor and Triton see a board of its capability; tensors on it are fake, so
-nothing can run. What is compiled is kept by Inductor and Triton as ever, and loaded onto no device.
+Tensors on a target are fake, so nothing can run. What is compiled is kept by Inductor and Triton as ever, and
+loaded onto no device.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
-import os
-import sys
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +15,10 @@ import torch
 
 from gate.devices import CPU, CUDA, TARGET, find_kind
 from gate.errors import MachineError
-from gate.measure.device.device import CpuDevice, CudaDevice, Device, Identity
-from gate.records.targets import BOARDS, Board, is_target, name_targets, read_architecture
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.device.device import CudaDevice, Device, Identity
+from gate.measure.device.imitation import WARP, always
+from gate.records.targets import BOARDS, is_target, read_architecture
 
 
 def open_device(name: str) -> Device:
@@ -42,8 +41,6 @@ def check_device(name: str) -> None:
     Raises:
         MachineError: It is not.
     """
-    if find_kind(name) is CPU:
-        return
     found = torch.cuda.device_count()
     if (torch.device(name).index or 0) >= found:
         fix = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
@@ -52,19 +49,13 @@ def check_device(name: str) -> None:
         )
 
 
-_WARP = 32
-_REGISTERS = 65536  # of a multiprocessor, and threads of a block at most, of every GPU since 2012
-_BLOCK_THREADS = 1024
-_CUDA_VERSION = "13.0"  # asked for by a few heuristics of Inductor; any that knows all targets
-
-
 class TargetDevice(CpuDevice):
     """A target: its tensors are fake, and nothing of it can be measured by a clock."""
 
     kind = TARGET
 
     def __init__(self, target: str) -> None:
-        """Let Triton and Inductor compile for ``target``; :func:`imitate_gpu` was called before."""
+        """Let Triton and Inductor compile for ``target``, which this process imitates."""
         super().__init__()
         self.target = target
         self.name = torch.device(CUDA.name, 0)
@@ -94,102 +85,23 @@ class TargetDevice(CpuDevice):
         return fake
 
 
-def imitate_gpu(target: str) -> None:
-    """Let ``torch.cuda`` answer as it would on a machine with the target; before the compiler is imported.
-
-    Raises:
-        MachineError: There is no such target, or this torch is built for real ones.
-    """
-    architecture = read_architecture(target)
-    if architecture not in BOARDS:
-        raise MachineError(f"no such target: {target}", f"Choose one of {name_targets()}.")
-    if "torch._dynamo" in sys.modules:
-        raise RuntimeError("the compiler keeps what torch.cuda answered when it was imported")
-    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # binaries must not hold where sources lie on a machine
-    _check_absent()
-    _answer_as(BOARDS[architecture], divmod(architecture, 10))
-
-
-def _check_absent() -> None:
-    """Refuse where there is a real one: its figures are to be measured, and not to be mixed with these.
-
-    Raises:
-        MachineError: This torch is built for CUDA, or the hooks are not loaded.
-    """
-    if torch.version.cuda:
-        raise MachineError(
-            "a target is compiled for by a CPU build of torch, and this one is built for CUDA",
-            "Measure on the GPU (--device cuda), or install a CPU build beside it.",
-        )
-    if torch._C._accelerator_getAccelerator().type != CUDA.name:  # noqa: SLF001 - see load_hooks
-        raise RuntimeError("gate.measure.device.hooks.load_hooks must be called before torch is imported")
-
-
-def _answer_as(board: Board, capability: tuple[int, int]) -> None:
-    """Let ``torch.cuda`` answer as it would where ``board`` is the only device."""
-    properties = SimpleNamespace(
-        name=board.name,
-        major=capability[0],
-        minor=capability[1],
-        multi_processor_count=board.multiprocessors,
-        total_memory=board.memory_bytes,
-        L2_cache_size=board.l2_cache_bytes,
-        regs_per_multiprocessor=_REGISTERS,
-        max_threads_per_multi_processor=board.threads_per_multiprocessor,
-        max_threads_per_block=_BLOCK_THREADS,
-        warp_size=_WARP,
-        shared_memory_per_block=48 * 1024,
-        shared_memory_per_block_optin=board.shared_per_block_bytes,
-        shared_memory_per_multiprocessor=board.shared_per_multiprocessor_bytes,
-        gcnArchName="",
-        is_integrated=0,
-        uuid="",
-    )
-    answers: dict[str, object] = {
-        "is_available": True,
-        "is_initialized": True,
-        "device_count": 1,
-        "current_device": 0,
-        "get_device_properties": properties,
-        "get_device_capability": capability,
-        "get_device_name": board.name,
-        "is_bf16_supported": capability >= (8, 0),
-        "get_rng_state": torch.zeros(16, dtype=torch.uint8),
-        **dict.fromkeys(("_lazy_init", "synchronize", "set_device", "set_rng_state")),
-        **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), 0),
-    }
-    for name, answer in answers.items():
-        setattr(torch.cuda, name, _always(answer))
-    torch.version.cuda = _CUDA_VERSION
-    torch._C._cuda_getCurrentRawStream = _always(0)  # noqa: SLF001 - a CPU build has none
-
-
-def _always(answer: object) -> Callable[..., Any]:
-    return lambda *_, **__: answer
-
-
 def _target_triton(architecture: int) -> None:
-    """Let Triton compile for the target.
-
-    Raises:
-        MachineError: There is no Triton.
-    """
     try:
         triton = importlib.import_module("triton")
     except ImportError as error:
         fix = "Install it beside the CPU build of torch: pip install 'triton>=3.6'."
         raise MachineError("No module named 'triton': it compiles for targets", fix) from error
-    target = importlib.import_module("triton.backends.compiler").GPUTarget(CUDA.name, architecture, _WARP)
+    target = importlib.import_module("triton.backends.compiler").GPUTarget(CUDA.name, architecture, WARP)
     driver = SimpleNamespace(
-        get_current_target=_always(target),
-        get_current_device=_always(0),
-        get_active_torch_device=_always(torch.device(CUDA.name, 0)),
-        get_current_stream=_always(0),
-        get_device_capability=_always(divmod(architecture, 10)),
+        get_current_target=always(target),
+        get_current_device=always(0),
+        get_active_torch_device=always(torch.device(CUDA.name, 0)),
+        get_current_stream=always(0),
+        get_device_capability=always(divmod(architecture, 10)),
     )
     triton.runtime.driver.set_active(driver)
     # Inductor sets the real driver anew before each compile: there is none.
-    _find("torch._inductor.runtime.triton_helpers").set_driver_to_gpu = _always(None)
+    _find("torch._inductor.runtime.triton_helpers").set_driver_to_gpu = always(None)
 
 
 def _find(module: str) -> Any:  # noqa: ANN401 - private modules of torch and triton
@@ -211,8 +123,8 @@ def _compile_only() -> None:
 
     compile_fx.compile_fx = compile_graph
     heuristics = _find("torch._inductor.runtime.triton_heuristics")
-    heuristics.CachingAutotuner._make_launchers = _always(None)  # noqa: SLF001 - it loads binaries onto the device
-    heuristics.CachingAutotuner._dynamic_scale_rblock = _always(None)  # noqa: SLF001 - it asks what was loaded
+    heuristics.CachingAutotuner._make_launchers = always(None)  # noqa: SLF001 - it loads binaries onto the device
+    heuristics.CachingAutotuner._dynamic_scale_rblock = always(None)  # noqa: SLF001 - it asks what was loaded
     # Whether matrices are padded is decided by timing both ways.
     _find("torch._inductor.config").shape_padding = False
     # A backward graph is compiled with its forward one, and nothing is found in a cache of graphs.
@@ -227,7 +139,7 @@ _LIBRARY: list[Any] = []  # torch forgets what is registered when its library is
 def _make_fake_mode() -> Any:  # noqa: ANN401 - torch's own
     """Make the mode in which tensors are fake; the few real ones that passes compute with are the host's."""
     fake = _find("torch._subclasses").FakeTensorMode
-    fake.avoid_device_init = property(_always(True))  # torch's own way on a machine without the device
+    fake.avoid_device_init = property(always(True))  # torch's own way on a machine without the device
 
     def make_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:  # noqa: ANN401 - ATen's
         return torch.empty_strided(size, stride, dtype=dtype, device=CPU.name)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gate.errors import GateError
 from gate.files import codec
+from gate.measure.device.imitation import imitate_gpu
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.imported import check_edits, check_imports, list_changed_imports
 from gate.measure.process.logbook import Logbook, find_missing, make_worker_failure
@@ -84,7 +85,8 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
     logbook.save()
     try:
         check_source(request.case.factory, request)
-        _imitate_gpu(request)
+        if is_target(request.device):
+            imitate_gpu(request.device)
     except GateError as error:
         logbook.enter(Stage.IMPORT)
         logbook.fail(error)
@@ -102,17 +104,6 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
         message = f"{type(error).__name__}: {error}"
         ended = Fact(code=Code.PYTEST_RAISED, names=name_words(message=message))
     _check_end(request, ended)
-
-
-def _imitate_gpu(request: WorkerRequest) -> None:
-    """Where code is compiled for a target, let torch, not yet imported, believe that it is there."""
-    if is_target(request.device):
-        from gate.measure.device.hooks import load_hooks  # noqa: PLC0415 - few workers need a compiler here
-
-        load_hooks()
-        from gate.measure.device.opening import imitate_gpu  # noqa: PLC0415 - torch
-
-        imitate_gpu(request.device)
 
 
 def _check_end(request: WorkerRequest, ended: Fact) -> None:
@@ -156,12 +147,12 @@ def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
 def _prime(request: WorkerRequest, logbook: Logbook) -> None:
     logbook.enter(Stage.IMPORT)
     try:
-        _imitate_gpu(request)
+        if is_target(request.device):
+            imitate_gpu(request.device)
         import torch  # noqa: PLC0415 - what is timed here
 
-        from gate.measure.device.environment import capture_environment  # noqa: PLC0415 - torch
         from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
-        from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
+        from gate.measure.environment import capture_environment, prime_toolchain  # noqa: PLC0415 - torch
 
         torch.set_num_threads(request.threads)
         logbook.enter(Stage.COMPILE)

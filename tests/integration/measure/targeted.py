@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gate.measure.device.hooks import load_hooks
+from gate.measure.device.imitation import imitate_gpu
 
 ROWS, COLUMNS = 512, 512  # few enough columns for a row to be reduced at once
 
@@ -24,10 +24,9 @@ def main(target: str, *names: str) -> None:
     Of one that cannot be compiled it is the error's type. Python calls are counted of the first alone.
     """
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # as in a worker: other processes know no target
-    load_hooks()
-    from gate.measure.device.opening import TargetDevice, imitate_gpu  # noqa: PLC0415 - torch
-
     imitate_gpu(target)
+    from gate.measure.device.opening import TargetDevice  # noqa: PLC0415 - torch
+
     device = TargetDevice(target)
     sys.stdout.write(
         json.dumps({name: _measure(device, name, counts=name == names[0]) for name in names}) + "\n"

@@ -10,11 +10,8 @@ from unittest import mock
 
 import pytest
 import torch
-from torch._C._autograd import DeviceType
-from torch.autograd.profiler_util import FunctionEventAvg
 
 from gate.fingerprint import has_same_codegen, has_same_stack
-from gate.measure.device.profile import MAX_KERNELS, OTHERS, summarize_profile
 from tests.hosts import CUDA_HOST
 from tests.unit.measure.cuda_contract import H100, play_gpu
 
@@ -92,77 +89,12 @@ def test_an_arm_that_is_about_to_be_timed_holds_what_it_needs() -> None:
         assert [call[0] for call in cuda.mock_calls][-2:] == ["synchronize", "empty_cache"]
 
 
-def make_event(name: str, count: int, device_us: int = 0) -> FunctionEventAvg:
-    """Return an average as ``key_averages`` lists it; with device time, of the device's own side."""
-    event = FunctionEventAvg()
-    event.key, event.count, event.self_device_time_total = name, count, device_us
-    event.device_type = DeviceType.CUDA if device_us else DeviceType.CPU
-    return event
-
-
-HOST_ONLY = [make_event("cudaDeviceSynchronize", 2), make_event("aten::mm", 5), make_event("cudaMalloc", 1)]
-
-
-@pytest.mark.parametrize(
-    ("events", "launches", "graphs"),
-    [
-        # Five calls: 3 kernels of libraries, 2 of Triton, a copy and a fill each.
-        (
-            [
-                make_event("cudaLaunchKernel", 15),
-                make_event("cuLaunchKernel", 5),
-                make_event("cuLaunchKernelEx", 5),
-                make_event("cudaMemcpyAsync", 5),
-                make_event("cudaMemsetAsync", 5),
-            ],
-            7,
-            0,
-        ),
-        # The same as one graph; cut in three pieces with a kernel between; and graphs disabled altogether.
-        ([make_event("cudaGraphLaunch", 5)], 1, 1),
-        ([make_event("cudaGraphLaunch", 15), make_event("cudaLaunchKernel", 10)], 5, 3),
-        # What is not the same in each call is no property of the program; what is not told is not 0.
-        ([make_event("cudaLaunchKernel", 17)], None, None),
-        ([], None, None),
-    ],
-)
-def test_launches_of_one_call(
-    events: list[FunctionEventAvg], launches: int | None, graphs: int | None
-) -> None:
-    """A graph that is cut, or not used at all, shows in what the host launches, whatever torch counts."""
-    kernels = [make_event("triton_poi_fused_add_0", 5, device_us=400)]
-    found = summarize_profile([*HOST_ONLY, *events, *kernels], 5, call_s=0.0002)
-    assert (found.launches, found.graph_launches) == (launches, graphs)
-
-
-def test_kernels_of_one_call_by_name_and_time() -> None:
-    """Five calls: 400 us in one kernel and 100 us in copies are 80 us and 20 us a call, of 200 us: half."""
-    kernel, copy = "triton_poi_fused_add_0", "Memcpy HtoD (Pageable -> Device)"
-    events = [
-        *(make_event("cudaLaunchKernel", 5), make_event("cudaMemcpyAsync", 10)),
-        *(make_event(copy, 10, device_us=100), make_event(kernel, 5, device_us=400)),
-    ]
-    found = summarize_profile(events, 5, call_s=0.0002)
-    assert (found.utilization, found.device_s) == (pytest.approx(0.5), pytest.approx(100e-6))
-    assert (found.launches, found.graph_launches, found.copies) == (3, 0, 2)
-    assert found.kernels_s == {kernel: 80e-6, copy: 20e-6}
-
-
-def test_only_the_longest_kernels_are_named() -> None:
-    """Of 20 kernels of 1 to 20 us the 16 longest are named; the others, 1 + 2 + 3 + 4 us, are summed."""
-    events = [make_event(f"kernel_{us}", 1, device_us=us) for us in range(1, 21)]
-    found = summarize_profile(events, 1, call_s=1.0).kernels_s
-    assert list(found)[:2] == ["kernel_20", "kernel_19"]
-    assert len(found) == MAX_KERNELS + 1
-    assert found[OTHERS] == pytest.approx(10e-6)
-
-
 def test_a_profile_is_taken_after_one_that_is_thrown_away() -> None:
     """Setting a profiler up takes long, as do the first launches under it: one call pays for that."""
     calls: list[int] = []
     with play_gpu() as (device, _), mock.patch.object(torch.profiler, "profile") as profile:
         profile.return_value.__enter__.return_value.key_averages.return_value = []
-        device.profile(lambda: calls.append(profile.call_count), call_s=1.0)
+        device.profile(lambda: calls.append(profile.call_count), 5)
     assert calls == [1, 2, 2, 2, 2, 2]
 
 

@@ -11,7 +11,8 @@ import pytest
 import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
-from gate.measure.device.environment import load_isas, mark_isas
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.environment import load_toolchain, probe_isas
 
 
 class Prober:
@@ -44,21 +45,21 @@ def test_all_that_passed_are_believed(cache: Path, monkeypatch: pytest.MonkeyPat
     """A worker on a marked cache asks for no probe."""
     prober = Prober({"avx512", "avx2"})
     use(prober, monkeypatch)
-    mark_isas()
+    probe_isas()
     assert [path.read_text() for path in cache.iterdir()] == ["avx512\navx2"]
-    load_isas()
+    load_toolchain(CpuDevice())
     assert prober.saw_ok == [None, True]
 
 
 def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that cannot do all the processor can leaves no mark, and takes an older one away."""
     use(Prober({"avx512", "avx2"}), monkeypatch)
-    mark_isas()
+    probe_isas()
     prober = Prober({"avx2"})
     use(prober, monkeypatch)
-    mark_isas()
+    probe_isas()
     assert list(cache.iterdir()) == []
-    load_isas()
+    load_toolchain(CpuDevice())
     assert prober.saw_ok == [None, None]
 
 
@@ -67,6 +68,6 @@ def test_a_torch_that_does_not_tell(cache: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         "gate.measure.device.torch_settings.importlib", SimpleNamespace(import_module=lambda _: object())
     )
-    mark_isas()
-    load_isas()
+    probe_isas()
+    load_toolchain(CpuDevice())
     assert not cache.exists()

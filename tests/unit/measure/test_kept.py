@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from gate.measure.device import memory
-from gate.measure.device.device import CpuDevice
+from gate.measure.device import cpu
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.warm import find_keeper, measure_kept, measure_rate
 
 KIB, MIB = 1024, 2**20
@@ -106,6 +106,6 @@ def test_the_line_that_keeps_is_found() -> None:
 
 def test_another_allocator_is_not_taken_for_one_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody counts, that is said."""
-    monkeypatch.setattr(memory, "_is_counted", lambda: False)
+    monkeypatch.setattr(cpu, "_is_counted", lambda: False)
     with pytest.raises(OSError, match="counted by glibc"):
         measure_kept(lambda: None, CpuDevice())

@@ -4,37 +4,50 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from gate.measure.device import process_memory
-from gate.measure.device.device import CpuDevice
-from gate.measure.device.process_memory import compute_resident_growth, parse_status
+from gate.measure.device import cpu
+from gate.measure.device.cpu import CpuDevice, read_status
 
 STATUS = "Name:\tpython\nVmPeak:\t  900000 kB\nVmHWM:\t    5000 kB\nVmRSS:\t    4000 kB\nThreads:\t2\n"
 
 
-def test_status_is_parsed_in_bytes() -> None:
+@pytest.fixture
+def status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that stands in for what Linux tells of this process, and one that takes orders."""
+    path = tmp_path / "status"
+    path.write_text(STATUS)
+    monkeypatch.setattr(cpu, "_STATUS", path)
+    monkeypatch.setattr(cpu, "_CLEAR_REFS", tmp_path / "clear_refs")
+    return path
+
+
+@pytest.mark.usefixtures("status")
+def test_status_is_read_in_bytes() -> None:
     """What /proc calls kB is 1024 bytes."""
-    assert parse_status(STATUS, "VmHWM") == 5000 * 1024
-    assert parse_status(STATUS, "VmRSS") == 4000 * 1024
+    assert read_status("VmHWM") == 5000 * 1024
+    assert read_status("VmRSS") == 4000 * 1024
 
 
+@pytest.mark.usefixtures("status")
 def test_missing_key_is_an_error() -> None:
     """A kernel that does not tell must not look like 0 bytes."""
     with pytest.raises(OSError, match="has no VmSwap"):
-        parse_status(STATUS, "VmSwap")
+        read_status("VmSwap")
 
 
-def test_growth_is_peak_above_the_start() -> None:
-    """A peak of 6000 kB after starting from 4000 kB is 2000 kB of growth."""
-    after = STATUS.replace("5000", "6000").replace("4000", "4100")
-    assert compute_resident_growth(STATUS, after) == 2000 * 1024
+@pytest.mark.parametrize(("peak", "kib"), [("6000", 2000), ("3990", 0)])
+def test_growth_is_peak_above_the_start(status: Path, peak: str, kib: int) -> None:
+    """A peak of 6000 kB after starting from 4000 kB is 2000 kB of growth.
 
-
-def test_growth_is_never_negative() -> None:
-    """The kernel's counters are batched: a peak slightly below the start is no growth."""
-    assert compute_resident_growth(STATUS, STATUS.replace("5000", "3990")) == 0
+    It is never negative: the kernel's counters are batched, so a peak may be slightly below the start.
+    """
+    device = CpuDevice()
+    device.start_peak()
+    status.write_text(STATUS.replace("5000", peak).replace("4000", "4100"))
+    assert device.read_peak() == kib * 1024
 
 
 def test_memory_of_a_call_is_seen() -> None:
@@ -48,14 +61,14 @@ def test_memory_of_a_call_is_seen() -> None:
 
 COUNT_FAULTS = """\
 import resource, sys
-from gate.measure.device import process_memory
+from gate.measure.device import cpu
 
 def cycle():
     block = bytearray(40 * 2**20)
     del block
 
 for prepare in sys.argv[1:]:
-    getattr(process_memory, prepare)()
+    {"settle": cpu.settle_heap, "hold": cpu.CpuDevice().hold_memory}[prepare]()
     cycle()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):
@@ -64,10 +77,10 @@ for prepare in sys.argv[1:]:
 """
 
 
-@pytest.mark.skipif(not process_memory.can_hold_memory(), reason="another C library than glibc")
+@pytest.mark.skipif(not cpu.can_hold_memory(), reason="another C library than glibc")
 def test_held_memory_is_not_taken_from_the_system_again() -> None:
     """Ten times 40 MiB are 102,400 pages, for a heap that gives them back; for one that does not, none."""
-    command = [sys.executable, "-c", COUNT_FAULTS, "settle_heap", "hold_freed_memory", "settle_heap"]
+    command = [sys.executable, "-c", COUNT_FAULTS, "settle", "hold", "settle"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     settled, held, again = map(int, done.stdout.split())
     assert held < 100

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from gate.errors import MachineError, UsageError
 from gate.measure.compiler.identity import count_launches
-from gate.measure.device import hooks, opening
+from gate.measure.device import imitation
+from gate.measure.device.imitation import imitate_gpu
 from gate.measure.target import Cubin, check_knowable, parse_usage, sum_cubins
 from gate.records import Case, Metric, Mode
 
@@ -99,44 +99,28 @@ def test_a_plain_case_is_available() -> None:
     check_knowable(CASE)
 
 
-def test_nothing_is_pretended_where_torch_knows_real_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CUDA build of torch is refused before anything of it is changed."""
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    for name in [name for name in sys.modules if name == "torch._dynamo"]:
-        monkeypatch.delitem(sys.modules, name)
-    answers = torch.cuda.is_available
-    with pytest.raises(MachineError, match="built for CUDA"):
-        opening.imitate_gpu("cuda:sm_90")
-    assert torch.cuda.is_available is answers
-
-
-def test_nothing_is_pretended_where_the_compiler_has_asked_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler keeps what it was told when it was imported."""
-    monkeypatch.setitem(sys.modules, "torch._dynamo", torch)
-    with pytest.raises(RuntimeError, match="when it was imported"):
-        opening.imitate_gpu("cuda:sm_90")
-
-
 def test_an_unknown_target_is_refused() -> None:
     """Only what is known of a board can be told to the compiler."""
     with pytest.raises(MachineError, match="no such target: cuda:sm_71"):
-        opening.imitate_gpu("cuda:sm_71")
+        imitate_gpu("cuda:sm_71")
 
 
-def test_hooks_come_before_torch() -> None:
+def test_a_target_is_imitated_before_torch_is_imported() -> None:
     """Torch asks for devices when it is imported, as it has been here."""
     with pytest.raises(RuntimeError, match="before"):
-        hooks.load_hooks()
+        imitate_gpu("cuda:sm_90")
 
 
-def test_hooks_refuse_a_torch_for_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nothing_is_pretended_where_torch_knows_real_devices(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Two answers to which device there is cannot be loaded into one process."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libtorch_cuda.so").touch()
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(hooks, "_find_torch", lambda: tmp_path)
+    monkeypatch.setattr(imitation, "_find_torch", lambda: tmp_path)
     with pytest.raises(MachineError, match="built for CUDA"):
-        hooks.load_hooks()
+        imitate_gpu("cuda:sm_90")
 
 
 @pytest.mark.parametrize(
@@ -147,19 +131,19 @@ def test_hooks_refuse_a_torch_for_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path
         ("__version__ = TorchVersion(x)\n", "this torch is of an unknown release"),
     ],
 )
-def test_hooks_refuse_a_torch_that_nobody_tried(
+def test_nothing_is_pretended_where_nobody_tried_torch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, named: str
 ) -> None:
     """Another release may ask the device for something else, and get a wrong answer without an error."""
     (tmp_path / "version.py").write_text(version, encoding="utf-8")
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(hooks, "_find_torch", lambda: tmp_path)
+    monkeypatch.setattr(imitation, "_find_torch", lambda: tmp_path)
     with pytest.raises(MachineError, match=named) as caught:
-        hooks.load_hooks()
+        imitate_gpu("cuda:sm_90")
     assert caught.value.fix.startswith("Install a CPU build of torch 2.13")
 
 
 def test_the_torch_of_ci_is_one_that_targets_were_tested_with() -> None:
     """A newer one in constraints.txt needs the slow tests of targets to pass, and this list to grow."""
     constraints = Path(__file__).parents[3].joinpath("constraints.txt").read_text(encoding="utf-8")
-    assert f"torch=={hooks.TESTED[-1]}." in constraints
+    assert f"torch=={imitation.TESTED[-1]}." in constraints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gate.measure.device.memory import compute_allocated_growth, measure_tensor_growth
+from gate.measure.device.cpu import CpuDevice, compute_allocated_growth
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_growth_is_the_largest_sum(changes: list[int], expected: int) -> None:
 
 def test_growth_is_exact() -> None:
     """Three tensors of 1000 float32 are alive at once: both operands and the sum."""
-    assert measure_tensor_growth(lambda: torch.ones(1000) + torch.ones(1000)) == 12_000
+    assert CpuDevice().measure_tensor_growth(lambda: torch.ones(1000) + torch.ones(1000)) == 12_000

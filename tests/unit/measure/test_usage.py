@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from torch._C._autograd import DeviceType
+from torch.autograd.profiler_util import FunctionEventAvg
 
 from gate.devices import CUDA
 from gate.measure import usage
 from gate.measure.context import Prepared, WorkerContext, prepare_case, use_gradients
-from gate.measure.device.device import Call, CpuDevice
-from gate.measure.device.profile import DeviceProfile
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.device.device import Call
 from gate.measure.process.logbook import Logbook
-from gate.measure.timing.canary import measure_bytes_per_s, measure_flops_per_s
-from gate.measure.timing.rounds import compute_percentile
+from gate.measure.rounds import compute_percentile
 from gate.measure.usage import (
+    MAX_KERNELS,
+    OTHERS,
     Work,
+    count_host_launches,
+    measure_bytes_per_s,
     measure_energy_j,
+    measure_flops_per_s,
     measure_limits,
     measure_work,
     record_usage,
+    sum_kernels,
 )
 from gate.records import Case, DType, Metric, Task
 from gate.records.protocol import Sampling, Stage, WorkerRole
@@ -38,13 +45,13 @@ class PlayedGpu(CpuDevice):
 
     kind = CUDA
 
-    def __init__(self, profile: DeviceProfile, joules: float | None = 3.0) -> None:
+    def __init__(self, events: Sequence[FunctionEventAvg] = (), joules: float | None = 3.0) -> None:
         super().__init__()
-        self.told, self.joules, self.looks = profile, joules, 0
+        self.told, self.joules, self.looks = events, joules, 0
 
-    def profile(self, run: Call, call_s: float) -> DeviceProfile:
+    def profile(self, run: Call, calls: int) -> Sequence[FunctionEventAvg]:
         """Return what it was made with."""
-        del call_s
+        del calls
         run()
         return self.told
 
@@ -128,21 +135,81 @@ def test_a_cpu_tells_its_work_alone() -> None:
     assert context.logbook.result.stage is Stage.PROFILE
 
 
+def make_event(name: str, count: int, device_us: int = 0) -> FunctionEventAvg:
+    """Return an average as ``key_averages`` lists it; with device time, of the device's own side."""
+    event = FunctionEventAvg()
+    event.key, event.count, event.self_device_time_total = name, count, device_us
+    event.device_type = DeviceType.CUDA if device_us else DeviceType.CPU
+    return event
+
+
+HOST_ONLY = [make_event("cudaDeviceSynchronize", 2), make_event("aten::mm", 5), make_event("cudaMalloc", 1)]
+
+
+@pytest.mark.parametrize(
+    ("events", "launches", "graphs"),
+    [
+        # Five calls: 3 kernels of libraries, 2 of Triton, a copy and a fill each.
+        (
+            [
+                make_event("cudaLaunchKernel", 15),
+                make_event("cuLaunchKernel", 5),
+                make_event("cuLaunchKernelEx", 5),
+                make_event("cudaMemcpyAsync", 5),
+                make_event("cudaMemsetAsync", 5),
+            ],
+            7,
+            0,
+        ),
+        # The same as one graph; cut in three pieces with a kernel between; and graphs disabled altogether.
+        ([make_event("cudaGraphLaunch", 5)], 1, 1),
+        ([make_event("cudaGraphLaunch", 15), make_event("cudaLaunchKernel", 10)], 5, 3),
+        # What is not the same in each call is no property of the program; what is not told is not 0.
+        ([make_event("cudaLaunchKernel", 17)], None, None),
+        ([], None, None),
+    ],
+)
+def test_launches_of_one_call(
+    events: list[FunctionEventAvg], launches: int | None, graphs: int | None
+) -> None:
+    """A graph that is cut, or not used at all, shows in what the host launches, whatever torch counts."""
+    kernels = [make_event("triton_poi_fused_add_0", 5, device_us=400)]
+    found = count_host_launches([*HOST_ONLY, *events, *kernels], 5)
+    assert (found.get(Metric.LAUNCHES), found.get(Metric.CUDAGRAPH_LAUNCHES)) == (launches, graphs)
+
+
+def test_kernels_of_one_call_by_name_and_time() -> None:
+    """Five calls: 400 us in one kernel and 100 us in copies are 80 us and 20 us a call."""
+    kernel, copy = "triton_poi_fused_add_0", "Memcpy HtoD (Pageable -> Device)"
+    events = [
+        *(make_event("cudaLaunchKernel", 5), make_event("cudaMemcpyAsync", 10)),
+        *(make_event(copy, 10, device_us=100), make_event(kernel, 5, device_us=400)),
+    ]
+    launches = {Metric.LAUNCHES: 3, Metric.CUDAGRAPH_LAUNCHES: 0, Metric.COPIES: 2}
+    assert count_host_launches(events, 5) == launches
+    assert sum_kernels(events, 5) == pytest.approx({kernel: 80e-6, copy: 20e-6})
+
+
+def test_only_the_longest_kernels_are_named() -> None:
+    """Of 20 kernels of 1 to 20 us the 16 longest are named; the others, 1 + 2 + 3 + 4 us, are summed."""
+    found = usage._name_longest({f"kernel_{us}": us * 1e-6 for us in range(1, 21)})
+    assert list(found)[:2] == ["kernel_20", "kernel_19"]
+    assert len(found) == MAX_KERNELS + 1
+    assert found[OTHERS] == pytest.approx(10e-6)
+
+
 @pytest.mark.usefixtures("rates")
 def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts, times by kernel, joules and single calls are all kept; what is unknown is left out."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
-    told = DeviceProfile(utilization=0.5, launches=3, copies=1, device_s=5e-6, kernels_s={"gemm": 5e-6})
-    context, prepared = make(PlayedGpu(told))
+    launches = [make_event("cudaLaunchKernel", 10), make_event("cudaMemcpyAsync", 5)]
+    context, prepared = make(PlayedGpu([*launches, make_event("gemm", 5, device_us=25)]))
     with torch.no_grad():
         record_usage(context, prepared, 1e-5)
     samples = context.logbook.result.samples
-    assert {metric: samples[metric] for metric in (Metric.LAUNCHES, Metric.COPIES, Metric.DEVICE_TIME)} == {
-        Metric.LAUNCHES: (3.0,),
-        Metric.COPIES: (1.0,),
-        Metric.DEVICE_TIME: (5e-6,),
-    }
-    assert Metric.CUDAGRAPH_LAUNCHES not in samples
+    told = (Metric.LAUNCHES, Metric.CUDAGRAPH_LAUNCHES, Metric.COPIES, Metric.DEVICE_TIME)
+    assert [samples[metric] for metric in told] == [(3.0,), (0.0,), (1.0,), (pytest.approx(5e-6),)]
+    assert samples[Metric.DEVICE_UTILIZATION] == (pytest.approx(0.5),)
     assert samples[Metric.CALL_P50] <= samples[Metric.CALL_P95] <= samples[Metric.CALL_P99]
     assert context.logbook.result.kernels_s == {"gemm": 5e-6}
 
@@ -151,7 +218,7 @@ def test_energy_is_what_the_counter_grew_by_over_the_calls(monkeypatch: pytest.M
     """3 J between two looks, and a batch of 0.1 s between them: 100 calls of 1 ms, 30 mJ each."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.0)
     calls: list[int] = []
-    assert measure_energy_j(lambda: calls.append(1), PlayedGpu(DeviceProfile()), 1e-3) == pytest.approx(0.03)
+    assert measure_energy_j(lambda: calls.append(1), PlayedGpu(), 1e-3) == pytest.approx(0.03)
     assert len(calls) == 100
 
 
@@ -161,7 +228,7 @@ def test_a_counter_that_stands_still_tells_no_energy(
 ) -> None:
     """Nor does a board without one: 0 J a call would be the best of all."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.0)
-    assert measure_energy_j(lambda: None, PlayedGpu(DeviceProfile(), joules=joules), 1e-3) is None
+    assert measure_energy_j(lambda: None, PlayedGpu(joules=joules), 1e-3) is None
 
 
 def test_long_calls_are_not_made_a_hundred_times() -> None:

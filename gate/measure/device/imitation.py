@@ -1,4 +1,4 @@
-"""Let a CPU build of torch hold fake tensors of a GPU; to be called before torch is imported.
+"""Lets a CPU build of torch hold fake tensors of a GPU, and answer as if that were there.
 
 What autograd, indexing and guards ask of a device is asked in C++ and before any Python of torch could
 answer: a small library of public interfaces of torch (``hooks.cpp``) is compiled once a run and loaded.
@@ -13,11 +13,15 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from gate.errors import MachineError
 from gate.installation import find_page
 from gate.programs import ask_program
+from gate.records.targets import BOARDS, Board, name_targets, read_architecture
 
 # Releases of torch whose compiler the imitated device was tested with: it stands in for names that are no
 # interface of torch's, and another release may ask for others without any error.
@@ -26,17 +30,24 @@ _VERSION = re.compile(r"""^__version__ = ['"](?P<release>\d+\.\d+)[^'"]*['"]""",
 _SOURCE = Path(__file__).with_name("hooks.cpp")
 _COMPILE_LIMIT_S = 300
 _MAX_MESSAGE = 300  # characters of a compiler's message
+WARP = 32
+_REGISTERS = 65536  # of a multiprocessor, and threads of a block at most, of every GPU since 2012
+_BLOCK_THREADS = 1024
+_CUDA_VERSION = "13.0"  # asked for by a few heuristics of Inductor; any that knows all targets
 
 
-def load_hooks() -> None:
-    """Load the hooks into this process, which has not imported torch yet.
+def imitate_gpu(target: str) -> None:
+    """Let torch, Inductor and Triton see a board of the target's capability in this process.
 
     Raises:
-        MachineError: There is no torch, or it is one for GPUs or of a release that targets were not tested
-            with, or there is no C++ compiler.
+        MachineError: There is no such target or no torch, or torch is one for GPUs or of a release that
+            targets were not tested with, or there is no C++ compiler.
     """
+    architecture = read_architecture(target)
+    if architecture not in BOARDS:
+        raise MachineError(f"no such target: {target}", f"Choose one of {name_targets()}.")
     if "torch" in sys.modules:
-        raise RuntimeError("torch asks for a device when it is imported: load the hooks before")
+        raise RuntimeError("torch asks for a device when it is imported: imitate one before")
     directory = _find_torch()
     if (directory / "lib" / "libtorch_cuda.so").exists():
         message = "a target is compiled for by a CPU build of torch, and this one is built for CUDA"
@@ -44,6 +55,8 @@ def load_hooks() -> None:
     _check_release(directory)
     ctypes.CDLL(str(directory / "lib" / "libtorch_cpu.so"))
     ctypes.CDLL(str(_build_hooks(directory)))
+    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # binaries must not hold where sources lie on a machine
+    _answer_as(BOARDS[architecture], divmod(architecture, 10))
 
 
 def _find_torch() -> Path:
@@ -87,3 +100,49 @@ def _build_hooks(torch: Path) -> Path:
         raise MachineError(f"the C++ compiler cannot compile for this torch: {message}", fix)
     partial.rename(library)
     return library
+
+
+def _answer_as(board: Board, capability: tuple[int, int]) -> None:
+    """Let ``torch.cuda`` answer as it would where ``board`` is the only device."""
+    import torch  # noqa: PLC0415 - the hooks come before
+
+    properties = SimpleNamespace(
+        name=board.name,
+        major=capability[0],
+        minor=capability[1],
+        multi_processor_count=board.multiprocessors,
+        total_memory=board.memory_bytes,
+        L2_cache_size=board.l2_cache_bytes,
+        regs_per_multiprocessor=_REGISTERS,
+        max_threads_per_multi_processor=board.threads_per_multiprocessor,
+        max_threads_per_block=_BLOCK_THREADS,
+        warp_size=WARP,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=board.shared_per_block_bytes,
+        shared_memory_per_multiprocessor=board.shared_per_multiprocessor_bytes,
+        gcnArchName="",
+        is_integrated=0,
+        uuid="",
+    )
+    answers: dict[str, object] = {
+        "is_available": True,
+        "is_initialized": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_properties": properties,
+        "get_device_capability": capability,
+        "get_device_name": board.name,
+        "is_bf16_supported": capability >= (8, 0),
+        "get_rng_state": torch.zeros(16, dtype=torch.uint8),
+        **dict.fromkeys(("_lazy_init", "synchronize", "set_device", "set_rng_state")),
+        **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), 0),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, always(answer))
+    torch.version.cuda = _CUDA_VERSION
+    torch._C._cuda_getCurrentRawStream = always(0)  # noqa: SLF001 - a CPU build has none
+
+
+def always(answer: object) -> Callable[..., Any]:
+    """Make a function that answers the same, whatever it is asked."""
+    return lambda *_, **__: answer

@@ -1,0 +1,220 @@
+"""Where code is compiled: the toolchain's one-off work, and the fingerprint of the host and its software.
+
+The primer pays for what is done once, so that no case is charged for it. On a CPU, Inductor first finds out
+which vector instructions the compiler and the processor have (a compile and a load each, kept in its cache
+directory) and precompiles its C++ header (kept below ``TMPDIR``). On CUDA, Triton compiles its driver module
+(kept in its cache directory).
+
+Every process loads each probe of an instruction set in a process of its own: seconds that no case's compile
+needs. Where the primer saw that all of them pass, it leaves a mark in the cache that seeds each trial's, and
+workers take Inductor's word for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gate.devices import CPU, TARGET
+from gate.errors import MachineError
+from gate.measure.device import torch_settings
+from gate.measure.device.cpu import can_hold_memory, read_cpu_model
+from gate.measure.device.device import Device
+from gate.measure.device.torch_settings import find_private
+from gate.programs import ask_program, count_cores
+from gate.records import Environment
+from gate.records.protocol import WorkerRequest
+
+# The directories that a compile fills besides the precompiled headers.
+_CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+_TRIVIAL_SIZE = 1024
+_ISAS = "torch._inductor.cpu_vec_isa"
+_MARK = "all.isas"  # in Inductor's cache directory
+
+
+def prime_toolchain(device: Device) -> None:
+    """Do the toolchain's work; of what it leaves in the cache directories none is a compiled graph.
+
+    Raises:
+        MachineError: This machine cannot compile for this device.
+    """
+    try:
+        if device.kind is CPU:
+            probe_isas()
+        else:
+            load_toolchain(device)
+        with use_throwaway_caches():
+            (_compile_for_target if device.kind is TARGET else _compile_trivial)(device)
+    except Exception as error:
+        what = f"the {device.kind.toolchain} does not work: {_describe_cause(error)}"
+        raise MachineError(what, device.kind.toolchain_fix) from error
+
+
+def load_toolchain(device: Device) -> None:
+    """Find out what this machine has; what the primer compiled or found out is only loaded."""
+    if device.kind is CPU:
+        mark = _find_mark()
+        if mark is not None and mark.is_file():
+            importlib.import_module("torch._inductor.config").cpp.vec_isa_ok = True
+        list_isas()
+    elif device.kind.is_gpu and (driver := find_private("triton.runtime", "driver")):
+        # Building the utilities is a side effect of making the driver object, where it has them.
+        getattr(getattr(driver, "active", None), "utils", None)
+
+
+def list_isas() -> tuple[str, ...]:
+    """List the vector instruction sets that Inductor can use here, best first; empty where unknown."""
+    list_valid = find_private(_ISAS, "valid_vec_isa_list")
+    return tuple(str(isa) for isa in list_valid()) if list_valid else ()
+
+
+def probe_isas() -> None:
+    """Probe the processor's instruction sets, and leave the mark for workers if all of them passed."""
+    supported, check = find_private(_ISAS, "supported_vec_isa_list"), find_private(_ISAS, "x86_isa_checker")
+    flags = check() if check else ()
+    own = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
+    with ThreadPoolExecutor(count_cores()) as threads:  # Inductor does so one after the other
+        list(threads.map(bool, own))
+    expected, mark = tuple(map(str, own)), _find_mark()
+    is_passed = list_isas() == expected
+    if mark is None:
+        return
+    mark.unlink(missing_ok=True)
+    if expected and is_passed:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text("\n".join(expected), encoding="utf-8")
+
+
+def _find_mark() -> Path | None:
+    directory = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    return Path(directory) / _MARK if directory else None
+
+
+@contextmanager
+def use_throwaway_caches() -> Iterator[None]:
+    """Send what is compiled within to directories that are removed afterwards."""
+    before = {name: os.environ.get(name) for name in _CACHE_VARIABLES}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        os.environ.update({name: os.path.join(directory, name) for name in _CACHE_VARIABLES})  # noqa: PTH118 - a string is needed
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def _compile_trivial(device: Device) -> None:
+    value = torch.ones(_TRIVIAL_SIZE, device=device.name)
+    doubled = torch.compile(lambda tensor: tensor * 2 + 1)(value)
+    device.synchronize()
+    if not torch.equal(doubled, torch.full_like(value, 3)):
+        raise RuntimeError("a compiled function returned a wrong value")
+    torch.compiler.reset()
+
+
+def _compile_for_target(device: Any) -> None:  # noqa: ANN401 - a TargetDevice, which is not to be loaded elsewhere
+    value = device.place(torch.ones(_TRIVIAL_SIZE), torch.float32)
+    with device.mode:
+        torch.compile(lambda tensor: tensor * 2 + 1)(value)
+    torch.compiler.reset()
+
+
+def _describe_cause(error: BaseException) -> str:
+    """Describe what lies below the compiler's own wrapping, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+# Libraries whose code defines workloads: another version may be another model.
+_WORKLOAD_LIBRARIES = ("diffusers", "timm", "torchvision", "transformers")
+_WATCHING = frozenset({"nvidia-ml-py"})  # of the gate's own: no program runs otherwise with it
+_COMPILER_TIMEOUT_S = 20
+
+
+def capture_environment(device: Device, request: WorkerRequest) -> Environment:
+    """Capture the environment of this process, which measures on ``device`` as ``request`` says."""
+    identity = device.identify()
+    isas = list_isas() if device.kind is CPU else ()
+    return Environment(
+        device_kind=device.kind.name,
+        device_model=identity.model,
+        device_uuid=identity.uuid,
+        driver=identity.driver,
+        clocks=identity.clocks,
+        cpu=read_cpu_model(),
+        cores=count_cores(is_pinned=device.kind.is_gpu),  # `host_cores` has that
+        threads=request.threads,
+        isa=isas[0] if isas else "",
+        torch=str(torch.__version__),
+        triton=_read_version("triton") or _read_version("pytorch-triton"),
+        cuda=(torch.version.cuda or "") if device.kind.is_gpu else "",
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        compiler=_read_compiler(),
+        allocator="held" if device.kind is CPU and can_hold_memory() else "",
+        workers="forked" if request.is_forked else "",
+        openmp="default" if device.kind is CPU else "",
+        libraries=_list_libraries(device),
+        settings=_read_settings(device),
+        device_traits={**identity.traits, **_describe_cores(device)},
+    )
+
+
+def _list_libraries(device: Device) -> dict[str, str]:
+    """The workloads' libraries and, for a GPU, those that torch calls: pip can change them under a torch."""
+    found = {name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))}
+    if device.kind.is_gpu:
+        for one in importlib.metadata.distributions():
+            if one.name.startswith("nvidia-") and one.name not in _WATCHING:
+                found[one.name] = one.version
+    return dict(sorted(found.items()))
+
+
+def _read_version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _read_compiler() -> str:
+    """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
+    command = os.environ.get("CXX", "g++").split()
+    answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=_COMPILER_TIMEOUT_S)
+    if answer.status != 0:
+        return ""
+    return f"{os.path.basename(command[0])} {answer.output}"  # noqa: PTH119 - a string of the user's
+
+
+def _describe_cores(device: Device) -> dict[str, str]:
+    """How many of the host's cores a GPU's worker is held to: those near it, where the lab knows them."""
+    if not device.kind.is_gpu or not hasattr(os, "sched_getaffinity"):  # macOS has no affinity
+        return {}
+    return {"host_cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}"}
+
+
+def _read_settings(device: Device) -> dict[str, str]:
+    settings = {
+        "deterministic": str(torch.are_deterministic_algorithms_enabled()),
+        "float32_matmul_precision": torch_settings.describe_matmul(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+    if device.kind.is_gpu:
+        settings["cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call] # torch's
+        settings["cudnn_allow_tf32"] = torch_settings.describe_convolution()
+    return settings

@@ -1,1 +1,0 @@
-"""The clock: blocks, rounds, first calls, and canaries that show how fast the machine is."""
