@@ -22,8 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
-from gate.measure.kinds import data
-from gate.measure.kinds.scope import list_blocks
+from gate.measure.kinds import variants
 from gate.measure.workload.build import Subject, load_factory
 from gate.workload import Workload
 
@@ -160,13 +159,13 @@ class _Far(tuple[Any, ...]):
 
 
 def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
-    make = data.make_loader
+    make = variants.make_loader
 
     def make_far(subject: Subject, workers: int) -> DataLoader[Any]:
         return make(replace(subject, inputs=_Far(subject.inputs)), workers)
 
     if "far" not in make.__name__:  # the factory is called once a batch
-        data.make_loader = make_far
+        variants.make_loader = make_far
     return build_plain(factory, arguments)
 
 
@@ -206,7 +205,7 @@ def _tell_blocks_apart(factory: str, arguments: Mapping[str, Any]) -> Workload:
 
 def _list_blocks(made: Workload) -> list[nn.Module]:
     assert isinstance(made.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
-    return [made.forward.get_submodule(name) for name in list_blocks(made.forward)]
+    return [made.forward.get_submodule(name) for name in variants.list_blocks(made.forward)]
 
 
 def _reduce_coarsely(factory: str, arguments: Mapping[str, Any]) -> Workload:

@@ -1,6 +1,6 @@
 """What each kind of case is: one complete row a kind, known without torch.
 
-A new kind is a row here and a file in :mod:`gate.measure.kinds`: docs/registry.md. The row of a plain call
+A new kind is a row here and a class in :mod:`gate.measure.kinds`: docs/registry.md. The row of a plain call
 has every property; the others say what is otherwise.
 """
 

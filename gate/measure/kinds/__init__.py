@@ -1,1 +1,1 @@
-"""How cases of each kind are built, compiled and called; one file a kind, rows in :mod:`gate.kinds`."""
+"""How cases of each kind are built, compiled and called; rows in :mod:`gate.kinds`."""

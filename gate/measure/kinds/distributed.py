@@ -35,7 +35,7 @@ from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.process.checkout import take_models
-from gate.measure.timing.rounds import Step
+from gate.measure.rounds import Step
 from gate.measure.workload.build import (
     SEED,
     Function,
@@ -171,9 +171,6 @@ class Distributed(Protocol):
         """Start the second process, and wait until it is about to join: torch waits for one that has ended.
 
         Its caches hold what the first one's hold now: the toolchain.
-
-        Raises:
-            RuntimeError: It has ended.
         """
         device = subject.device.name
         order = Order(
@@ -200,9 +197,6 @@ class Distributed(Protocol):
         assert self._peer is not None  # noqa: S101 - it was started
         self._peer.join()
         return RuntimeError(f"the second process ended with status {self._peer.exitcode}; see the log")
-
-
-PROTOCOL = Distributed
 
 
 class _Handed(torch.autograd.Function):

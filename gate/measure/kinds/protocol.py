@@ -10,10 +10,11 @@ from pathlib import Path
 
 from gate.errors import UsageError
 from gate.installation import find_page
+from gate.kinds import has_metric
 from gate.measure.compiler import identity
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.device.device import Device
-from gate.measure.timing.rounds import Step
+from gate.measure.rounds import Step
 from gate.measure.workload.build import (
     SEED,
     Function,
@@ -28,6 +29,16 @@ from gate.records import Case, CodeIdentity, Kind, Metric
 from gate.workload import Workload
 
 _NAMED_FRAMES = 2  # frames left to eager that a message names
+_PLACES = {
+    Kind.SHAPES: "variants.Shapes",
+    Kind.EXPORT: "packages.Export",
+    Kind.CACHE: "variants.Cache",
+    Kind.DATA: "variants.Data",
+    Kind.SERVING: "variants.Serving",
+    Kind.DISTRIBUTED: "distributed.Distributed",
+    Kind.SCOPE: "variants.Scope",
+    Kind.ONNX: "packages.Onnx",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +95,8 @@ class Protocol:
         Raises:
             UsageError: There is no graph; Dynamo's reasons are in the message where it gives any.
         """
-        if report.counts.get(Metric.UNIQUE_GRAPHS) != 0:  # what torch does not report is no finding
+        # What torch does not report is no finding, and what is exported into a file would have failed by now.
+        if report.counts.get(Metric.UNIQUE_GRAPHS) != 0 or not has_metric(self.case, Metric.UNIQUE_GRAPHS):
             return
         left = (" at ".join(filter(None, map(one.name, ("reason", "location")))) for one in report.skipped)
         frames = "; ".join(islice(left, _NAMED_FRAMES))
@@ -122,9 +134,9 @@ def join_workloads(built: Sequence[Workload]) -> Workload:
 
 
 def find_protocol(case: Case) -> Protocol:
-    """Make the protocol of a case's kind: :class:`Protocol`, or what the kind's file has as ``PROTOCOL``."""
+    """Make the protocol of a case's kind; importing what two processes need takes seconds."""
     if case.kind is Kind.CALL:
         return Protocol(case)
-    module = importlib.import_module(f"gate.measure.kinds.{case.kind}")
-    made: Protocol = module.PROTOCOL(case)
+    module, _, name = _PLACES[case.kind].partition(".")
+    made: Protocol = getattr(importlib.import_module(f"{__package__}.{module}"), name)(case)
     return made

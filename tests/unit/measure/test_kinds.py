@@ -21,12 +21,10 @@ from gate.decide.constants import DRIFT_LIMIT_FLOAT32
 from gate.errors import UsageError
 from gate.kinds import KIND_SPECS, SPECIAL, has_metric
 from gate.measure.compiler.graph import GraphReport, observe_graphs, start_observation
-from gate.measure.device.device import CpuDevice
-from gate.measure.kinds.data import make_loader
-from gate.measure.kinds.onnx import _describe_graph
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.kinds.packages import _describe_graph
 from gate.measure.kinds.protocol import Protocol, find_protocol
-from gate.measure.kinds.scope import find_hottest
-from gate.measure.kinds.shapes import Shapes
+from gate.measure.kinds.variants import Shapes, find_hottest, make_loader
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_drift
 from gate.measure.workload.build import Subject
@@ -244,17 +242,6 @@ def test_without_a_library_a_case_is_unavailable(monkeypatch: pytest.MonkeyPatch
     assert "pip install onnx;" in str(raised.value)
 
 
-def test_a_package_that_was_not_built_is_no_compiled_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before its first call there is no package, and the check says so."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    protocol, subject = prepare(make_case(Kind.EXPORT))
-    protocol.compile(subject)
-    with pytest.raises(Exception, match="no package was built"):
-        protocol.check_compiled(GraphReport(counts={}, caches=observe_graphs("").caches))
-
-
 class StallingBatches(tuple[Any, ...]):
     """Batches of which each takes as long to be read as was said last."""
 
@@ -351,8 +338,8 @@ def test_an_attribute_of_an_operator_is_part_of_what_onnx_computes(other: dict[s
     assert describe(**other) != describe()
 
 
-def test_every_kind_has_a_row_and_a_file() -> None:
-    """The table has a row for each kind that there is a file of, and its own metrics are no usual ones."""
+def test_every_kind_has_a_row_and_a_class() -> None:
+    """The table has a row for each kind that there is a class of, and its own metrics are no usual ones."""
     assert set(KIND_SPECS) == set(Kind)
     for kind, spec in KIND_SPECS.items():
         case = make_case(kind, settings={"vary": {"rows": ROWS}} if kind is Kind.SHAPES else {})
