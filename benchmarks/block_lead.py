@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.utils.benchmark import Timer
 
-from gate.measure.device.device import CpuDevice
-from gate.measure.timing.rounds import (
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.rounds import (
     make_schedule,
     run_rounds,
     settle_step,

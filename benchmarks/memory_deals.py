@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from scipy import stats
 
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.turns import await_idle_threads
 from gate.measure.workload.build import build_workload, compile_function, make_step, make_subject
 from gate.project.config import apply_options, load_config

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 import torch
 
-from gate.kinds import has_metric
 from gate.measure.compiler import graph
-from gate.measure.compiler.identity import read_sources
-from gate.measure.context import Prepared, WorkerContext, open_case
+from gate.measure.context import (
+    Prepared,
+    WorkerContext,
+    open_case,
+    record_code,
+    record_first,
+    record_graphs,
+)
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
 from gate.measure.process.turns import watch_waits
-from gate.measure.timing import canary
-from gate.measure.timing.rounds import (
+from gate.measure.rounds import (
     FirstCall,
     Rounds,
     TimeBlocks,
@@ -27,8 +31,7 @@ from gate.measure.timing.rounds import (
     time_first_call,
     warm_up,
 )
-from gate.measure.usage import record_usage
-from gate.metrics import SPECS
+from gate.measure.usage import compute_medians, record_usage, run_canaries
 from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.workload import Workload
@@ -59,10 +62,10 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         first = _compile_first(context, prepared)
         context.logbook.enter(Stage.WARMUP)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
-        _record_graphs(context, prepared)
+        record_graphs(context, prepared.protocol)
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
-            _record_graphs(context, prepared)
+            record_graphs(context, prepared.protocol)
         _record_times(context, first, rounds)
         _record_later_phases(context)
         _record_conditions(context, before, _observe_machine(context))
@@ -86,7 +89,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
             context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
-        _record_code(context, prepared)
+        record_code(context, prepared.protocol)
         before = _observe_machine(context)
         rounds = measure_rounds(context, prepared, time_blocks)
         _record_latencies(context, rounds)
@@ -146,7 +149,7 @@ def _observe_machine(context: WorkerContext) -> MachineState:
     """Read the device's state first: it still shows what the work before has done to it."""
     context.logbook.enter(Stage.CANARY)
     state = context.device.read_state()
-    return MachineState(state=state, canaries_s=canary.run_canaries(context.device))
+    return MachineState(state=state, canaries_s=run_canaries(context.device))
 
 
 def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
@@ -156,9 +159,8 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
     report = graph.observe_graphs(context.directory)
     check_cold(report.cache)
     prepared.protocol.check_compiled(report)
-    phases_s = {**report.phases_s, "cpu_self": first.cpu_self_s, "cpu_children": first.cpu_children_s}
-    context.logbook.record(graph_breaks=report.graph_breaks, phases_s={**phases_s, FIRST_CALL: first.wall_s})
-    _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
+    cpu_s = {"cpu_self": first.cpu_self_s, "cpu_children": first.cpu_children_s}
+    record_first(context, report, {**cpu_s, FIRST_CALL: first.wall_s})
     if first.peak_bytes is not None:
         context.logbook.add_samples({Metric.COMPILE_PEAK_MEMORY: (first.peak_bytes,)})
     return first
@@ -181,42 +183,10 @@ def _record_later_phases(context: WorkerContext) -> None:
         context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
 
 
-def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
-    """Record what was compiled so far. Breaks are those of the first call: a recompile repeats them."""
-    _record_code(context, prepared)
-    report = graph.observe_graphs(context.directory)
-    counts: dict[Metric, int | None] = {
-        metric: value for metric, value in report.counts.items() if metric != Metric.GRAPH_BREAKS
-    }
-    counts[Metric.GENERATED_KERNELS] = prepared.protocol.count_kernels(graph.find_cache())
-    _add_counts(context, counts)
-    context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
-    context.logbook.add_warnings(*report.skipped, *report.unknown)
-
-
 def _record_kind(context: WorkerContext, prepared: Prepared) -> None:
     seen = prepared.protocol.observe(prepared.subject, prepared.compiled, prepared.compiled_step)
     context.logbook.add_samples(seen.samples)
     context.logbook.record(parts_s=seen.parts_s)
-
-
-def _record_code(context: WorkerContext, prepared: Prepared) -> None:
-    context.logbook.enter(Stage.EVIDENCE)
-    cache = graph.find_cache()
-    context.logbook.record(identity=prepared.protocol.identify(cache), sources=read_sources(cache))
-
-
-def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> None:
-    """Add what is known, and can be something else than 0 on this kind of device."""
-    known = {metric: (float(value),) for metric, value in counts.items() if value is not None}
-    context.logbook.add_samples(
-        {
-            metric: values
-            for metric, values in known.items()
-            if (context.device.kind.is_gpu or not SPECS[metric].is_gpu_only)
-            and has_metric(context.case, metric)
-        }
-    )
 
 
 def _record_times(context: WorkerContext, first: FirstCall, rounds: Rounds) -> None:
@@ -247,7 +217,7 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
     """
     states = (before.state, after.state)
     return Conditions(
-        canaries_s=canary.compute_medians(before.canaries_s, after.canaries_s),
+        canaries_s=compute_medians(before.canaries_s, after.canaries_s),
         throttled=list_throttling(*states),
         foreign_processes=count_strangers(states, own=2 if is_paired else 1),
         clock_mhz=after.state.clock_mhz,

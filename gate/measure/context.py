@@ -15,16 +15,17 @@ from torch.utils import _pytree as pytree
 from gate.errors import UsageError
 from gate.kinds import has_metric
 from gate.measure.compiler import graph
-from gate.measure.compiler.identity import tune_together
-from gate.measure.device import torch_settings
+from gate.measure.compiler.graph import GraphReport
+from gate.measure.compiler.identity import read_sources, tune_together
 from gate.measure.device.device import Device
-from gate.measure.device.torch_settings import describe_runtime
+from gate.measure.device.torch_settings import describe_runtime, describe_settings
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
+from gate.metrics import SPECS
 from gate.records import Case, Code, Kind, Metric, Mode, Task
 from gate.records.protocol import Sampling, Side, Stage
 from gate.workload import Workload
@@ -60,13 +61,7 @@ class _Watch(TorchFunctionMode):
         self._known = {id(tensor) for tensor in subject.list_state()}
         self._unseen: dict[int, torch.nn.Parameter] = {}
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,  # noqa: ANN401 - torch's interface
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - torch's interface
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
         """Look at what ``func`` gets; reading a dtype or a shape is no use."""
         if getattr(func, "__name__", "") != "__get__":
             for one in pytree.tree_leaves((args, kwargs)):
@@ -121,13 +116,7 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
         NotFiniteError: The first output holds NaN, or infinities that no drift is going to compare.
     """
     logbook, protocol = context.logbook, find_protocol(context.case)
-    if workload is None:
-        logbook.enter(Stage.IMPORT)
-        load_factory(context.case.factory)
-    logbook.enter(Stage.BUILD)
-    subject = protocol.make_subject(workload or protocol.build(), context.device)
-    size = {"parameters": str(count_parameters(subject)), "inputs": describe_inputs(subject)}
-    logbook.record(workload=size)
+    subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
     for place, leaf in subject.iterate_given():
         if is_foreign(leaf):
             logbook.note(Code.INPUT_AS_IT_IS, input=place, kind=type(leaf).__qualname__)
@@ -138,10 +127,9 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     elif unseen := call_watched(subject, eager_step):
         logbook.note(Code.PARAMETERS_UNSEEN, why=unseen)
     returned = eager_step()  # the first call sets libraries up, this one shows that it worked
-    settings = torch_settings.describe_settings(
-        context.device.kind
-    )  # the workload's own: its calls may set some
-    logbook.record(workload={**size, "settings": settings, "runtime": describe_runtime()})
+    settings = describe_settings(context.device.kind)  # the workload's own: its calls may set some
+    about = {**logbook.result.workload, "settings": settings, "runtime": describe_runtime()}
+    logbook.record(workload=about)
     check = check_any_finite if has_metric(context.case, Metric.DRIFT) else check_finite
     check({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
     if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
@@ -194,7 +182,59 @@ def _trace(context: WorkerContext, subject: Subject) -> None:
     protocol.check_compiled(graph.observe_graphs(context.directory))
 
 
-def describe_inputs(subject: Subject) -> str:
+def build_subject(
+    context: WorkerContext, workload: Workload | None, make_subject: Callable[[Workload], Subject]
+) -> Subject:
+    """Build the workload, unless the caller brings one, and make a subject of it; record its size."""
+    if workload is None:
+        context.logbook.enter(Stage.IMPORT)
+        load_factory(context.case.factory)
+    context.logbook.enter(Stage.BUILD)
+    subject = make_subject(workload or find_protocol(context.case).build())
+    own = subject.module.parameters() if subject.module is not None else ()
+    size = {"parameters": str(sum(one.numel() for one in own)), "inputs": _describe_inputs(subject)}
+    context.logbook.record(workload=size)
+    return subject
+
+
+def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[str, float]) -> None:
+    """Record what a first call compiled: only its breaks count, since a recompile repeats them."""
+    context.logbook.record(graph_breaks=report.graph_breaks, phases_s={**report.phases_s, **phases_s})
+    _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
+
+
+def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
+    """Record what was compiled so far, but for breaks."""
+    record_code(context, protocol)
+    report = graph.observe_graphs(context.directory)
+    counts: dict[Metric, int | None] = {**report.counts, Metric.GRAPH_BREAKS: None}
+    counts[Metric.GENERATED_KERNELS] = protocol.count_kernels(graph.find_cache())
+    _add_counts(context, counts)
+    context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
+    context.logbook.add_warnings(*report.skipped, *report.unknown)
+
+
+def record_code(context: WorkerContext, protocol: Protocol) -> None:
+    """Record the generated code's identity, and the sources of its kernels."""
+    context.logbook.enter(Stage.EVIDENCE)
+    cache = graph.find_cache()
+    context.logbook.record(identity=protocol.identify(cache), sources=read_sources(cache))
+
+
+def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> None:
+    """Add what is known, and can be something else than 0 on this kind of device."""
+    context.logbook.add_samples(
+        {
+            metric: (value,)
+            for metric, value in counts.items()
+            if value is not None
+            and (context.device.kind.is_gpu or not SPECS[metric].is_gpu_only)
+            and has_metric(context.case, metric)
+        }
+    )
+
+
+def _describe_inputs(subject: Subject) -> str:
     """Describe dtype and shape of what the workload is called with: ``float32[8, 1000]``.
 
     Of the tensors beyond _MAX_INPUTS the number and the elements of all.
@@ -203,11 +243,6 @@ def describe_inputs(subject: Subject) -> str:
     listed, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
     rest = [f"{len(more)} more of {sum(one.numel() for one in more)} elements"] if more else []
     return ", ".join([*map(describe_tensor, listed), *rest])
-
-
-def count_parameters(subject: Subject) -> int:
-    """Count the elements of the module's parameters; 0 for a function."""
-    return sum(one.numel() for one in subject.module.parameters()) if subject.module is not None else 0
 
 
 @contextmanager

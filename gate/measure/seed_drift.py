@@ -21,11 +21,10 @@ from gate.measure.context import WorkerContext
 from gate.measure.device import torch_settings
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
-from gate.measure.numerics.comparing import Habit, compare, find_habit
+from gate.measure.numerics.comparing import Habit, compare, excuse, find_habit, measure_beyond
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, compute_drift, describe_tensor
 from gate.measure.numerics.exact import Recording, has_drawn_alike, in_float64
 from gate.measure.numerics.reference import Called, Evaluation
-from gate.measure.numerics.rounding import excuse, measure_beyond
 from gate.measure.numerics.state import copy_state
 from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
@@ -90,7 +89,7 @@ def _measure_seeds(context: WorkerContext, pair: CompiledSubject, habit: Habit) 
         if not exact.is_float64 or len(drifts[Metric.DRIFT_FLOAT32]) < index:
             continue
         with _note_no_twin(context):
-            twin = twin or make_float32_pair(pair)
+            twin = twin or _make_float32_pair(pair)
             precise = _compare_in_float32(context, pair, twin, exact, habit)
             drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
     for metric, seeds in drifts.items():
@@ -141,10 +140,9 @@ def _note_no_twin(context: WorkerContext) -> Iterator[None]:
         context.logbook.note_unmeasured(Metric.DRIFT_FLOAT32, why)
 
 
-def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
-    """Copy a pair to float32; a float32 case is its own copy."""
+def _make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
     if pair.subject.case.dtype == DType.FLOAT32:
-        return pair
+        return pair  # it is its own copy
     subject = reference.make_twin(pair.subject, torch.float32)
     return CompiledSubject(subject=subject, compiled=find_protocol(subject.case).compile(subject))
 
@@ -220,7 +218,9 @@ def _compare(
     if drift.log2_ratio is not None and drift.log2_ratio > DRIFT_LIMIT_FLOAT32:
         compiled = excuse(pair.subject, exact, eager, compiled)
         drift = compare(exact, eager.found, compiled, eager.state)
-    _note_once(context, drift.warnings)
+    # Under another seed the same has other numbers.
+    noted = [(one.code, one.names) for one in context.logbook.result.warnings]
+    context.logbook.add_warnings(*(one for one in drift.warnings if (one.code, one.names) not in noted))
     if drift.log2_ratio == MISMATCH:
         return drift
     if exact is None or drift.log2_ratio is None or not eager.found.has_tensors:
@@ -238,12 +238,6 @@ def _measure_beyond(subject: Subject, exact: Evaluation, eager: Called, compiled
         if not (subject.device.kind.is_gpu and reference.is_out_of_memory(error)):
             raise
         return None
-
-
-def _note_once(context: WorkerContext, facts: Sequence[Fact]) -> None:
-    """Note what was not noted of another seed, with other numbers."""
-    noted = [(one.code, one.names) for one in context.logbook.result.warnings]
-    context.logbook.add_warnings(*(one for one in facts if (one.code, one.names) not in noted))
 
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import os
@@ -17,17 +18,22 @@ import torch
 
 from gate.errors import MachineError, UsageError
 from gate.kinds import KIND_SPECS as KINDS
-from gate.measure.compiler import graph, identity
-from gate.measure.compiler.identity import count_compile_calls
-from gate.measure.context import WorkerContext, count_parameters, describe_inputs, use_gradients
+from gate.measure.compiler import graph
+from gate.measure.compiler.identity import count_compile_calls, count_launches
+from gate.measure.context import (
+    WorkerContext,
+    build_subject,
+    record_first,
+    record_graphs,
+    use_gradients,
+)
 from gate.measure.device.opening import TargetDevice
-from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import (
     TORCH_DTYPES,
     Subject,
     assemble_subject,
     has_cudagraphs,
-    load_factory,
     make_step,
 )
 from gate.measure.workload.holding import Held, hold, rebind
@@ -133,23 +139,19 @@ def compile_target(context: WorkerContext, workload: Workload | None) -> Iterato
     if not isinstance(device, TargetDevice):
         raise TypeError(f"{device.name} is no target")
     check_knowable(context.case)
-    if workload is None:
-        logbook.enter(Stage.IMPORT)
-        load_factory(context.case.factory)
-    logbook.enter(Stage.BUILD)
     protocol = find_protocol(context.case)
-    subject = place_subject(workload or protocol.build(), context.case, device)
-    logbook.record(
-        workload={"parameters": str(count_parameters(subject)), "inputs": describe_inputs(subject)}
-    )
+    subject = build_subject(context, workload, lambda built: place_subject(built, context.case, device))
     logbook.enter(Stage.COMPILE)
     step = make_step(subject, protocol.compile(subject))
     with use_gradients(context.case), device.mode:
         graph.start_observation()
         for _ in range(CALLS):
             step()
-        _record_graphs(context, protocol)
-        _record_code(context)
+        report = graph.observe_graphs(context.directory)
+        protocol.check_compiled(report)
+        record_first(context, report, {})
+        record_graphs(context, protocol)
+        _record_binaries(context)
         yield step
 
 
@@ -172,7 +174,8 @@ def check_knowable(case: Case) -> None:
 def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subject:
     """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
-    place = _remember(lambda tensor: device.place(tensor, dtype))
+    # Each tensor once: tied weights stay tied.
+    place: Callable[[torch.Tensor], Any] = functools.cache(lambda tensor: device.place(tensor, dtype))
     held = hold(workload.forward, workload.loss)
     loose = {id(one): place(one) for one in held.list_loose()} if isinstance(held, Held) else {}
     for part in held.modules() if held is not None else ():
@@ -191,43 +194,11 @@ def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subje
     return assemble_subject(placed, case, device, find_protocol(case).spread)
 
 
-def _remember(place: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:
-    """Place each tensor once: tied weights stay tied."""
-    # With the original, since its id is its own only while it lives.
-    placed: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    def place_once(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) not in placed:
-            placed[id(tensor)] = (tensor, place(tensor))
-        return placed[id(tensor)][1]
-
-    return place_once
-
-
-def _record_graphs(context: WorkerContext, protocol: Protocol) -> None:
-    report = graph.observe_graphs(context.directory)
-    protocol.check_compiled(report)
-    # There are no CUDA graphs, and nothing of them is known.
-    unknown = {Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS}
-    counts = {metric: (value,) for metric, value in report.counts.items() if metric not in unknown}
-    context.logbook.add_samples(counts)
-    context.logbook.record(
-        graph_breaks=report.graph_breaks,
-        recompile_reasons=report.recompile_reasons,
-        phases_s=report.phases_s,
-        unknown=report.unknown,
-    )
-    context.logbook.add_warnings(*report.skipped, *report.unknown)
-
-
-def _record_code(context: WorkerContext) -> None:
-    cache = graph.find_cache()
+def _record_binaries(context: WorkerContext) -> None:
     # In a trial the directory is the trial's own.
     binaries = sorted(Path(os.environ.get("TRITON_CACHE_DIR", os.devnull)).rglob("*.cubin"))
     counts = {
-        Metric.GENERATED_KERNELS: identity.count_kernels(cache),
-        Metric.CODE_LAUNCHES: identity.count_launches(cache),
+        Metric.CODE_LAUNCHES: count_launches(graph.find_cache()),
         **sum_cubins(map(_read_cubin, binaries)),
     }
-    context.logbook.record(identity=identity.read_identity(cache), sources=identity.read_sources(cache))
     context.logbook.add_samples({metric: (count,) for metric, count in counts.items()})

@@ -29,6 +29,7 @@ from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.device import Device
 from gate.measure.numerics.state import copy_state
 from gate.measure.process.logbook import describe_error
+from gate.measure.rounds import compute_compile_time, settle_step, time_calls, time_first_call
 from gate.measure.seed_drift import (
     CompiledSubject,
     compute_step_drift,
@@ -36,7 +37,6 @@ from gate.measure.seed_drift import (
     measure_drift,
     record_drift,
 )
-from gate.measure.timing.rounds import compute_compile_time, settle_step, time_calls, time_first_call
 from gate.programs import read_free_bytes
 from gate.records import Code, Metric
 from gate.records.protocol import Stage

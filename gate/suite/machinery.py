@@ -17,9 +17,9 @@ from gate.measure.cold import compile_untimed, measure_again, measure_cold, meas
 from gate.measure.context import WorkerContext, try_case
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
+from gate.measure.environment import load_toolchain
+from gate.measure.rounds import Rounds
 from gate.measure.target import measure_target
-from gate.measure.timing.rounds import Rounds
-from gate.measure.toolchain import load_toolchain
 from gate.measure.warm import measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.workload.holding import hold

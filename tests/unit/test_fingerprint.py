@@ -18,8 +18,8 @@ from gate.fingerprint import (
     has_same_host,
     has_same_stack,
 )
-from gate.measure.device.device import CpuDevice
-from gate.measure.device.environment import capture_environment
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.environment import capture_environment
 from gate.records import Environment
 from gate.records.protocol import WorkerRequest, WorkerRole
 from tests.hosts import CPU_HOST

@@ -15,17 +15,14 @@ import linecache
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gate.git import find_checkout
 from gate.measure.device.torch_settings import find_private
 from gate.records import GRAPH_CACHES, CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
-
-Locate = Callable[[str, int | None], str]
 
 MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400
@@ -38,16 +35,16 @@ _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # behind a graph
 _ADDRESS = re.compile(r"(?<=_id\()(.+), \d+(?=\))| at 0x[0-9a-f]+")
 
 
-def list_recompiles(records: Iterable[Any], locate: Locate) -> Iterable[Recompile]:
-    """Each recompile in torch's compilation metrics; ``locate`` writes a file and line as a place."""
+def list_recompiles(records: Iterable[Any], directory: str) -> Iterable[Recompile]:
+    """Each recompile in torch's compilation metrics; places below ``directory`` are named relative to it."""
     known = list(records)
     files = _name_files(known)
     for record in known:
         if reason := getattr(record, "recompile_reason", None):
-            yield _parse_reason(reason.strip().partition("\n")[0], record, files, locate)
+            yield _parse_reason(reason.strip().partition("\n")[0], record, files, directory)
 
 
-def _parse_reason(reason: str, record: Any, files: Mapping[str, str], locate: Locate) -> Recompile:  # noqa: ANN401 - torch's
+def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory: str) -> Recompile:  # noqa: ANN401 - torch's
     guard, _, rest = _FRAME_NUMBER.sub("", reason).partition(_SEPARATOR)
     place = _PLACE.search(rest)
     file, line, function = getattr(record, "co_filename", ""), getattr(record, "co_firstlineno", None), ""
@@ -57,7 +54,7 @@ def _parse_reason(reason: str, record: Any, files: Mapping[str, str], locate: Lo
     return Recompile(
         guard=" ".join(_ADDRESS.sub(r"\1", _HINT.sub("", guard)).split())[:_MAX_GUARD],
         code=" ".join(rest[: place.start()].split())[:MAX_CODE] if place else "",
-        location=locate(file, line) if file else "",
+        location=format_location(file, line, directory) if file else "",
         function=_RESUMED.sub(r"\1", function or ""),
     )
 
@@ -163,9 +160,7 @@ def observe_graphs(directory: str) -> GraphReport:
         counts=counts,
         caches=_read_caches(counters, records),
         graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
-        recompile_reasons=tuple(
-            list_recompiles(records or (), partial(format_location, directory=directory))
-        ),
+        recompile_reasons=tuple(list_recompiles(records or (), directory)),
         phases_s=_sum_phases(records),
         skipped=tuple(_list_skipped(records, directory)),
         unknown=tuple(unknown),
@@ -190,12 +185,6 @@ def find_cache() -> Path:
 def is_recompile_error(error: BaseException) -> bool:
     """Whether the ``fail_on_recompile`` stance raised this; torch has no type of its own for it."""
     return isinstance(error, RuntimeError) and "fail_on_recompile" in str(error)
-
-
-def find_location(stack: Iterable[traceback.FrameSummary], directory: str) -> str:
-    """Find the innermost frame of a stack that is not torch's own: ``file.py:12``, or empty."""
-    frames = _list_user_frames(stack)
-    return format_location(frames[-1].filename, frames[-1].lineno, directory) if frames else ""
 
 
 def _list_user_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
@@ -290,12 +279,10 @@ def _sum_phases(records: list[Any] | None) -> dict[str, float]:
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
-    stack = tuple(getattr(entry, "user_stack", ()))
-    return GraphBreak(
-        reason=_shorten(str(getattr(entry, "reason", entry))),
-        location=find_location(stack, directory),
-        stack=tuple(_describe_frame(frame, directory) for frame in _list_user_frames(stack)[-_MAX_FRAMES:]),
-    )
+    frames = _list_user_frames(getattr(entry, "user_stack", ()))[-_MAX_FRAMES:]
+    stack = tuple(_describe_frame(frame, directory) for frame in frames)
+    reason = _shorten(str(getattr(entry, "reason", entry)))
+    return GraphBreak(reason=reason, location=stack[-1].location if stack else "", stack=stack)
 
 
 def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:

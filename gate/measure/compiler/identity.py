@@ -37,13 +37,10 @@ _GRAPH_MARK = "async_compile.wait(globals())"  # in the file of each graph, and 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(.*?'''(.*?)'''", re.MULTILINE | re.DOTALL)
 # A statement of a graph's own code: a kernel's launch, or a call of a library or of ATen; no view.
 _LAUNCH = re.compile(
-    r"^[ \t]+(?:[\w, ]+ = )?(?:\w+\.run\(|extern_kernels\.\w+\(|torch\.ops\.(?!inductor\b)\w+\.)",
+    r"^[ \t]+(?:[\w, ]+ = )?(\w+\.run(?=\()|extern_kernels\.\w+|torch\.ops\.(?!inductor\b)\w+\.\w+)",
     re.MULTILINE,
 )
-# The same without kernels, by name.
-_CALL = re.compile(
-    r"^[ \t]+(?:[\w, ]+ = )?(extern_kernels\.\w+|torch\.ops\.(?!inductor\b)\w+\.\w+)", re.MULTILINE
-)
+_CALLED = ("extern_kernels.", "torch.ops.")  # what is launched and no kernel of the graph's own
 # Types as torch, C++ and Triton write them; ``float`` alone stands everywhere in C++.
 _DTYPE = re.compile(r"torch\.(?:b?float\d+\w*)|tl\.(?:b?float\w+)|at::(?:BFloat16|Half)|\bdouble\b|\bhalf\b")
 _DTYPES = {"at::BFloat16": "bfloat16", "at::Half": "float16", "half": "float16", "double": "float64"}
@@ -130,8 +127,8 @@ def _count_dtypes(graphs: Iterable[str]) -> dict[str, int]:
 
 def _count_calls(graphs: Iterable[str]) -> dict[str, int]:
     """Count the calls of libraries, of ATen and of custom operators in the graphs' own code."""
-    counts = Counter(name for graph in graphs for name in _CALL.findall(_KERNEL.sub("", graph)))
-    return dict(sorted(counts.items()))
+    launched = (name for graph in graphs for name in _LAUNCH.findall(_KERNEL.sub("", graph)))
+    return dict(sorted(Counter(name for name in launched if name.startswith(_CALLED)).items()))
 
 
 def hash_sources(texts: Iterable[str]) -> CodeIdentity:
@@ -182,7 +179,9 @@ def count_compile_calls(step: Callable[[], Any], cache: Path) -> int:
     What is compiled from generated code stays in ``cache`` and is used again, so that no time goes to
     the C++ compiler or to tuning, which are not Python calls. Nothing can be timed as warm afterwards.
     """
-    forget_graphs(cache)
+    torch.compiler.reset()
+    for name in _GRAPH_CACHES:
+        shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
     profiler = cProfile.Profile(subcalls=False, builtins=False)
     gc.collect()
     # Finalizers are Python calls too, and come when they like.
@@ -193,13 +192,6 @@ def count_compile_calls(step: Callable[[], Any], cache: Path) -> int:
         finally:
             profiler.disable()
     return sum(entry.callcount for entry in profiler.getstats())
-
-
-def forget_graphs(cache: Path) -> None:
-    """Forget compiled graphs, in this process and in the cache directory; compiled kernels stay."""
-    torch.compiler.reset()
-    for name in _GRAPH_CACHES:
-        shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
 
 
 def list_graph_keys(cache: Path) -> frozenset[Path]:

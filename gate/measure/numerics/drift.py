@@ -63,11 +63,11 @@ class Drift:
     warnings: tuple[Fact, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Triple:
     """One floating-point output: in float64, from eager, from compiled."""
 
-    name: str = ""
+    name: str
     reference: torch.Tensor
     eager: torch.Tensor
     compiled: torch.Tensor
@@ -92,22 +92,16 @@ def compute_drift(
         _check_infinities(reference, eager, compiled)
     check_finite(eager, Side.EAGER)
     check_finite(compiled, Side.COMPILED)
-    rounded = [name for name in eager if name in compiled and _is_rounded(eager[name])]
+    rounded = [name for name in eager if name in compiled and is_rounded(eager[name])]
     alone = [name for name in rounded if not _is_known_like(reference.get(name), eager[name])]
     mismatches = (*find_mismatches(eager, compiled), *find_far(eager, compiled, alone, step))
     if mismatches:
         return Drift(log2_ratio=MISMATCH, worst=mismatches[0].name("output"), warnings=mismatches)
-    sides = {"reference": reference, "eager": eager, "compiled": compiled}
-    triples = [
-        Triple(name=name, **{side: _split(of[name]) for side, of in sides.items()})
-        for name in rounded
-        if name not in alone
-    ]
-    warnings = (
-        *(_describe_reshaped(name, reference[name], eager[name]) for name in alone if name in reference),
-        *(_describe_unknown(one) for one in triples if not _is_known(one).all()),
-    )
-    known = [one for one in map(_take_known, triples) if one.reference.numel()]
+    reshaped = [_describe_reshaped(name, reference[name], eager[name]) for name in alone if name in reference]
+    sides = (reference, eager, compiled)
+    triples = [Triple(name, *(_split(side[name]) for side in sides)) for name in rounded if name not in alone]
+    known, unknown = _split_known(triples)
+    warnings = (*reshaped, *unknown)
     if (warnings or alone) and not known:
         return Drift(log2_ratio=None, warnings=warnings)
     judged = [judge_group(group) for group in group_triples(known, pooled=pooled)]
@@ -116,21 +110,20 @@ def compute_drift(
     return replace(worst, warnings=warnings)
 
 
-def _is_known(triple: Triple) -> torch.Tensor:
-    return torch.isfinite(triple.reference)
-
-
-def _take_known(triple: Triple) -> Triple:
-    """The elements of which the reference says what is right."""
-    known = _is_known(triple)
-    if known.all():
-        return triple
-    return replace(
-        triple,
-        reference=triple.reference[known],
-        eager=triple.eager[known],
-        compiled=triple.compiled[known],
-    )
+def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
+    """Take the elements of which the reference says what is right, and note the others."""
+    known, unknown = [], []
+    for one in triples:
+        finite = torch.isfinite(one.reference)
+        if elements := int((~finite).sum()):
+            numbers = {"unknown": elements, "elements": finite.numel()}
+            names = name_words(output=one.name)
+            unknown.append(Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=names))
+        sides = (one.reference, one.eager, one.compiled)
+        taken = Triple(one.name, *(side[finite] for side in sides)) if elements else one
+        if taken.reference.numel():
+            known.append(taken)
+    return known, unknown
 
 
 def _is_known_like(reference: torch.Tensor | None, eager: torch.Tensor) -> bool:
@@ -140,12 +133,6 @@ def _is_known_like(reference: torch.Tensor | None, eager: torch.Tensor) -> bool:
 def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) -> Fact:
     names = name_words(output=name, eager=describe_tensor(eager), exact=describe_tensor(reference))
     return Fact(code=Code.REFERENCE_RESHAPED, names=names)
-
-
-def _describe_unknown(triple: Triple) -> Fact:
-    known = _is_known(triple)
-    numbers = {"unknown": known.numel() - int(known.sum()), "elements": known.numel()}
-    return Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=name_words(output=triple.name))
 
 
 def drop_shared_infinities(
@@ -228,18 +215,14 @@ def check_finite(outputs: Outputs, side: Side) -> None:
         NotFiniteError: One is not; names it and the side.
     """
     for name, value in outputs.items():
-        if _is_rounded(value) and not bool(torch.isfinite(value).all()):
+        if is_rounded(value) and not bool(torch.isfinite(value).all()):
             if bool(torch.isnan(value).any()):
                 raise NotFiniteError(f"NaN in {name} of the {side} call")
             raise NotFiniteError(f"infinity in {name} of the {side} call; {_MEANT}")
 
 
 def _check_infinities(reference: Outputs, eager: Outputs, compiled: Outputs) -> None:
-    """Check that compiled has the infinities that eager and float64 agree on.
-
-    Raises:
-        NotFiniteError: It has not.
-    """
+    """Check that compiled has the infinities that eager and float64 agree on."""
     for name, value in eager.items():
         exact, other = reference.get(name), compiled.get(name)
         if exact is None or other is None or not exact.shape == value.shape == other.shape:
@@ -261,8 +244,8 @@ def check_any_finite(outputs: Outputs, side: Side) -> None:
         NotFiniteError: One does, or is; names it and the side.
     """
     for name, value in outputs.items():
-        is_doubtful = _is_rounded(value) and value.numel() and not bool(torch.isfinite(value).any())
-        if is_doubtful or (_is_rounded(value) and bool(torch.isnan(value).any())):
+        is_infinite = value.numel() and not bool(torch.isfinite(value).any())
+        if is_infinite or bool(torch.isnan(value).any()):
             check_finite({name: value}, side)
 
 
@@ -275,7 +258,7 @@ def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
         if left.shape != right.shape or left.dtype != right.dtype:
             names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
             found.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
-        elif not _is_rounded(left) and not torch.equal(left, right):
+        elif not is_rounded(left) and not torch.equal(left, right):
             names = name_words(output=name, dtype=str(left.dtype).removeprefix("torch."))
             numbers = _measure_difference(left, right)
             found.append(Fact(code=Code.OUTPUT_DIFFERS, numbers=numbers, names=names))
@@ -320,14 +303,15 @@ def describe_tensor(tensor: torch.Tensor) -> str:
 
 def compute_checksum(outputs: Outputs) -> str:
     """Compute six digits of the root mean square of all floating-point outputs, but for infinite elements."""
-    split = (_split(value).double() for value in outputs.values() if _is_rounded(value))
+    split = (_split(value).double() for value in outputs.values() if is_rounded(value))
     values = [value[~torch.isinf(value)] for value in split]
     elements = sum(value.numel() for value in values)
     squares = sum(float(value.square().sum()) for value in values)
     return f"{math.sqrt(squares / elements):.6g}" if elements else ""
 
 
-def _is_rounded(value: torch.Tensor) -> bool:
+def is_rounded(value: torch.Tensor) -> bool:
+    """Whether a tensor holds real or complex floating-point numbers."""
     return value.is_floating_point() or value.is_complex()
 
 

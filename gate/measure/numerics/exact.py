@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,13 +68,7 @@ class Float64Mode(TorchFunctionMode):
     Models cast on purpose (a norm or a softmax in float32): in the reference those stay exact too.
     """
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,  # noqa: ANN401 - torch's interface
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - torch's interface
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
         """Run ``func`` with float64 where it asks for less."""
         if func in _GROUPED:
             return multiply_groups(*args, **(kwargs or {}))
@@ -115,13 +109,7 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         super().__init__()  # type: ignore[no-untyped-call] # torch's
         self.drawn: list[Drawn] = []
 
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 - torch's interface
-        types: Any,  # noqa: ANN401 - torch's interface
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - torch's interface
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
         """Call the operator, and copy what it returns if it draws."""
         returned = func(*args, **(kwargs or {}))
         if _draws(func):
@@ -137,13 +125,7 @@ class Replaying(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         super().__init__()  # type: ignore[no-untyped-call] # torch's
         self.left = list(drawn)
 
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 - torch's interface
-        types: Any,  # noqa: ANN401 - torch's interface
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - torch's interface
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401 - torch's
         """Call the operator, unless it draws.
 
         Raises:

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from gate.devices import CPU
-from gate.measure.device.device import CpuDevice, Device
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics.exact import (
     Drawn,
@@ -29,7 +30,6 @@ from gate.measure.workload.build import (
     Function,
     Subject,
     cast_inputs,
-    make_function,
     seed_everything,
 )
 from gate.measure.workload.holding import hold, pair_up, rebind
@@ -39,6 +39,7 @@ from gate.measure.workload.tensors import (
     copy_module,
     iterate_leaves,
     iterate_tensors,
+    list_held,
     map_tensors,
 )
 from gate.programs import count_cores, read_free_bytes
@@ -98,7 +99,6 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
         subject,
         device=device,
         forward=forward,
-        function=subject.spread(make_function(forward, loss, subject.case.task)),
         loss=loss,
         inputs=inputs,
         kwargs=kwargs,
@@ -118,29 +118,18 @@ def _copy_held(
             raise
         built = find_protocol(subject.case).build()
         copied = hold(built.forward, built.loss)
-        if copied is None or not _is_alike(copied, module):
+        if copied is None or _describe_parts(copied) != _describe_parts(module):
             raise
     copied.train(module.training)
     convert_module(copied, device.name, dtype)
     with torch.no_grad():
-        for own, other in zip(_list_tensors(module), _list_tensors(copied), strict=True):
+        for own, other in zip(list_held(module), list_held(copied), strict=True):
             write_tensor(other, own)
     return copied
 
 
-def _list_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
-    return [*module.parameters(), *module.buffers()]
-
-
-def _is_alike(one: torch.nn.Module, other: torch.nn.Module) -> bool:
-    kinds, shapes = (
-        [[describe(part) for part in parts] for parts in (one_of(one), one_of(other))]
-        for describe, one_of in (
-            (type, torch.nn.Module.modules),
-            (lambda tensor: tensor.shape, _list_tensors),
-        )
-    )
-    return kinds[0] == kinds[1] and shapes[0] == shapes[1]
+def _describe_parts(module: torch.nn.Module) -> tuple[list[type], list[torch.Size]]:
+    return [type(part) for part in module.modules()], [tensor.shape for tensor in list_held(module)]
 
 
 def evaluate(
@@ -258,9 +247,6 @@ def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
 
     That is every value in float64, of a training step's its gradient too, and no less than what the attempt
     on the device had reached.
-
-    Raises:
-        NoRoomError: It has not.
     """
     elements = sum(tensor.numel() for tensor in subject.list_state())
     needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
@@ -334,7 +320,7 @@ def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:
 
 def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
     held = hold(workload.forward, workload.loss)
-    module = [*held.parameters(), *held.buffers()] if held is not None else []
+    module = list_held(held) if held is not None else []
     dtype = next(
         (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()), torch.float32
     )

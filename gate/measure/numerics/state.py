@@ -199,7 +199,8 @@ def _list_restores(value: object) -> Iterator[Restore]:
     elif isinstance(value, (list, deque, set)):
         yield _keep_items(value)
     elif isinstance(value, FunctionType):
-        yield from (_keep_cell(cell) for cell in value.__closure__ or () if cell != CellType())
+        filled = (cell for cell in value.__closure__ or () if cell != CellType())
+        yield from (functools.partial(setattr, cell, "cell_contents", cell.cell_contents) for cell in filled)
     elif isinstance(value, torch.Generator):
         yield functools.partial(value.set_state, value.get_state())
     elif isinstance(value, random.Random):
@@ -258,14 +259,5 @@ def _keep_items(held: Any) -> Restore:  # noqa: ANN401 - a list, a deque or a se
         if len(held) != len(saved) or any(one is not other for one, other in zip(held, saved, strict=True)):
             held.clear()
             (held.update if isinstance(held, set) else held.extend)(saved)
-
-    return put_back
-
-
-def _keep_cell(cell: CellType) -> Restore:
-    saved = cell.cell_contents
-
-    def put_back() -> None:
-        cell.cell_contents = saved
 
     return put_back

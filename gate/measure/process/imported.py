@@ -92,11 +92,7 @@ def check_imports(request: WorkerRequest) -> None:
 
 
 def _check_installed(directory: Path) -> None:
-    """Check that no copy was measured that pip installed from this checkout and that is not what lies there.
-
-    Raises:
-        UsageError: A module was; it names the first.
-    """
+    """Check that no copy was measured that pip installed from this checkout before a file was changed."""
     top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
     tops = _list_tops(top)
     found = [(name, place) for name, place in list_imported() if name.partition(".")[0] in tops]

@@ -29,7 +29,7 @@ import time
 import traceback
 import warnings
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -208,16 +208,12 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         traceback.print_exc()
         reason = error.what if isinstance(error, GateError) else type(error).__name__  # no class of ours
         return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=reason))
-    _note_variables(before)
+    changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
+    _VARIABLES.update({name: os.environ.get(name) for name in changed})
     # A worker sets its own before it imports, so there the module has the last word.
     if importlib.import_module("torch").get_num_threads() != threads:
         return Fact(code=Code.IMPORT_SETS_THREADS)
     return None
-
-
-def _note_variables(before: Mapping[str, str]) -> None:
-    changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
-    _VARIABLES.update({name: os.environ.get(name) for name in changed})
 
 
 def _find_hindrance() -> Fact | None:

@@ -23,6 +23,7 @@ from gate.measure.workload.tensors import (
     convert_tensor,
     iterate_leaves,
     iterate_tensors,
+    list_held,
     map_tensors,
 )
 from gate.records import Case, DType, Kind, Mode, Task
@@ -45,21 +46,14 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A workload on its device in its dtype. ``function`` takes the inputs and is one call.
-
-    For inference it is the workload's forward, for training a function from inputs to the loss. A kind of
-    case may make more of it, as a pass over several inputs.
-    """
+    """A workload on its device in its dtype."""
 
     case: Case
     device: Device
     forward: Function
-    function: Function
     inputs: tuple[Any, ...]
     kwargs: dict[str, Any]
-    module: (
-        torch.nn.Module | None
-    )  # that holds what forward and loss hold; forward itself where it has it all
+    module: torch.nn.Module | None  # holds what forward and loss hold; forward itself where it has it all
     optimizer: torch.optim.Optimizer | None
     loss: Callable[[Any], torch.Tensor] | None
     spread: Callable[[Function], Function] = lambda function: function  # from ``plain`` to ``function``
@@ -70,6 +64,11 @@ class Subject:
     def plain(self) -> Function:
         """The forward, or forward and loss, of one set of inputs: what is compiled."""
         return make_function(self.forward, self.loss, self.case.task)
+
+    @property
+    def function(self) -> Function:
+        """One call: ``plain``, or what a kind of case makes of it, as a pass over several inputs."""
+        return self.spread(self.plain)
 
     @property
     def is_training(self) -> bool:
@@ -85,13 +84,9 @@ class Subject:
         """List the tensors among the inputs, in a fixed order."""
         return [leaf for _, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)]
 
-    def list_written(self) -> list[torch.Tensor]:
-        """List buffers and inputs: what a forward may write to, as one that keeps a cache does."""
-        return [*(self.module.buffers() if self.module is not None else ()), *self.list_inputs()]
-
     def list_state(self) -> list[torch.Tensor]:
         """List parameters, buffers and inputs, in a fixed order."""
-        return [*(self.module.parameters() if self.module is not None else ()), *self.list_written()]
+        return [*(list_held(self.module) if self.module is not None else ()), *self.list_inputs()]
 
     def name_leaves(self) -> dict[str, torch.Tensor]:
         """Name the tensors that a training step computes gradients of."""
@@ -154,22 +149,14 @@ def build_workload(case: Case, seed: int = SEED) -> Workload:
     """Call the case's factory under ``seed``.
 
     Raises:
-        UsageError: It returns something else than a usable :class:`gate.workload.Workload`.
+        UsageError: It returns something else than a :class:`gate.workload.Workload` that can be measured as
+            ``case``.
     """
     factory = load_factory(case.factory)
     seed_everything(seed)
-    return check_workload(factory(**case.arguments), case)
-
-
-def check_workload(workload: object, case: Case) -> Workload:
-    """Check what a factory returned, and return it.
-
-    Raises:
-        UsageError: It cannot be measured as ``case``.
-    """
-    source = _name_source(case)
-    fix = f"Return gate.Workload(forward=..., inputs=(...,)) from it: see {find_page('adding-a-model')}."
+    workload, source = factory(**case.arguments), _name_source(case)
     if not isinstance(workload, Workload):
+        fix = f"Return gate.Workload(forward=..., inputs=(...,)) from it: see {find_page('adding-a-model')}."
         raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
     if case.task == Task.TRAINING and workload.loss is None:
         raise UsageError(f"{source}: a training case needs a loss", "Add loss=... to the Workload.")
@@ -218,7 +205,6 @@ def assemble_subject(
         case=case,
         device=device,
         forward=workload.forward,
-        function=spread(make_function(workload.forward, workload.loss, case.task)),
         inputs=workload.inputs,
         kwargs=dict(workload.kwargs),
         module=module,

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gate.errors import UsageError
-from gate.measure.workload.tensors import Items, list_items
+from gate.measure.workload.tensors import Items, list_held, list_items
 
 _READS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 _LIBRARIES = sys.stdlib_module_names | {"torch"}  # of their functions no globals are looked at
@@ -61,9 +61,7 @@ def hold(forward: Function, loss: Function | None = None) -> torch.nn.Module | N
     reached = [(name, one) for name, one, _ in _visit(forward) if isinstance(one, _HELD)]
     if loss is not None:
         criteria = ((name, one) for name, one, _ in _visit(loss) if isinstance(one, _HELD))
-        reached += [
-            (name, one) for name, one in criteria if isinstance(one, torch.Tensor) or _has_tensors(one)
-        ]
+        reached += [(name, one) for name, one in criteria if isinstance(one, torch.Tensor) or list_held(one)]
     inner = {id(part) for _, one in reached for part in _list_parts(one)}
     outer = {id(one): (name, one) for name, one in reversed(reached) if id(one) not in inner}
     if not outer:
@@ -114,16 +112,11 @@ def _make_refusal(function: Function, why: str) -> UsageError:
     return UsageError(f"{named} holds modules, and cannot be copied with others: {why}", fix)
 
 
-def _has_tensors(module: torch.nn.Module) -> bool:
-    return any(True for tensors in (module.parameters(), module.buffers()) for _ in tensors)
-
-
 def _list_parts(one: torch.nn.Module | torch.Tensor) -> Iterator[Any]:
     """List all that a module holds besides itself."""
     if isinstance(one, torch.nn.Module):
         yield from (part for part in one.modules() if part is not one)
-        yield from one.parameters()
-        yield from one.buffers()
+        yield from list_held(one)
 
 
 def _make_name(name: str, taken: dict[str, Any]) -> str:

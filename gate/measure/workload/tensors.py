@@ -116,15 +116,10 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
             memo[id(leaf)] = devices.get(leaf, leaf)
         elif not items and is_opaque(leaf):
             memo[id(leaf)] = leaf
-    return copy_with(value, visits, memo)
+    return _copy_with(value, visits, memo)
 
 
-def copy_with(value: Any, visits: list[Visit], memo: dict[int, Any]) -> Any:  # noqa: ANN401 - see above
-    """Copy a value with what ``memo`` has in the place of objects by their ids.
-
-    Raises:
-        UsageError: It cannot be copied, or its copy holds other tensors than it should.
-    """
+def _copy_with(value: Any, visits: list[Visit], memo: dict[int, Any]) -> Any:  # noqa: ANN401 - see above
     wanted = [memo[id(leaf)] for _, leaf, _ in visits if isinstance(leaf, torch.Tensor)]
     try:
         for _, node, items in reversed(visits):  # what is within a node comes after it
@@ -215,6 +210,11 @@ def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above
     return [(f".{name}", item) for part in parts if part for name, item in part.items()]
 
 
+def list_held(module: torch.nn.Module) -> list[torch.Tensor]:
+    """List parameters and buffers, in a fixed order."""
+    return [*module.parameters(), *module.buffers()]
+
+
 def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
     """Move a tensor to ``device``, and to ``dtype`` when it holds real floating-point numbers.
 
@@ -238,9 +238,10 @@ def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torc
     Each parameter and buffer is converted as it is copied: a copy of all of them as they are, where they are,
     may be what there is no memory for. What cannot be copied and cannot be looked into, as a lock, is shared.
     """
-    held = (*module.parameters(), *module.buffers())
     copies: dict[int, Any] = {
-        id(tensor): _copy_converted(tensor, device, dtype) for tensor in held if _is_plain(tensor)
+        id(tensor): _copy_converted(tensor, device, dtype)
+        for tensor in list_held(module)
+        if type(tensor) in {torch.Tensor, torch.nn.Parameter}
     }
     try:
         copied = copy.deepcopy(module, dict(copies))
@@ -262,10 +263,6 @@ def _is_copied(leaf: object) -> bool:
     except Exception:  # noqa: BLE001 - whatever an object does about it
         return False
     return True
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    return type(tensor) in {torch.Tensor, torch.nn.Parameter}
 
 
 def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch.utils.benchmark import Timer
 
-from gate.measure.device.device import CpuDevice
-from gate.measure.timing.rounds import (
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.rounds import (
     make_schedule,
     run_rounds,
     settle_step,

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gate.errors import UsageError
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.workload.build import (
     SEED,
     build_workload,

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gate.devices import CUDA, Canaries
-from gate.measure.device.device import CpuDevice
-from gate.measure.timing.canary import REPEATS, compute_medians, run_canaries
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.usage import REPEATS, compute_medians, run_canaries
 
 
 def test_median_is_over_both_visits() -> None:

@@ -13,9 +13,8 @@ from gate.measure import cold
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.context import WorkerContext
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.logbook import Logbook
-from gate.measure.timing import canary
 from gate.measure.warm import measure_warm
 from gate.records import FIRST_CALL, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole
@@ -69,7 +68,7 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: (b"saved", None))
     monkeypatch.setattr(torch.compiler, "load_cache_artifacts", loaded.append)
-    monkeypatch.setattr(canary, "run_canaries", lambda _: {})
+    monkeypatch.setattr(cold, "run_canaries", lambda _: {})
     if is_there:
         (tmp_path / "artifacts.bin").write_bytes(b"of the first pair")
     logbook = Logbook(None, WorkerRole.ROUNDS)

@@ -11,7 +11,7 @@ import torch
 
 from gate.decide.constants import DRIFT_BEYOND_ROUNDING
 from gate.measure.context import WorkerContext, use_gradients
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift

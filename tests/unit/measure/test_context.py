@@ -11,7 +11,7 @@ import torch
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.context import WorkerContext, prepare_case
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.records import CacheUse, Case, Code
 from gate.records.protocol import Sampling, WorkerRole

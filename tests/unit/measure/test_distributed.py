@@ -16,7 +16,7 @@ import torch
 
 from gate.errors import UsageError
 from gate.kinds import Strategy
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.kinds.distributed import Distributed, Member
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics import reference

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from gate.measure.context import WorkerContext, use_gradients
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.exact import DrawsError, Recording, replay
 from gate.measure.process.logbook import Logbook

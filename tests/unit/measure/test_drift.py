@@ -63,7 +63,7 @@ def test_error_is_relative_to_the_reference() -> None:
     """An output and its errors scaled by 1000 have the same drift, floor included."""
     reference = torch.full((SIZE,), 1000.0, dtype=torch.float64)
     eager, compiled = torch.full((SIZE,), 1000.0), torch.full((SIZE,), 1250.0)
-    group = [Triple(reference=reference, eager=eager, compiled=compiled)]
+    group = [Triple("output", reference, eager, compiled)]
     assert compare_group(group).log2_ratio == pytest.approx(-2 + 27)
 
 
@@ -89,7 +89,7 @@ def test_the_worst_of_a_group_is_named() -> None:
 def test_small_outputs_are_judged_together() -> None:
     """Outputs of few elements form one group, each large one its own."""
     sizes = (4, 1000, 5, 256)
-    triples = [Triple(reference=t, eager=t, compiled=t) for t in map(torch.ones, sizes)]
+    triples = [Triple("output", t, t, t) for t in map(torch.ones, sizes)]
     grouped = [[triple.eager.numel() for triple in group] for group in group_triples(triples, pooled=False)]
     assert [[1000], [256], [4, 5]] == grouped
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gate.measure.context import WorkerContext
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.exact import in_float64, multiply_groups
 from gate.measure.process.logbook import Logbook

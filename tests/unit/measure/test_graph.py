@@ -50,7 +50,8 @@ def test_places_beside_gate_yml_are_relative_in_each_checkout(tmp_path: Path) ->
 def test_location_is_the_users_innermost_line() -> None:
     """Torch's own frames are not what the user can change."""
     stack = [make_frame("/p/a.py", 1), make_frame("/p/b.py", 2), make_frame(f"{torch.__path__[0]}/nn.py", 3)]
-    assert graph.find_location(stack, "/p") == "b.py:2"
+    entry = SimpleNamespace(reason="a reason", user_stack=stack)
+    assert graph._describe_break(entry, "/p").location == "b.py:2"
 
 
 def test_nothing_compiled_is_all_zero() -> None:

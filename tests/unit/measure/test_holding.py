@@ -13,7 +13,7 @@ import torch
 
 from gate.errors import UsageError
 from gate.measure.context import call_watched
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, make_exact_twin
 from gate.measure.workload.build import Subject, make_step, make_subject
 from gate.measure.workload.holding import hold, rebind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gate.measure.numerics.rounding import Pushing
+from gate.measure.numerics.comparing import Pushing
 
 STEP = 2.0**-23
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gate.devices import CUDA
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics import reference
 from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import SEED, Subject, build_workload, make_subject
@@ -222,11 +222,11 @@ def test_a_call_that_writes_to_buffers_and_inputs_is_asked_the_same_again(task: 
     built = Workload(forward=Counting(), inputs=(torch.full((4,), 3.0),), loss=torch.sum)
     subject = make_subject(built, case, CpuDevice())
     if subject.is_training:  # torch writes to no leaf in place
-        subject = replace(subject, function=lambda value: subject.plain(value * 1))
+        subject = replace(subject, spread=lambda function: lambda value: function(value * 1))
     found = [reference.evaluate(subject, subject.function) for _ in range(2)]
     told = [{name: float(value.max()) for name, value in one.outputs.items()} for one in found]
     assert [{"the loss": 28.0} if subject.is_training else {"output": 7.0}] * 2 == told
-    assert [(0.0,), (3.0, 3.0, 3.0, 3.0)] == [tuple(one.tolist()) for one in subject.list_written()]
+    assert [(0.0,), (3.0, 3.0, 3.0, 3.0)] == [tuple(one.tolist()) for one in subject.list_state()]
 
 
 def test_what_expand_repeats_is_written_once() -> None:

@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from gate.devices import CUDA
+from gate.measure import rounds
 from gate.measure.compiler import graph
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.turns import ThreadWaits
-from gate.measure.timing import rounds
-from gate.measure.timing.rounds import (
+from gate.measure.rounds import (
     BlockRunner,
     TimeBlocks,
     make_schedule,

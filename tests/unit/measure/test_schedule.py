@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.measure.timing.rounds import (
+from gate.measure.rounds import (
     compute_block_calls,
     make_schedule,
     size_block,

@@ -10,7 +10,7 @@ import torch
 
 from gate.devices import CUDA
 from gate.measure.context import WorkerContext
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.drift import MISMATCH, Drift
 from gate.measure.process.logbook import Logbook, NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.state import copy_state, list_written
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.measure.device.device import CpuDevice
+from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, redraw_state
 from gate.measure.seed_drift import STEPS, compute_step_drift, has_steps, move_parameters
 from gate.measure.workload.build import Subject, make_subject

@@ -12,7 +12,8 @@ import torch
 from gate.measure import warm
 from gate.measure.compiler import graph
 from gate.measure.context import WorkerContext
-from gate.measure.device.device import Call, CpuDevice
+from gate.measure.device.cpu import CpuDevice
+from gate.measure.device.device import Call
 from gate.measure.process.logbook import Logbook
 from gate.measure.warm import measure_warm
 from gate.records import CacheUse, Case, Code, Metric, Task

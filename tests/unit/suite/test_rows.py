@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.measure.timing.rounds import Rounds
+from gate.measure.rounds import Rounds
 from gate.records import Case
 from gate.records.protocol import Side
 from gate.suite.machinery import BlockTimer
