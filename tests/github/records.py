@@ -14,7 +14,6 @@ from gate.metrics import SPECS, Family
 from gate.publish.submitted_verdict import CiRun
 from gate.publish.trusted import Base
 from gate.records import (
-    Baseline,
     Case,
     Change,
     Code,
@@ -29,7 +28,9 @@ from gate.records import (
     Threshold,
     Verdict,
 )
+from tests import make
 from tests.hosts import CUDA_HOST
+from tests.make import make_baseline
 from tests.told import say
 
 SHA = "a" * 40
@@ -60,7 +61,7 @@ def make_base(cases: tuple[Case, ...] = CASES) -> Base:
     """A base commit with baselines of three weeks ago."""
     provenance = Provenance(commit="c" * 40, created="2026-10-11T08:00:00+00:00", author="Ada")
     baselines = tuple(
-        Baseline(case_id=case.id, definition="", environment=CUDA_HOST, provenance=provenance, trials={})
+        make_baseline(case.id, {}, definition="", environment=CUDA_HOST, provenance=provenance)
         for case in cases
     )
     return Base(cases=cases, baselines=baselines, policy=Policy(thresholds={}, today="2026-11-01"))
@@ -124,13 +125,11 @@ def make_regressed(case: Case, values: tuple[float, float] = (0.0121, 0.0158)) -
 
 def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **more: Any) -> Verdict:
     """A verdict whose outcome follows from its comparisons."""
-    verdict = Verdict(
+    verdict = make.make_verdict(
+        *comparisons,
         outcome=decide_outcome(comparisons, finished=True),
         headline=say(Code.REGRESSED_CASE, "Headline of whoever measured."),
         cases=cases,
-        comparisons=comparisons,
-        failures=(),
-        causes=(),
         next_steps=say(Code.SETTLE_QUIETLY, "Next step of whoever measured."),
         config="configuration of whoever measured",
         notes=say(Code.RULES_OF, "Note of whoever measured."),

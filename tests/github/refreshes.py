@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
 from gate.publish.commands import AuthorizedCommand, CommandWords
-from gate.records import Case, Metric, Policy, Provenance, Run, Trial
+from gate.records import Case, Metric, Policy, Provenance, Run
+from tests import make
 from tests.hosts import CPU_HOST
 
 CASE = "bert/inference-float32-smoke-default"
@@ -48,29 +50,17 @@ POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.ite
 
 def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CASE,), **changes: Any) -> Run:
     """Make a run of three trials a case; only the compiled latency and the graph breaks are measured."""
-    trials = tuple(
-        Trial(
-            case_id=case_id,
-            index=index,
-            samples={
-                Metric.COMPILED_LATENCY: (latency_s, latency_s, latency_s),
-                Metric.GRAPH_BREAKS: (0.0,),
-            },
-        )
-        for case_id in cases
-        for index in range(3)
-    )
-    run: dict[str, Any] = {
+    samples = [{Metric.COMPILED_LATENCY: latency_s, Metric.GRAPH_BREAKS: 0.0}] * 3
+    made: dict[str, Any] = {
         "cases": tuple(
             Case(id=name, model=name.split("/")[0], definition=DEFINITIONS.get(name, "d1")) for name in cases
         ),
         "environment": ENVIRONMENT,
         "provenance": Provenance(commit=commit, created="2026-11-01T10:00:00Z", author="mallory <b>"),
-        "trials": trials,
         "trials_planned": 3,
-        "finished": True,
     }
-    return Run(**(run | changes))
+    trials = chain.from_iterable(make.make_trials(case_id, samples) for case_id in cases)
+    return replace(make.make_run(*trials, **made), **changes)
 
 
 def make_request(**changes: Any) -> AuthorizedCommand:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from action.checkout import check_out, make_clone
-from action.samples import git
 from fake.git_routes import BareRepository
 from records import make_comparison
 
@@ -27,6 +26,7 @@ from gate.project.config import make_default_config
 from gate.records import Acceptance, Case, Metric, Reason, Status
 from gate.store.acceptances import BRANCH, load_commit_file, name_commit_file, render_commit_file
 from gate.store.policy import load_policy
+from tests.git import run_git
 from tests.hosts import CPU_HOST
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
@@ -143,8 +143,8 @@ def test_a_clone_that_cannot_have_the_branch_says_so(place: Place) -> None:
     head = place.push("x = 2")
     place.accept(head, ENTRY)
     merge = place.merge(place.base, head)
-    git(place.clone, "fetch", "--quiet", "--depth=2", "origin", f"+{merge}:refs/remotes/pull/7/merge")
-    git(place.clone, "checkout", "--quiet", "--detach", merge)
+    run_git(place.clone, "fetch", "--quiet", "--depth=2", "origin", f"+{merge}:refs/remotes/pull/7/merge")
+    run_git(place.clone, "checkout", "--quiet", "--detach", merge)
 
     (note,) = place.collect(make_pull(head)).notes
     assert note.endswith("would not show it without `fetch-depth: 0` of actions/checkout.")
@@ -191,15 +191,15 @@ def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(place: Place, i
     place.check(other)
     blob = place.clone / "forged.yml"
     blob.write_text(render_commit_file(head, (ENTRY,)))
-    git(
+    run_git(
         place.clone,
         "update-index",
         "--add",
         "--cacheinfo",
-        f"100644,{git(place.clone, 'hash-object', '-w', str(blob))},{name_commit_file(head)}",
+        f"100644,{run_git(place.clone, 'hash-object', '-w', str(blob))},{name_commit_file(head)}",
     )
-    forged = git(place.clone, "commit-tree", git(place.clone, "write-tree"), "-m", "Forged")
-    git(place.clone, "update-ref", REF, forged)
+    forged = run_git(place.clone, "commit-tree", run_git(place.clone, "write-tree"), "-m", "Forged")
+    run_git(place.clone, "update-ref", REF, forged)
     assert place.collect(make_pull(head)) != AcceptedFiles()
 
     assert place.check(head).files == ()
@@ -212,9 +212,9 @@ def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
     place.check(head)
     forged = place.clone / "forged.yml"
     forged.write_text(render_commit_file(head, (ENTRY,)))
-    real = git(place.clone, "rev-parse", f"{REF}:{name_commit_file(head)}")
-    git(place.clone, "replace", real, git(place.clone, "hash-object", "-w", str(forged)))
-    assert "worth it" in git(place.clone, "show", f"{REF}:{name_commit_file(head)}")
+    real = run_git(place.clone, "rev-parse", f"{REF}:{name_commit_file(head)}")
+    run_git(place.clone, "replace", real, run_git(place.clone, "hash-object", "-w", str(forged)))
+    assert "worth it" in run_git(place.clone, "show", f"{REF}:{name_commit_file(head)}")
 
     assert load_all(place.check(head)) == {head: []}
 
@@ -235,7 +235,7 @@ def test_a_forks_branch_accepts_nothing(place: Place, url: str) -> None:
     head = place.push("x = 2")
     place.accept(head, ENTRY)
     place.check(head)
-    git(place.clone, "remote", "set-url", "origin", url)
+    run_git(place.clone, "remote", "set-url", "origin", url)
     place.environ["GITHUB_SERVER_URL"] = "https://github.com"
 
     found = place.collect(make_pull(head))
@@ -260,7 +260,7 @@ def test_the_repository_has_several_addresses(place: Place, url: str) -> None:
     head = place.push("x = 2")
     place.accept(head, ENTRY)
     place.check(head)
-    git(place.clone, "remote", "set-url", "origin", url)
+    run_git(place.clone, "remote", "set-url", "origin", url)
     place.environ["GITHUB_SERVER_URL"] = "https://github.com"
 
     assert load_all(place.collect(make_pull(head))) == {head: ["ada"]}

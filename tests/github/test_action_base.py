@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action.samples import commit, git
+from action.samples import commit
 
 from gate.action.base import BaseCommit, find_base, find_head_sha
 from gate.errors import MachineError, UsageError
+from tests.git import run_git
 
 
 @dataclass(kw_only=True)
@@ -49,19 +50,19 @@ def story(tmp_path: Path) -> Story:
     top = tmp_path / "work"
     top.mkdir()
     stale = add(top, "M0")
-    git(top, "checkout", "--quiet", "-b", "topic")
+    run_git(top, "checkout", "--quiet", "-b", "topic")
     head = add(top, "change")
-    git(top, "checkout", "--quiet", "main")
+    run_git(top, "checkout", "--quiet", "main")
     base = add(top, "M1")
-    git(top, "checkout", "--quiet", "--detach")
-    git(top, "merge", "--quiet", "--no-ff", "--message", f"Merge {head} into {base}", "topic")
-    return Story(top=top, stale=stale, base=base, head=head, merge=git(top, "rev-parse", "HEAD"))
+    run_git(top, "checkout", "--quiet", "--detach")
+    run_git(top, "merge", "--quiet", "--no-ff", "--message", f"Merge {head} into {base}", "topic")
+    return Story(top=top, stale=stale, base=base, head=head, merge=run_git(top, "rev-parse", "HEAD"))
 
 
 def clone(story: Story, depth: int) -> Path:
     """Clone what is checked out, as actions/checkout does with a ``fetch-depth``."""
     place = story.top.parent / "clone"
-    git(story.top, "branch", "--quiet", "trial", story.merge)
+    run_git(story.top, "branch", "--quiet", "trial", story.merge)
     command = [
         "git",
         "clone",
@@ -82,9 +83,9 @@ def test_a_stale_payload_does_not_name_the_base(story: Story) -> None:
 
 def test_a_changed_base_branch_is_followed(story: Story) -> None:
     """A payload that still names the branch that the pull request was opened against changes nothing."""
-    git(story.top, "checkout", "--quiet", "--orphan", "release")
+    run_git(story.top, "checkout", "--quiet", "--orphan", "release")
     other = commit(story.top, "release")
-    git(story.top, "checkout", "--quiet", "--detach", story.merge)
+    run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
 
     found = story.find(story.make_event(ref="release", sha=other))
 
@@ -94,9 +95,9 @@ def test_a_changed_base_branch_is_followed(story: Story) -> None:
 
 def test_a_rerun_is_held_against_what_it_was_held_against(story: Story) -> None:
     """GitHub checks the first run's merge out again: main's later commits do not matter."""
-    git(story.top, "checkout", "--quiet", "main")
+    run_git(story.top, "checkout", "--quiet", "main")
     add(story.top, "M2")
-    git(story.top, "checkout", "--quiet", "--detach", story.merge)
+    run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
 
     found = story.find()
 
@@ -114,7 +115,7 @@ def test_a_commit_that_is_not_even_here_does_not_matter(story: Story) -> None:
 
 def test_where_the_head_itself_is_checked_out_its_merge_base_counts(story: Story) -> None:
     """What main did since is not in what is measured; the reader is told which commit was taken."""
-    git(story.top, "checkout", "--quiet", "topic")
+    run_git(story.top, "checkout", "--quiet", "topic")
 
     found = story.find(story.make_event(sha=story.base))
 
@@ -124,9 +125,9 @@ def test_where_the_head_itself_is_checked_out_its_merge_base_counts(story: Story
 
 def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
     """Its second parent is main, not the pull request's head: the merge-base is main's commit."""
-    git(story.top, "checkout", "--quiet", "topic")
-    git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
-    story.head = git(story.top, "rev-parse", "HEAD")
+    run_git(story.top, "checkout", "--quiet", "topic")
+    run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
+    story.head = run_git(story.top, "rev-parse", "HEAD")
 
     found = story.find(story.make_event(sha=story.base))
 
@@ -138,15 +139,15 @@ def clone_topic(story: Story) -> None:
     """Continue in a whole clone of the remote branches, at the pull request's head: ``ref: head.sha``."""
     place = story.top.parent / "whole"
     subprocess.run(["git", "clone", "--quiet", f"file://{story.top}", str(place)], check=True)
-    git(place, "checkout", "--quiet", "--detach", story.head)
+    run_git(place, "checkout", "--quiet", "--detach", story.head)
     story.top = place
 
 
 def update_topic(story: Story) -> None:
     """Press 'Update branch': main's M1 is merged into the topic."""
-    git(story.top, "checkout", "--quiet", "topic")
-    git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
-    story.head = git(story.top, "rev-parse", "HEAD")
+    run_git(story.top, "checkout", "--quiet", "topic")
+    run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
+    story.head = run_git(story.top, "rev-parse", "HEAD")
 
 
 def test_what_main_did_is_not_held_against_a_head_that_was_updated(story: Story) -> None:
@@ -162,7 +163,7 @@ def test_a_clone_without_the_base_branch_goes_by_the_payload(story: Story) -> No
     """With only the head fetched there is nothing newer to go by than the event's commit."""
     update_topic(story)
     clone_topic(story)
-    git(story.top, "update-ref", "-d", "refs/remotes/origin/main")
+    run_git(story.top, "update-ref", "-d", "refs/remotes/origin/main")
 
     found = story.find()
 
@@ -172,8 +173,8 @@ def test_a_clone_without_the_base_branch_goes_by_the_payload(story: Story) -> No
 
 def test_a_head_that_is_merged_already_is_held_against_the_payload(story: Story) -> None:
     """The base branch has it by now, so the branch no longer tells where it was left."""
-    git(story.top, "checkout", "--quiet", "main")
-    git(story.top, "merge", "--quiet", "--no-ff", "--message", "merged", "topic")
+    run_git(story.top, "checkout", "--quiet", "main")
+    run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "merged", "topic")
     clone_topic(story)
 
     found = story.find()
@@ -184,10 +185,10 @@ def test_a_head_that_is_merged_already_is_held_against_the_payload(story: Story)
 
 def test_an_octopus_is_no_trial_merge(story: Story) -> None:
     """With a third parent nobody knows what the first one is: the payload's merge-base counts."""
-    git(story.top, "checkout", "--quiet", "-b", "third", story.stale)
+    run_git(story.top, "checkout", "--quiet", "-b", "third", story.stale)
     add(story.top, "third")
-    git(story.top, "checkout", "--quiet", "--detach", story.base)
-    git(story.top, "merge", "--quiet", "--message", "octopus", "topic", "third")
+    run_git(story.top, "checkout", "--quiet", "--detach", story.base)
+    run_git(story.top, "merge", "--quiet", "--message", "octopus", "topic", "third")
 
     found = story.find()
 
@@ -207,7 +208,7 @@ def test_a_merge_of_another_head_is_no_trial_merge_of_this_one(story: Story) -> 
 
 def test_a_base_branch_that_is_checked_out_is_refused(story: Story) -> None:
     """As on pull_request_target: the base against itself would be green whatever the change does."""
-    git(story.top, "checkout", "--quiet", "main")
+    run_git(story.top, "checkout", "--quiet", "main")
 
     with pytest.raises(UsageError, match="does not have the pull request's commit"):
         story.find()
@@ -235,11 +236,11 @@ def test_a_clone_of_two_commits_is_enough_for_a_trial_merge(story: Story) -> Non
 
 def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
     """In a part of history git may find another merge-base than in all of it."""
-    git(story.top, "branch", "--force", "trial", "topic")
+    run_git(story.top, "branch", "--force", "trial", "topic")
     place = story.top.parent / "clone"
     command = ["git", "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{story.top}", str(place)]
     subprocess.run(command, check=True)
-    git(place, "fetch", "--quiet", "--depth=1", "origin", "main")
+    run_git(place, "fetch", "--quiet", "--depth=1", "origin", "main")
     story.top = place
 
     with pytest.raises(UsageError, match="this clone is shallow: it does not show where") as caught:
@@ -250,7 +251,7 @@ def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
 
 def test_unrelated_histories_are_an_error(story: Story) -> None:
     """There is no commit that the change left."""
-    git(story.top, "checkout", "--quiet", "--orphan", "other")
+    run_git(story.top, "checkout", "--quiet", "--orphan", "other")
     story.head = commit(story.top, "unrelated")
 
     with pytest.raises(UsageError, match="have no commit in common"):
@@ -259,11 +260,11 @@ def test_unrelated_histories_are_an_error(story: Story) -> None:
 
 def test_a_merge_groups_base_is_the_queues(story: Story) -> None:
     """It may hold several changes: the base is what all of them are put on, not the first parent."""
-    git(story.top, "checkout", "--quiet", "-b", "second", story.stale)
+    run_git(story.top, "checkout", "--quiet", "-b", "second", story.stale)
     add(story.top, "second")
-    git(story.top, "checkout", "--quiet", "--detach", story.merge)
-    git(story.top, "merge", "--quiet", "--no-ff", "--message", "second of the group", "second")
-    group = {"base_sha": story.base, "head_sha": git(story.top, "rev-parse", "HEAD")}
+    run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
+    run_git(story.top, "merge", "--quiet", "--no-ff", "--message", "second of the group", "second")
+    group = {"base_sha": story.base, "head_sha": run_git(story.top, "rev-parse", "HEAD")}
 
     found = story.find({"merge_group": group})
 
@@ -273,9 +274,9 @@ def test_a_merge_groups_base_is_the_queues(story: Story) -> None:
 @pytest.mark.parametrize("which", ["base_sha", "head_sha"])
 def test_a_merge_group_that_is_not_checked_out_is_refused(story: Story, which: str) -> None:
     """Neither commit may be one that what is checked out does not have."""
-    git(story.top, "checkout", "--quiet", "-b", "later", story.base)
+    run_git(story.top, "checkout", "--quiet", "-b", "later", story.base)
     other = add(story.top, "later")
-    git(story.top, "checkout", "--quiet", "--detach", story.merge)
+    run_git(story.top, "checkout", "--quiet", "--detach", story.merge)
     group = {"base_sha": story.base, "head_sha": story.merge, which: other}
 
     with pytest.raises(UsageError, match="does not have the merge group's"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from action.composite import parse_command_file
-from action.samples import commit, git
+from action.samples import commit
 from refreshes import CASE, make_run
 from runner_log import list_commands
 
@@ -27,6 +27,7 @@ from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.project.config import Config, load_config
 from gate.records import GraphBreak, Metric, PairBase, Run, Trial
+from tests.git import run_git
 
 SHA = "a" * 40
 Command = Callable[[list[str], dict[str, str]], int | str]
@@ -213,8 +214,8 @@ def test_the_change_that_adds_the_configuration_need_not_compare_anything(
     stage: Stage, code: int, ended: int
 ) -> None:
     """Its base has none, so a first check is green with a notice; what it does find fails all the same."""
-    base = git(Path.cwd(), "commit-tree", "-m", "empty", git(Path.cwd(), "mktree"))
-    git(Path.cwd(), "reset", "--quiet", "--soft", base)
+    base = run_git(Path.cwd(), "commit-tree", "-m", "empty", run_git(Path.cwd(), "mktree"))
+    run_git(Path.cwd(), "reset", "--quiet", "--soft", base)
     stage.set_pull(base, commit(Path.cwd(), "add gate.yml"))
     stage.command = make_passing(code)
 
@@ -398,13 +399,13 @@ def test_suspects_are_confirmed_against_the_base_commit(
 def test_a_trial_merge_is_judged_by_what_it_was_merged_into(stage: Stage) -> None:
     """With a stale payload, too, nothing that main did meanwhile is this change's."""
     stale = stage.base
-    git(Path.cwd(), "checkout", "--quiet", "-b", "topic", stale)
+    run_git(Path.cwd(), "checkout", "--quiet", "-b", "topic", stale)
     Path("README.md").write_text("topic")
     head = commit(Path.cwd(), "topic")
-    git(Path.cwd(), "checkout", "--quiet", "main")
+    run_git(Path.cwd(), "checkout", "--quiet", "main")
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.02\n")
     base = commit(Path.cwd(), "main goes on")
-    git(Path.cwd(), "merge", "--quiet", "--no-ff", "--message", "trial", "topic")
+    run_git(Path.cwd(), "merge", "--quiet", "--no-ff", "--message", "trial", "topic")
     stage.set_pull(stale, head)
 
     assert stage.run() == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from action.samples import commit, git
+from action.samples import commit
 from refreshes import make_run
 
 from gate.action import base as base_module
@@ -26,6 +26,7 @@ from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.records import Baseline, Metric
 from gate.store.baselines import encode_baseline
+from tests.git import run_git
 
 MODELS = """\
 version: 1
@@ -64,7 +65,7 @@ class Repo:
         return commit(self.root, "a commit")
 
     def git(self, *arguments: str) -> str:
-        return git(self.root, *arguments)
+        return run_git(self.root, *arguments)
 
     def prepare(self, sha: str, place: str = "rules", **more: str) -> RuleSource:
         """Prepare the rules of a commit, or of the working tree."""

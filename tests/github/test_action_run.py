@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, ROOT, commit, find_early_patch, git, make_bare_python, make_job
+from action.samples import ACTION, ROOT, commit, find_early_patch, make_bare_python, make_job
+
+from tests.git import run_git
 
 CONFIG = """\
 version: 1
@@ -186,8 +188,8 @@ def test_the_action_works_from_where_a_called_workflow_clones_it(job: Job, bare_
     own = job.workspace / ".git" / "compile-gate"
     shutil.copytree(ROOT / "gate", own / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ACTION, own)
-    git(own, "init", "--quiet")
-    git(job.workspace, "clean", "-ffdxq")
+    run_git(own, "init", "--quiet")
+    run_git(job.workspace, "clean", "-ffdxq")
 
     done = run_composite(
         own / "action.yml", job, {"mode": "plan", "python": str(bare_python), "baseline-ref": "head"}
@@ -195,4 +197,4 @@ def test_the_action_works_from_where_a_called_workflow_clones_it(job: Job, bare_
 
     assert done.succeeded, done.log
     assert done.outputs["matrix"]
-    assert git(job.workspace, "ls-files", "--others") == ""
+    assert run_git(job.workspace, "ls-files", "--others") == ""

@@ -46,7 +46,6 @@ from gate.publish.submitted_verdict import CiRun, Refusal, shorten_verdict
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records import (
     Case,
-    CaseFailure,
     Cause,
     CauseKind,
     Code,
@@ -64,7 +63,7 @@ from gate.records import (
 from gate.records.facts import CAUSE_CODES
 from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST
-from tests.told import make_raised
+from tests.make import make_failure
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "comment"
 
@@ -92,14 +91,7 @@ CAUSES = tuple(
         (CauseKind.CHANGED_CODE, CHANGED_CODE),
     )
 )
-FAILURE = CaseFailure(
-    case_id=CASES[1].id,
-    trial=0,
-    kind=FailureKind.KILLED,
-    stage="compile",
-    fact=make_raised("Killed"),
-    log_tail="x",
-)
+FAILURE = make_failure(CASES[1].id, "Killed", trial=0, kind=FailureKind.KILLED, log_tail="x")
 EVIL = Case(id="evil/<img>@all", model="evil")
 MOVED = {
     "accepted": (Status.ACCEPTED, Reason.ACCEPTED, (0.01, 0.0108)),

@@ -30,8 +30,8 @@ from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
 from gate.publish import measured_run
-from gate.records import CaseFailure, FailureKind
-from tests.told import make_raised
+from gate.records import FailureKind
+from tests.make import make_failure
 
 TEXT = "\n".join(COMMANDS)
 OUTPUTS = re.compile(r"[a-z-]+")
@@ -221,9 +221,7 @@ RUN_TROUBLE = (
 
 def encode_run(head: str) -> bytes:
     """Encode a run with a failure, whose stage is the measured side's word."""
-    failure = CaseFailure(
-        case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", fact=make_raised(TEXT)
-    )
+    failure = make_failure(CASE, TEXT, trial=9, kind=FailureKind.ERROR)
     plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()
 

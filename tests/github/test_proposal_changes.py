@@ -24,18 +24,19 @@ from gate.publish.proposal_text import (
 )
 from gate.records import Baseline, CodeIdentity, GraphBreak, Metric, Provenance
 from gate.store.baselines import ProposalKind, propose_baselines
+from tests import make
 
 LATENCY = Metric.COMPILED_LATENCY
 
 
 def make_baseline(case_id: str = CASE, definition: str = "d", **trials: tuple[float, ...]) -> Baseline:
     """Make a baseline of these values a metric."""
-    return Baseline(
-        case_id=case_id,
+    return make.make_baseline(
+        case_id,
+        {Metric(name): values for name, values in trials.items()},
         definition=definition,
         environment=ENVIRONMENT,
         provenance=Provenance(commit="c" * 40),
-        trials={Metric(name): values for name, values in trials.items()},
     )
 
 

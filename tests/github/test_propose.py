@@ -36,15 +36,13 @@ from gate.github.propose import propose_refresh
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
 from gate.records import (
     Case,
-    CaseFailure,
     Conditions,
     Disturbance,
-    FailureKind,
     Provenance,
     Run,
     Trial,
 )
-from tests.told import make_raised
+from tests.make import make_failure
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -285,13 +283,7 @@ def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
         ({"cases": ()}, UsageError, "contradict"),
         ({"trials": (Trial(case_id="another/case", index=0),)}, UsageError, "contradict"),
         (
-            {
-                "failures": (
-                    CaseFailure(
-                        case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", fact=make_raised("")
-                    ),
-                )
-            },
+            {"failures": (make_failure(CASE, "", trial=0, stage="warm"),)},
             UsageError,
             "not fit to be recorded",
         ),

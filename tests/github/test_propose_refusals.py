@@ -31,9 +31,9 @@ from gate.github.git_data import GitData
 from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
 from gate.github.propose import load_cases_at, propose_refresh
 from gate.publish.measured_run import RunRefusedError
-from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial
+from gate.records import Case, FailureKind, Metric, Run, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
-from tests.told import make_raised
+from tests.make import make_failure
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -242,9 +242,7 @@ def test_a_run_that_is_not_fit_is_told_in_our_words(
     """Known cases and stages are named; what the run calls them is not."""
     run = make_run(git.find_ref("heads/topic"))
     failed = tuple(
-        CaseFailure(
-            case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, fact=make_raised("##[error]")
-        )
+        make_failure(CASE, "##[error]", trial=trial, kind=FailureKind.ERROR, stage=stage)
         for stage, trial in failures
     )
 

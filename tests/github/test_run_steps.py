@@ -6,12 +6,13 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from action.composite import ActionRun, Job, run_job
-from action.samples import commit, git, make_job, record_gate
+from action.samples import commit, make_job, record_gate
 from refreshes import GATE_YML
 from workflow_files import ROOT, WORKFLOWS, list_jobs, load, name_file
 
@@ -19,9 +20,11 @@ from gate.files.codec import save_run
 from gate.lab.host.provenance import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import BASE_ARM, BaseArm, CodeIdentity, Pairing, Provenance, Run, Trial
+from gate.records import CodeIdentity, Provenance
 from gate.records.targets import TARGET_KIND
+from tests.git import run_git
 from tests.hosts import CUDA_HOST
+from tests.make import make_pair, make_run
 
 # The suite itself, and what builds the site and the distributions, which tools do.
 ELSEWHERE = {
@@ -95,25 +98,16 @@ def run(job: Job, path: Path, name: str, **needs: Mapping[str, Any]) -> ActionRu
 
 def leave_target_run(top: Path) -> None:
     """Leave what `ab --target` would: the code of one of two cases is the base's."""
-    target = replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90")
     cases = load_cases(load_config(top / "gate.yml"))
-    provenance = Provenance(commit=git(top, "rev-parse", "HEAD"))
-    trials = tuple(
-        Trial(
-            case_id=cases[0].id,
-            index=index,
-            arm=arm,
-            pairing=Pairing.TURNS,
-            identity=CodeIdentity(digest="a"),
-        )
-        for index in (1, 2)
-        for arm in (BASE_ARM, "head")
+    run = make_run(
+        *chain.from_iterable(make_pair(cases[0].id, at, identity=CodeIdentity(digest="a")) for at in (1, 2)),
+        cases=cases,
+        environment=replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90"),
+        provenance=Provenance(commit=run_git(top, "rev-parse", "HEAD")),
+        changes=hash_changes(top),
+        base=cases,
     )
-    base = BaseArm(label="main", environment=target, provenance=provenance, cases=cases)
-    made = Run(
-        cases=cases, environment=target, provenance=provenance, trials=trials, finished=True, base=base
-    )
-    save_run(replace(made, changes=hash_changes(top)), top / "out" / "run.json")
+    save_run(run, top / "out" / "run.json")
     (top / "out" / "report.md").write_text("# the report\n")
 
 
@@ -171,14 +165,14 @@ def serve_pages(job: Job) -> Path:
     bare = server / "octo-org" / "models"
     pages = job.workspace / "pages"
     commit(pages, "docs, and a trend")
-    git(pages, "branch", "--move", "gh-pages")
-    git(job.temporary, "clone", "--quiet", "--bare", str(pages), str(bare))
+    run_git(pages, "branch", "--move", "gh-pages")
+    run_git(job.temporary, "clone", "--quiet", "--bare", str(pages), str(bare))
     job.environ["GITHUB_SERVER_URL"] = f"file://{server}"
     return bare
 
 
 def list_site(bare: Path) -> set[str]:
-    return set(git(bare, "ls-tree", "-r", "--name-only", "gh-pages").split())
+    return set(run_git(bare, "ls-tree", "-r", "--name-only", "gh-pages").split())
 
 
 def test_pages_are_rendered_without_a_token_and_of_lines_alone(job: Job) -> None:
@@ -212,8 +206,8 @@ def test_pages_are_pushed_beside_what_else_is_there(job: Job) -> None:
     assert done.succeeded, done.log
     ours = {"trend/index.html", f"trend/history/{OWN}", "trend/history/old.jsonl"}
     assert list_site(bare) == {"index.html", "api.html", *ours}
-    assert git(bare, "show", "gh-pages:index.html") == "theirs"
-    assert git(bare, "show", "gh-pages:trend/history/old.jsonl") == LINE.read_text().strip()
+    assert run_git(bare, "show", "gh-pages:index.html") == "theirs"
+    assert run_git(bare, "show", "gh-pages:trend/history/old.jsonl") == LINE.read_text().strip()
 
 
 def test_the_token_is_in_no_command_line(job: Job) -> None:
@@ -241,9 +235,9 @@ def test_a_run_that_brings_nothing_new_is_no_failure(job: Job) -> None:
     put_pages(job.workspace)
     bare = serve_pages(job)
     assert run(job, TREND, "publish").succeeded
-    tip = git(bare, "rev-parse", "gh-pages")
+    tip = run_git(bare, "rev-parse", "gh-pages")
 
     done = run(job, TREND, "publish")
 
     assert done.succeeded, done.log
-    assert git(bare, "rev-parse", "gh-pages") == tip
+    assert run_git(bare, "rev-parse", "gh-pages") == tip

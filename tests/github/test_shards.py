@@ -9,6 +9,7 @@ import io
 import json
 import os
 from contextlib import nullcontext, redirect_stdout
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import load_verdict, save_run
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
-from gate.records import Case, Metric, Outcome, Policy, Provenance, Reason, Run, Status, Trial
+from gate.records import Case, Metric, Outcome, Policy, Provenance, Reason, Run, Status
 from gate.store.baselines import propose_baselines, save_baselines
+from tests.make import make_run, make_trials
 
 MODELS = ("bert", "llama", "lstm", "unet", "vit")
 CONFIG = "version: 1\nreference_models: false\nselect: tag:pr\nmodels:\n" + "".join(
@@ -35,24 +37,15 @@ CONFIG = "version: 1\nreference_models: false\nselect: tag:pr\nmodels:\n" + "".j
 )
 
 
-def make_run(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
+def measure_shard(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
     """What a shard's machine leaves: three trials of each of its cases."""
-    trials = tuple(
-        Trial(
-            case_id=case.id,
-            index=index,
-            samples={Metric.COMPILED_LATENCY: (0.01,) * 3, Metric.GRAPH_BREAKS: (breaks,)},
-        )
-        for case in cases
-        for index in range(3)
-    )
-    return Run(
+    samples = [{Metric.COMPILED_LATENCY: 0.01, Metric.GRAPH_BREAKS: breaks}] * 3
+    return make_run(
+        *chain.from_iterable(make_trials(case.id, samples) for case in cases),
         cases=cases,
         environment=ENVIRONMENT,
         provenance=Provenance(commit=sha, created="2026-11-01T10:00:00Z"),
-        trials=trials,
         trials_planned=3,
-        finished=True,
     )
 
 
@@ -71,7 +64,7 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     workspace.mkdir()
     monkeypatch.chdir(workspace)
     Path("gate.yml").write_text(CONFIG)
-    run = make_run(load_cases(load_config(None)), "b" * 40)
+    run = measure_shard(load_cases(load_config(None)), "b" * 40)
     baselines = make_baselines(run, run.provenance)
     save_baselines(Path("baselines"), propose_baselines(baselines, {}, Policy(thresholds={})))
     base = commit(workspace, "base")
@@ -107,7 +100,7 @@ def divide(environ: dict[str, str]) -> list[dict[str, Any]]:
 def leave_shard(environ: dict[str, str], entry: dict[str, Any], breaks: float = 0.0) -> None:
     """Leave what the job of one entry uploads, where download-artifact puts it."""
     registry = load_cases(load_config(Path(environ["RUNNER_TEMP"]) / "base.yml"))
-    run = make_run(select_cases(registry, entry["select"]), "a" * 40, breaks)
+    run = measure_shard(select_cases(registry, entry["select"]), "a" * 40, breaks)
     save_run(run, Path("shards", f"compile-gate-shard-{entry['shard']}", "run.json"))
 
 
@@ -214,7 +207,7 @@ def test_a_shard_is_measured_by_the_base_commits_registry(
     def measure(argv: list[str], environment: dict[str, str], **_: object) -> Ended:
         assert "GITHUB_OUTPUT" not in environment
         seen.append(argv[5:])
-        save_run(make_run(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
+        save_run(measure_shard(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
         return Ended(code=12)
 
     monkeypatch.setattr(step, "run_child", measure)

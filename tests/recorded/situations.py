@@ -24,7 +24,6 @@ from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
     Baseline,
-    CaseFailure,
     Disturbance,
     FailureKind,
     GraphBreak,
@@ -37,7 +36,8 @@ from gate.records import (
     Trial,
     Verdict,
 )
-from tests.told import make_raised, warn
+from tests.make import make_failure
+from tests.told import warn
 
 DIRECTORY = Path(__file__).parent
 TODAY = "2026-11-22"
@@ -159,12 +159,11 @@ def condition(**values: Any) -> Callable[[Trial], Trial]:
 
 def fail(run: Run, case_id: str, kind: FailureKind, arm: str = "head") -> Run:
     """Let one trial of a case fail."""
-    failure = CaseFailure(
-        case_id=case_id,
+    failure = make_failure(
+        case_id,
+        "BackendCompilerFailed: the backend raised\nKeyError: 'bias'",
         trial=0,
         kind=kind,
-        stage="compile",
-        fact=make_raised("BackendCompilerFailed: the backend raised\nKeyError: 'bias'"),
         log_tail="  File \"tiny/bench.py\", line 12, in build\nKeyError: 'bias'",
         arm=arm,
         log="out/logs/0.log",

@@ -1,43 +1,30 @@
-"""Fixtures of all unit tests: real git, real repositories."""
+"""A real repository, for all unit tests."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 
 import pytest
 
-Git = Callable[..., str]
+from tests.git import run_git
 
 
-@pytest.fixture
-def git(monkeypatch: pytest.MonkeyPatch) -> Git:
-    """Run git as Ada, whatever the machine's own settings are: ``git(directory, "status")``."""
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.com")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-
-    def run(directory: Path, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(directory), *arguments], check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    return run
-
-
-@pytest.fixture
-def repository(tmp_path: Path, git: Git) -> Path:
-    """A repository on branch ``feature``, one commit after ``main``, each with its own ``shop.py``."""
-    top = tmp_path / "project"
+@pytest.fixture(scope="session")
+def made_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What :func:`repository` is a copy of."""
+    top = tmp_path_factory.mktemp("repository") / "project"
     top.mkdir()
-    git(top, "init", "--quiet", "--initial-branch=main")
+    run_git(top, "init", "--quiet", "--initial-branch=main")
     for branch, side in (("main", "base"), ("feature", "head")):
-        git(top, "checkout", "--quiet", "-B", branch)
+        run_git(top, "checkout", "--quiet", "-B", branch)
         (top / "shop.py").write_text(f"SIDE = {side!r}\n", encoding="utf-8")
-        git(top, "add", "shop.py")
-        git(top, "commit", "--quiet", "--message", side)
+        run_git(top, "add", "shop.py")
+        run_git(top, "commit", "--quiet", "--message", side)
     return top
+
+
+@pytest.fixture
+def repository(made_repository: Path, tmp_path: Path) -> Path:
+    """A repository on branch ``feature``, one commit after ``main``, each with its own ``shop.py``."""
+    return Path(shutil.copytree(made_repository, tmp_path / "project"))

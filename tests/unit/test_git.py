@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gate.errors import MachineError, UsageError
 from gate.git import ask_git, find_checkout, find_distrust, is_true, read_git, trust_checkout
-
-Git = Callable[..., str]
+from tests.git import run_git
 
 
 def put_git(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,15 +28,13 @@ def make_spy(place: Path) -> str:
     return str(spy)
 
 
-def test_a_directory_laid_out_as_a_repository_runs_nothing(
-    repository: Path, git: Git, tmp_path: Path
-) -> None:
+def test_a_directory_laid_out_as_a_repository_runs_nothing(repository: Path, tmp_path: Path) -> None:
     """What a change commits as files cannot name a program that git starts in its directory."""
     inner = repository / "models"
-    git(repository, "init", "--quiet", "--bare", str(inner))
+    run_git(repository, "init", "--quiet", "--bare", str(inner))
     for setting in (("core.bare", "false"), ("core.worktree", str(repository))):
-        git(inner, "config", "--file", str(inner / "config"), *setting)
-    git(inner, "config", "--file", str(inner / "config"), "core.fsmonitor", make_spy(tmp_path))
+        run_git(inner, "config", "--file", str(inner / "config"), *setting)
+    run_git(inner, "config", "--file", str(inner / "config"), "core.fsmonitor", make_spy(tmp_path))
 
     answer = ask_git(inner, "status", "--porcelain")
 
@@ -47,11 +43,9 @@ def test_a_directory_laid_out_as_a_repository_runs_nothing(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_monitor_that_an_earlier_job_left_is_not_started(
-    repository: Path, git: Git, tmp_path: Path
-) -> None:
+def test_a_monitor_that_an_earlier_job_left_is_not_started(repository: Path, tmp_path: Path) -> None:
     """A runner that keeps its workspace keeps ``.git/config``; a check of the next change starts clean."""
-    git(repository, "config", "core.fsmonitor", make_spy(tmp_path))
+    run_git(repository, "config", "core.fsmonitor", make_spy(tmp_path))
 
     assert ask_git(repository, "status", "--porcelain").is_good
     assert not (tmp_path / "ran").exists()
@@ -77,11 +71,11 @@ def test_a_git_that_hangs_is_a_matter_of_the_machine(
 
 
 def test_callers_repository_does_not_stand_in_for_ours(
-    repository: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """GIT_DIR of a hook is not followed; settings that the caller gave git hold."""
     other = tmp_path / "other"
-    git(tmp_path, "init", "--quiet", str(other))
+    run_git(tmp_path, "init", "--quiet", str(other))
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "gate.test")

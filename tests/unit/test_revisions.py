@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,46 +16,45 @@ from gate.revisions import (
     resolve_default_base,
     resolve_ref,
 )
+from tests.git import run_git
 
-Git = Callable[..., str]
 
-
-def commit(git: Git, top: Path, text: str) -> str:
+def commit(top: Path, text: str) -> str:
     """Commit another ``shop.py`` and return the commit."""
     (top / "shop.py").write_text(text, encoding="utf-8")
-    git(top, "commit", "--quiet", "--all", "--message", text)
-    return git(top, "rev-parse", "HEAD")
+    run_git(top, "commit", "--quiet", "--all", "--message", text)
+    return run_git(top, "rev-parse", "HEAD")
 
 
-def clone(git: Git, top: Path, *options: str) -> Path:
+def clone(top: Path, *options: str) -> Path:
     """Clone a repository through the protocol that honours --depth, and return the clone."""
     place = top.parent / "clone"
-    git(top.parent, "clone", "--quiet", *options, f"file://{top}", str(place))
+    run_git(top.parent, "clone", "--quiet", *options, f"file://{top}", str(place))
     return place
 
 
-def test_merge_base_is_where_head_left_the_branch(repository: Path, git: Git) -> None:
+def test_merge_base_is_where_head_left_the_branch(repository: Path) -> None:
     """The base is the last commit that head and the branch share, not the branch's tip."""
-    shared = git(repository, "rev-parse", "main")
-    git(repository, "checkout", "--quiet", "main")
-    tip = commit(git, repository, "later")
-    git(repository, "checkout", "--quiet", "feature")
+    shared = run_git(repository, "rev-parse", "main")
+    run_git(repository, "checkout", "--quiet", "main")
+    tip = commit(repository, "later")
+    run_git(repository, "checkout", "--quiet", "feature")
     base = resolve_base(repository, "main")
     assert (shared, f"merge-base with main ({shared[:7]})") == (base.commit, base.label)
     assert f"main ({tip[:7]})" == resolve_ref(repository, "main").label
 
 
-def test_detached_head_and_dirty_tree_are_fine(repository: Path, git: Git) -> None:
+def test_detached_head_and_dirty_tree_are_fine(repository: Path) -> None:
     """Neither a detached head nor uncommitted changes keep the base from being found."""
-    shared = git(repository, "rev-parse", "main")
-    git(repository, "checkout", "--quiet", "--detach")
+    shared = run_git(repository, "rev-parse", "main")
+    run_git(repository, "checkout", "--quiet", "--detach")
     (repository / "shop.py").write_text("changed", encoding="utf-8")
     assert shared == resolve_base(repository, "main").commit == resolve_default_base(repository).commit
 
 
-def test_branch_that_only_the_remote_has(repository: Path, git: Git) -> None:
+def test_branch_that_only_the_remote_has(repository: Path) -> None:
     """In a clone as CI makes it, `main` is found as `origin/main`."""
-    place = clone(git, repository, "--branch=feature")
+    place = clone(repository, "--branch=feature")
     assert resolve_base(place, "main").label.startswith("merge-base with origin/main (")
 
 
@@ -68,41 +66,41 @@ def test_unknown_ref(repository: Path, ref: str) -> None:
     assert caught.value.fix.startswith("Check its spelling")
 
 
-def test_shallow_clone_without_the_merge_base(repository: Path, git: Git) -> None:
+def test_shallow_clone_without_the_merge_base(repository: Path) -> None:
     """A clone whose history ends before the branches meet is told from unrelated histories."""
-    git(repository, "checkout", "--quiet", "main")
-    commit(git, repository, "later")
-    place = clone(git, repository, "--depth=1", "--no-single-branch", "--branch=feature")
+    run_git(repository, "checkout", "--quiet", "main")
+    commit(repository, "later")
+    place = clone(repository, "--depth=1", "--no-single-branch", "--branch=feature")
     with pytest.raises(UsageError, match="this shallow clone lacks the commit where HEAD left") as caught:
         resolve_base(place, "main")
     assert caught.value.fix == (
         "Run `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab CI."
     )
-    git(place, "fetch", "--quiet", "--unshallow")
-    assert git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
+    run_git(place, "fetch", "--quiet", "--unshallow")
+    assert run_git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
 
 
 @pytest.mark.parametrize("ref", ["main", "origin/main"])
 @pytest.mark.parametrize("depth", ["--depth=1", "--no-tags"])
 def test_the_command_that_the_fix_names_brings_a_missing_branch(
-    repository: Path, git: Git, depth: str, ref: str
+    repository: Path, depth: str, ref: str
 ) -> None:
     """A clone in CI, of GitLab or Jenkins too, has one branch, detached and often shallow."""
-    place = clone(git, repository, depth, "--single-branch", "--branch=feature")
-    git(place, "checkout", "--quiet", "--detach")
+    place = clone(repository, depth, "--single-branch", "--branch=feature")
+    run_git(place, "checkout", "--quiet", "--detach")
     with pytest.raises(UsageError) as caught:
         resolve_base(place, ref)
 
     named = caught.value.fix.split("`")[1]
     assert ("GIT_DEPTH: 0" in caught.value.fix) == ("--unshallow" in named) == (depth == "--depth=1")
-    git(place, *shlex.split(named)[1:])
-    assert resolve_base(place, ref).commit == git(repository, "rev-parse", "main")
+    run_git(place, *shlex.split(named)[1:])
+    assert resolve_base(place, ref).commit == run_git(repository, "rev-parse", "main")
 
 
-def test_unrelated_histories(repository: Path, git: Git) -> None:
+def test_unrelated_histories(repository: Path) -> None:
     """Two branches that share no commit cannot be held against each other by merge-base."""
-    git(repository, "checkout", "--quiet", "--orphan", "other")
-    commit(git, repository, "other")
+    run_git(repository, "checkout", "--quiet", "--orphan", "other")
+    commit(repository, "other")
     with pytest.raises(UsageError, match="HEAD and main have no commit in common"):
         resolve_base(repository, "main")
 
@@ -114,9 +112,9 @@ def test_outside_a_repository(tmp_path: Path) -> None:
     assert "a directory with its files" in caught.value.fix
 
 
-def test_bare_repository(repository: Path, git: Git) -> None:
+def test_bare_repository(repository: Path) -> None:
     """A repository without files to measure is refused."""
-    bare = clone(git, repository, "--bare")
+    bare = clone(repository, "--bare")
     with pytest.raises(UsageError, match="is in a repository without a working tree"):
         find_top(bare)
 
@@ -144,26 +142,26 @@ def test_repository_of_somebody_else(
     assert caught.value.fix == f"Run `git config --global --add safe.directory {repository}`."
 
 
-def test_default_base_is_what_the_remote_calls_its_branch(repository: Path, git: Git) -> None:
+def test_default_base_is_what_the_remote_calls_its_branch(repository: Path) -> None:
     """Without a name the remote's default branch is the base, whatever it is called."""
-    git(repository, "branch", "--quiet", "--move", "main", "trunk")
-    git(repository, "checkout", "--quiet", "trunk")
-    place = clone(git, repository)
-    git(place, "checkout", "--quiet", "feature")
+    run_git(repository, "branch", "--quiet", "--move", "main", "trunk")
+    run_git(repository, "checkout", "--quiet", "trunk")
+    place = clone(repository)
+    run_git(place, "checkout", "--quiet", "feature")
     assert resolve_default_base(place).label.startswith("merge-base with origin/trunk (")
 
 
-def test_default_base_that_cannot_be_told(repository: Path, git: Git) -> None:
+def test_default_base_that_cannot_be_told(repository: Path) -> None:
     """Where no branch has a usual name the argument is asked for."""
-    git(repository, "branch", "--quiet", "--move", "main", "trunk")
+    run_git(repository, "branch", "--quiet", "--move", "main", "trunk")
     with pytest.raises(UsageError, match="cannot find out which branch") as caught:
         resolve_default_base(repository)
     assert caught.value.fix == "Name it: `check --base BRANCH`, or `ab BRANCH`."
 
 
-def test_default_base_on_the_default_branch(repository: Path, git: Git) -> None:
+def test_default_base_on_the_default_branch(repository: Path) -> None:
     """On the branch itself there is nothing to hold against it, which is said before minutes pass."""
-    git(repository, "checkout", "--quiet", "main")
+    run_git(repository, "checkout", "--quiet", "main")
     with pytest.raises(UsageError, match="HEAD is part of main, and nothing is uncommitted"):
         resolve_default_base(repository)
 
@@ -176,32 +174,32 @@ def test_variables_of_a_hook_do_not_lead_elsewhere(
     assert find_top(repository) == repository
 
 
-def test_an_ancestor_is_what_head_was_made_from(repository: Path, git: Git) -> None:
+def test_an_ancestor_is_what_head_was_made_from(repository: Path) -> None:
     """Head itself is one; a branch that went on from there is none, and the fix says where to look."""
-    shared = git(repository, "rev-parse", "main")
+    shared = run_git(repository, "rev-parse", "main")
     assert resolve_ancestor(repository, "main").commit == shared
-    assert resolve_ancestor(repository, "HEAD").commit == git(repository, "rev-parse", "feature")
-    git(repository, "checkout", "--quiet", "main")
-    tip = commit(git, repository, "later")
-    git(repository, "checkout", "--quiet", "feature")
+    assert resolve_ancestor(repository, "HEAD").commit == run_git(repository, "rev-parse", "feature")
+    run_git(repository, "checkout", "--quiet", "main")
+    tip = commit(repository, "later")
+    run_git(repository, "checkout", "--quiet", "feature")
     with pytest.raises(UsageError, match=rf"HEAD was not made from main \({tip[:7]}\)") as caught:
         resolve_ancestor(repository, "main")
     assert "`git log HEAD`" in caught.value.fix
 
 
-def test_a_shallow_clone_cannot_tell_ancestors(repository: Path, git: Git) -> None:
+def test_a_shallow_clone_cannot_tell_ancestors(repository: Path) -> None:
     """What may be one in a full clone is refused with that fix."""
-    place = clone(git, repository, "--depth=1", "--no-single-branch", "--branch=feature")
+    place = clone(repository, "--depth=1", "--no-single-branch", "--branch=feature")
     with pytest.raises(UsageError, match="HEAD was not made from") as caught:
         resolve_ancestor(place, "main")
     assert "git fetch --unshallow" in caught.value.fix
 
 
-def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path, git: Git) -> None:
+def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path) -> None:
     """Of several tags that one, else the first by name; a commit without any has none."""
-    shared = git(repository, "rev-parse", "main")
+    shared = run_git(repository, "rev-parse", "main")
     assert find_tag(repository, shared) == ""
-    git(repository, "tag", "v2", "main")
-    git(repository, "tag", "--annotate", "--message", "x", "v1", "main")
+    run_git(repository, "tag", "v2", "main")
+    run_git(repository, "tag", "--annotate", "--message", "x", "v1", "main")
     assert (find_tag(repository, shared), find_tag(repository, shared, "v2")) == ("v1", "v2")
     assert find_tag(repository, shared, "main") == "v1"

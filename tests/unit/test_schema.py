@@ -13,6 +13,7 @@ from gate.files.codec import BASELINE, RUN, FileKind, encode, encode_file
 from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
 from gate.schema import ROOTS, list_outdated, main, make_schema, render_schema, save_schemas
 from tests.hosts import CPU_HOST
+from tests.make import make_baseline
 
 RUN_RECORD = Run(
     cases=(Case(id="a/b", model="a", dynamic=None),),
@@ -20,13 +21,7 @@ RUN_RECORD = Run(
     provenance=Provenance(),
     trials=(Trial(case_id="a/b", index=0, samples={Metric.DRIFT: (0.5,)}),),
 )
-BASELINE_RECORD = Baseline(
-    case_id="a/b",
-    definition="d",
-    environment=CPU_HOST,
-    provenance=Provenance(),
-    trials={Metric.GRAPH_BREAKS: (0.0, 0.0)},
-)
+BASELINE_RECORD = make_baseline("a/b", {Metric.GRAPH_BREAKS: (0.0, 0.0)}, definition="d")
 
 
 @pytest.mark.parametrize("name", ROOTS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from action.samples import git
+from tests.git import run_git
 
 FETCH = ("-c", "protocol.version=2", "fetch", "--no-tags", "--prune", "--no-recurse-submodules", "origin")
 
@@ -17,13 +17,13 @@ FETCH = ("-c", "protocol.version=2", "fetch", "--no-tags", "--prune", "--no-recu
 def make_clone(place: Path, url: str) -> Path:
     """Make the directory that a runner keeps from one job to the next."""
     place.mkdir(parents=True)
-    git(place, "init", "--quiet")
-    git(place, "remote", "add", "origin", url)
+    run_git(place, "init", "--quiet")
+    run_git(place, "remote", "add", "origin", url)
     return place
 
 
 def check_out(clone: Path, commit: str, *, is_on_branch: bool = False) -> None:
     """Fetch everything, the trial merge by its id where it is on no branch, and check the commit out."""
     trial = () if is_on_branch else (f"+{commit}:refs/remotes/pull/7/merge",)
-    git(clone, *FETCH, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*", *trial)
-    git(clone, "checkout", "--quiet", "--force", "--detach", commit)
+    run_git(clone, *FETCH, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*", *trial)
+    run_git(clone, "checkout", "--quiet", "--force", "--detach", commit)

@@ -16,6 +16,7 @@ import pytest
 from workflow_files import is_gate
 
 from action.composite import Job
+from tests.git import run_git
 
 ROOT = Path(__file__).resolve().parents[3]
 ACTION = ROOT / "action.yml"
@@ -87,19 +88,10 @@ def make_job(place: Path, event: dict[str, Any] | None = None, workspace_name: s
 def commit(directory: Path, message: str) -> str:
     """Commit everything and return the SHA."""
     if not (directory / ".git").exists():
-        git(directory, "init", "--quiet", "--initial-branch", "main")
-    git(directory, "add", "--all")
-    git(directory, "commit", "--quiet", "--allow-empty", "--message", message)
-    return git(directory, "rev-parse", "HEAD")
-
-
-def git(directory: Path, *arguments: str) -> str:
-    """Run git as somebody and return what it said."""
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", "-C", str(directory), *identity, *arguments], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+        run_git(directory, "init", "--quiet", "--initial-branch", "main")
+    run_git(directory, "add", "--all")
+    run_git(directory, "commit", "--quiet", "--allow-empty", "--message", message)
+    return run_git(directory, "rev-parse", "HEAD")
 
 
 def record_gate(job: Job) -> dict[str, str]:

@@ -18,8 +18,9 @@ from gate.bisect.search import (
     split_difference,
 )
 from gate.metrics import NOISY_DECIDING
-from gate.records import Change, Comparison, Estimate, Metric, Reason, Status, Threshold
+from gate.records import Change, Comparison, Estimate, Metric, Status, Threshold
 from gate.records.studies import Mark
+from tests import make
 from tests.unit.check.conftest import POLICY
 
 
@@ -27,12 +28,10 @@ def make_row(
     metric: Metric = Metric.COMPILED_LATENCY, status: Status = Status.REGRESSED, centre: float | None = 0.10
 ) -> Comparison:
     """A comparison that is worse by 10 %, beyond 3 %."""
-    return Comparison(
-        case_id="a/x",
-        metric=metric,
-        status=status,
-        reason=Reason.BEYOND_BAR,
-        decides=True,
+    return make.make_row(
+        "a/x",
+        metric,
+        status,
         change=None if centre is None else Change(centre=centre, low=0.08, high=0.12, detectable=0.03),
         threshold=Threshold(relative=0.03, absolute=2e-5),
         baseline=Estimate(centre=0.01, low=None, high=None, noise=None, n=1),
@@ -130,13 +129,7 @@ def test_a_counter_is_looked_for_before_a_time() -> None:
 
 def test_a_counter_without_a_threshold_is_ranked_by_its_change() -> None:
     """A comparison may lack either."""
-    bare = Comparison(
-        case_id="a/x",
-        metric=Metric.GRAPH_BREAKS,
-        status=Status.REGRESSED,
-        reason=Reason.BEYOND_BAR,
-        decides=True,
-    )
+    bare = make.make_row("a/x", Metric.GRAPH_BREAKS)
     assert choose_metric([bare]) is bare
 
 

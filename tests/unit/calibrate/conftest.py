@@ -12,19 +12,15 @@ import pytest
 
 from gate.metrics import SPECS
 from gate.records import (
-    BaseArm,
     Case,
     Conditions,
     Metric,
     Pairing,
     Policy,
-    Provenance,
     Run,
-    Trial,
 )
 from gate.records.studies import Effort
-from tests.hosts import CPU_HOST
-from tests.make import make_run, make_trials
+from tests.make import make_pair, make_run, make_trials
 
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=40)
@@ -78,20 +74,16 @@ def draw_paired_run(cases: int, trials: int, pairs: int, noise: float) -> Run:
 def make_paired_run(metric: Metric, base: float, changes: Sequence[float]) -> Run:
     """One case whose pairs differ by these logarithms, + is head larger."""
     case = Case(id="m/x", model="m", factory="m:f", definition="d")
-    trials = tuple(
-        Trial(
-            case_id=case.id,
-            index=index,
-            arm=arm,
-            pairing=Pairing.TURNS,
-            samples={metric: (base * math.exp(change if arm == "head" else 0.0),)},
+    pairs = [
+        make_pair(
+            case.id,
+            index,
+            {"samples": {metric: (base,)}},
+            {"samples": {metric: (base * math.exp(change),)}},
         )
         for index, change in enumerate(changes, start=1)
-        for arm in ("base", "head")
-    )
-    base_arm = BaseArm(label="itself", environment=CPU_HOST, provenance=Provenance(), cases=(case,))
-    run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
-    return replace(run, base=base_arm)
+    ]
+    return make_run(*chain.from_iterable(pairs), cases=(case,), base=(case,))
 
 
 @pytest.fixture

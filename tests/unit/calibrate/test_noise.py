@@ -16,30 +16,21 @@ from gate.decide.constants import SESSION_SD
 from gate.decide.stats import compute_t_quantile
 from gate.records import (
     Case,
-    CaseFailure,
-    FailureKind,
     Metric,
     Pairing,
     Policy,
-    Provenance,
     Run,
     Trial,
 )
 from gate.records.studies import Effort, Flaw, MetricNoise
 from gate.report.calibration import describe_instability
-from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.make import make_failure, make_run
 
 Make = Callable[..., Run]
 BLOCKS = (0.010, 0.011, 0.010, 0.012)
 
 
-EMPTY = Run(
-    cases=(Case(id="a", model="a", factory="m:f", definition="d"),),
-    environment=CPU_HOST,
-    provenance=Provenance(),
-    finished=True,
-)
+EMPTY = make_run(cases=(Case(id="a", model="a", factory="m:f", definition="d"),))
 
 
 def measure(run: Run, policy: Policy, effort: Effort, metric: Metric) -> MetricNoise:
@@ -175,9 +166,7 @@ def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Eff
 
 def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     """A case that crashed in one trial is unstable, whatever it measured in others."""
-    failure = CaseFailure(
-        case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
-    )
+    failure = make_failure("m0/x", trial=2)
     run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
 

@@ -9,7 +9,6 @@ from gate.check import CheckTerms, Need, count_pairs
 from gate.decide.evidence.baselines import make_baselines
 from gate.metrics import SPECS
 from gate.records import (
-    BaseArm,
     Baseline,
     Case,
     CaseFailure,
@@ -23,8 +22,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests import make
 
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 TYPICAL = {
@@ -128,42 +126,20 @@ def make_pair(subject: Subject, index: int) -> tuple[Trial, Trial]:
         Metric.COLD_COMPILE_TIME: 10.0 * (1 + (subject.compiles or subject.spread)[index - 1]),
         Metric.GRAPH_BREAKS: subject.breaks,
     }
-    blank = Trial(case_id=subject.case.id, index=index, pairing=Pairing.LIVE)
-    return (
-        replace(blank, arm="base", samples={metric: (value,) for metric, value in TYPICAL.items()}),
-        replace(blank, samples={metric: (value,) for metric, value in head.items()}),
-    )
+    sides = [{"samples": {metric: (value,) for metric, value in one.items()}} for one in (TYPICAL, head)]
+    return make.make_pair(subject.case.id, index, *sides, pairing=Pairing.LIVE)
 
 
 def make_failure(subject: Subject, index: int) -> CaseFailure:
-    return CaseFailure(
-        case_id=subject.case.id,
-        trial=index,
-        kind=FailureKind.ERROR,
-        stage="compile",
-        fact=make_raised("no such layer"),
-    )
+    return make.make_failure(subject.case.id, "no such layer", trial=index, kind=FailureKind.ERROR)
 
 
 def make_run(subjects: Sequence[Subject], other_changes: tuple[str, ...] | None = None) -> Run:
     """The first trial of each subject, with a base that has the same cases."""
     cases = tuple(one.case for one in subjects)
-    base = BaseArm(
-        label="main",
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        cases=cases,
-        other_changes=other_changes,
-    )
-    return Run(
-        cases=cases,
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        trials=tuple(make_trial(one, 1) for one in subjects),
-        trials_planned=1,
-        finished=True,
-        base=base,
-    )
+    run = make.make_run(*(make_trial(one, 1) for one in subjects), cases=cases, base=cases, trials_planned=1)
+    assert run.base is not None
+    return replace(run, base=replace(run.base, other_changes=other_changes))
 
 
 def make_stored(

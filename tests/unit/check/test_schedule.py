@@ -18,17 +18,12 @@ from gate.check.schedule import (
 )
 from gate.records import (
     Case,
-    CaseFailure,
     Extent,
-    FailureKind,
     Metric,
     Pairing,
-    Provenance,
-    Run,
     Trial,
 )
-from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.make import make_failure, make_run
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -146,17 +141,6 @@ def test_nothing_left() -> None:
 
 def test_what_failed_has_ended_too() -> None:
     """A trial that was measured and failed ends once; one that only failed ends as well."""
-    failures = tuple(
-        CaseFailure(
-            case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
-        )
-        for case in (A, B)
-    )
-    run = Run(
-        cases=(A, B),
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        trials=(make_trial(A, 1, 1.0), make_trial(A, 2, 1.0)),
-        failures=failures,
-    )
+    failures = tuple(make_failure(case.id) for case in (A, B))
+    run = make_run(make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), cases=(A, B), failures=failures)
     assert list_ended(run) == {("a/x", 1), ("a/x", 2), ("b/x", 1)}

@@ -17,7 +17,6 @@ from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
     CaseFailure,
-    FailureKind,
     Metric,
     Outcome,
     Provenance,
@@ -27,8 +26,8 @@ from gate.records import (
 from gate.store.acceptances import render_commit_file
 from tests.git import run_git
 from tests.hosts import CPU_HOST
-from tests.make import make_run, make_trials
-from tests.told import make_raised, tell_notes, tell_row
+from tests.make import make_failure, make_run, make_trials
+from tests.told import tell_notes, tell_row
 
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
@@ -100,9 +99,7 @@ def test_what_is_not_covered_stays_a_regression(place: Path, accepted: Acceptanc
 
 def test_an_acceptance_hides_no_failure(place: Path) -> None:
     """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
-    crash = CaseFailure(
-        case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", fact=make_raised("SIGSEGV")
-    )
+    crash = make_failure(CASE, trial=2, stage="warm")
     assert compare(place, run_case(2.0, (crash,)), accept(2.0), LACK) == 12
 
 

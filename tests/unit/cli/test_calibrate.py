@@ -19,15 +19,11 @@ from gate.records import (
     CaseFailure,
     Conditions,
     Disturbance,
-    FailureKind,
     Metric,
-    Provenance,
-    Run,
-    Trial,
 )
 from gate.records.studies import Calibration
-from tests.hosts import CPU_HOST
-from tests.told import make_raised, tell_note
+from tests.make import make_failure, make_run, make_trials
+from tests.told import tell_note
 
 CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
@@ -45,22 +41,8 @@ def calibrate(
 ) -> tuple[int, Calibration]:
     """Calibrate on so many trials of one case that vary by so much."""
     rng = random.Random(1)  # noqa: S311 - repeatable, not secret
-    trials = tuple(
-        Trial(
-            case_id=CASE.id,
-            index=index,
-            samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, noise)),)},
-        )
-        for index in range(count)
-    )
-    run = Run(
-        cases=(CASE,),
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        trials=trials,
-        failures=failures,
-        finished=True,
-    )
+    samples = [{Metric.COMPILED_LATENCY: math.exp(rng.gauss(-4, noise))} for _ in range(count)]
+    run = make_run(*make_trials(CASE.id, samples), cases=(CASE,), failures=failures)
     save_run(run, directory / "recorded.json")
     (directory / "gate.yml").write_text(config, encoding="utf-8")
     return run_on(directory)
@@ -116,9 +98,7 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
 
 def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """A case that crashed in one trial leaves the calibration incomplete and is in it."""
-    failure = CaseFailure(
-        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
-    )
+    failure = make_failure(CASE.id)
     code, calibration = calibrate(tmp_path, (failure,))
     assert code == ExitCode.INCOMPLETE
     assert calibration.failures == (failure,)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
 from gate.files.codec import save_run
-from gate.lab.host.provenance import hash_changes, run_git
+from gate.lab.host.provenance import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import BASE_ARM, BaseArm, CodeIdentity, Pairing, Provenance, Run, Trial
+from gate.records import CodeIdentity, Provenance, Run
 from gate.records.targets import TARGET_KIND
 from tests.hosts import CUDA_HOST
+from tests.make import make_pair, make_run
 from tests.unit.cli.conftest import Place
 
 TARGET = replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90")
@@ -25,26 +27,13 @@ def shown(place: Place) -> Run:
     place.git("add", "-A")
     place.git("commit", "--quiet", "--message", "Begin")
     cases = load_cases(load_config(place.top / "gate.yml"))
-    trials = [
-        Trial(
-            case_id=cases[0].id,
-            index=index,
-            arm=arm,
-            pairing=Pairing.TURNS,
-            identity=CodeIdentity(digest="a1"),
-        )
-        for index in (1, 2)
-        for arm in (BASE_ARM, "head")
-    ]
-    provenance = Provenance(commit=run_git(place.top, "rev-parse", "HEAD"))
-    run = Run(
+    run = make_run(
+        *chain.from_iterable(make_pair(cases[0].id, at, identity=CodeIdentity(digest="a1")) for at in (1, 2)),
         cases=cases,
         environment=TARGET,
-        provenance=provenance,
-        trials=tuple(trials),
+        provenance=Provenance(commit=place.git("rev-parse", "HEAD")),
         changes=hash_changes(place.top),
-        finished=True,
-        base=BaseArm(label="main", environment=TARGET, provenance=provenance, cases=cases),
+        base=cases,
     )
     save_run(run, place.top / "shown.json")
     return run

@@ -14,9 +14,10 @@ from gate.cli.verdict_notes import note_idle
 from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
-from gate.records import Acceptance, Baseline, Metric, Policy, Provenance
+from gate.records import Acceptance, Metric, Policy
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
+from tests.make import make_baseline
 from tests.told import tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, Place, RunGate, make_run
 
@@ -166,17 +167,7 @@ def test_a_removed_cases_baselines_are_named() -> None:
     """A case that a change renames or drops is judged no more, and its baselines are all that tells."""
     run = make_run()
     verdict, policy = decide_verdict(run, (), Policy(thresholds={})), Policy(thresholds={})
-    stored = [
-        Baseline(
-            case_id=case_id,
-            definition="d1",
-            environment=CPU_HOST,
-            provenance=Provenance(),
-            trials={},
-            workload={},
-        )
-        for case_id in (CASE_ID, "actor/gone", "actor/gone")
-    ]
+    stored = [make_baseline(case_id, {}, workload={}) for case_id in (CASE_ID, "actor/gone", "actor/gone")]
     notes = tell_notes(note_idle(verdict, policy, run.cases, stored))
     (told,) = notes[len(tell_notes(verdict)) :]
     assert told.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. Renamed")

@@ -15,9 +15,9 @@ from pathlib import Path
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import save_run
 from gate.fingerprint import compute_environment_id
-from gate.records import CaseFailure, FailureKind, Metric, Policy, Run
+from gate.records import Metric, Policy, Run
 from gate.store.baselines import propose_baselines, save_baselines
-from tests.told import make_raised
+from tests.make import make_failure
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
 
 Side = Callable[["Scene"], int]
@@ -100,9 +100,7 @@ def change(run: Run, metric: Metric, *values: float) -> Run:
     return replace(run, trials=tuple(trials))
 
 
-CRASH = CaseFailure(
-    case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", fact=make_raised("SIGSEGV")
-)
+CRASH = make_failure(CASE_ID, trial=5, stage="warm")
 SAME = make_run()
 SLOW = make_run(latency_s=0.013)
 BROKEN = make_run(breaks=1.0)

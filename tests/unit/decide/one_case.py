@@ -7,7 +7,7 @@ from typing import Any
 
 from gate.decide import Screening
 from gate.records import CaseFailure, Comparison, FailureKind, Metric, Reason, Run, Status, Verdict
-from tests.told import make_raised
+from tests.make import make_failure
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
@@ -24,14 +24,7 @@ Confirm = Callable[..., Verdict]
 
 
 def fail(arm: str) -> CaseFailure:
-    return CaseFailure(
-        case_id=CASE,
-        trial=1,
-        kind=FailureKind.ERROR,
-        stage="build",
-        fact=make_raised("ImportError: x"),
-        arm=arm,
-    )
+    return make_failure(CASE, "ImportError: x", kind=FailureKind.ERROR, stage="build", arm=arm)
 
 
 def state(comparison: Comparison) -> tuple[Status, Reason]:

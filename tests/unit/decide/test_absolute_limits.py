@@ -17,7 +17,6 @@ from gate.metrics import SPECS
 from gate.project.config import load_config, make_policy
 from gate.records import (
     Acceptance,
-    Baseline,
     Case,
     Code,
     Comparison,
@@ -27,7 +26,6 @@ from gate.records import (
     Metric,
     Outcome,
     Policy,
-    Provenance,
     Reason,
     Run,
     Status,
@@ -38,7 +36,7 @@ from gate.records import (
 from gate.records.targets import TARGET_KIND
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
-from tests.make import make_run, make_trials
+from tests.make import make_baseline, make_run, make_trials
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
@@ -56,13 +54,7 @@ def judge(
 ) -> Verdict:
     """Judge a run, or trials of one on a CPU, under limits."""
     run = samples if isinstance(samples, Run) else run_case(samples)
-    baseline = Baseline(
-        case_id=CASE.id,
-        definition="d",
-        environment=run.environment,
-        provenance=Provenance(),
-        trials=stored or {},
-    )
+    baseline = make_baseline(CASE.id, stored or {}, definition="d", environment=run.environment)
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     return decide_verdict(
         run,
@@ -308,14 +300,7 @@ def test_of_two_regressions_the_larger_is_told() -> None:
 def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
     """One of two planned trials came back: the case's row has the latency's name, and is none of it."""
     trial = Trial(case_id=CASE.id, index=1, samples={Metric.COMPILED_LATENCY: (0.01,)})
-    run = Run(
-        cases=(CASE,),
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        trials=(trial,),
-        finished=True,
-        trials_planned=2,
-    )
+    run = make_run(trial, cases=(CASE,), trials_planned=2)
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     policy = Policy(thresholds=thresholds, limits=(most(Metric.COMPILED_LATENCY, 1.0),))
     verdict = decide_verdict(run, [], policy)

@@ -34,6 +34,7 @@ from gate.records import (
     Verdict,
 )
 from tests.hosts import CPU_HOST, CUDA_HOST
+from tests.make import make_change, make_row
 from tests.told import tell_note, tell_notes
 
 Make = Callable[..., Any]
@@ -50,18 +51,6 @@ def accept_lack(*accepted: Acceptance) -> dict[str, Any]:
     commits = tuple(f"{index:040}" for index in range(len(accepted)))
     pairs = zip(accepted, commits, strict=True)
     return {"acceptances": tuple(replace(one, commit=commit) for one, commit in pairs), "commits": commits}
-
-
-def make_row(metric: Metric, change: Change) -> Comparison:
-    """A regression by so much."""
-    return Comparison(
-        case_id=CASE,
-        metric=metric,
-        status=Status.REGRESSED,
-        reason=Reason.BEYOND_BAR,
-        decides=True,
-        change=change,
-    )
 
 
 @pytest.mark.parametrize(
@@ -81,14 +70,16 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
 ) -> None:
     """The upper end of the interval in whole steps, and at most twice the estimate."""
     change = Change(centre=centre, low=0.0, high=high, detectable=0.0)
-    assert compute_acceptance_limit(make_row(metric, change)) == pytest.approx(expected, abs=1e-12)
+    assert compute_acceptance_limit(make_row(CASE, metric, change=change)) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
     """12 % more CPU time, and by the clock 3 % with an interval up to 8 %: 12 and 5 %, rounded up."""
     change = Change(centre=0.03, low=0.0, high=0.08, detectable=0.0)
     judged = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": 0.12}),)
-    row = replace(make_row(Metric.COLD_COMPILE_TIME, change), remarks=judged)
+    row = make_row(CASE, Metric.COLD_COMPILE_TIME, change=change, remarks=judged)
     assert compute_acceptance_limit(row) == 0.17
 
 
@@ -96,7 +87,7 @@ def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
 def test_an_allowance_covers_its_change_and_little_more(centre: float, width: float) -> None:
     """At least the estimate, so that the same result passes; at most the interval and one step."""
     change = Change(centre=centre, low=centre, high=centre * (1 + width), detectable=0.0)
-    allowance = compute_acceptance_limit(make_row(Metric.COMPILED_LATENCY, change))
+    allowance = compute_acceptance_limit(make_row(CASE, Metric.COMPILED_LATENCY, change=change))
     assert centre <= allowance <= change.high + 0.01 + 1e-9 * centre
 
 
@@ -148,9 +139,7 @@ def test_an_accepted_lack_accepts_no_change(situation: Make, judge: Judge, find:
     assert not any("lack of baselines" in note for note in tell_notes(verdict))
 
 
-UNJUDGED = replace(
-    make_row(BREAKS, Change(centre=0.0, low=0.0, high=0.0, detectable=0.0)), status=Status.NEW, change=None
-)
+UNJUDGED = make_row(CASE, BREAKS, Status.NEW)
 BESIDE = replace(UNJUDGED, case_id="mlp/other")
 
 
@@ -177,7 +166,7 @@ def test_an_accepted_lack_counts_through_its_last_day(
 def test_an_accepted_lack_is_of_cases() -> None:
     """Another selection's lack of baselines is not taken with one's own; what was compared lacks nothing."""
     policy = Policy(thresholds={}, **accept_lack(LACK), today=TODAY)
-    judged = make_row(BREAKS, Change(centre=1.0, low=1.0, high=1.0, detectable=0.0))
+    judged = make_row(CASE, BREAKS, change=make_change(1.0, detectable=0.0))
     assert not is_lack_accepted([UNJUDGED, BESIDE], policy)
     assert not is_lack_accepted([judged], policy)
     assert is_lack_accepted([replace(judged, decides=False)], policy)  # nothing decides: all of it is taken
@@ -300,5 +289,5 @@ def test_a_measured_worsening_and_a_removed_case_can_be_accepted(
     changes: dict[str, Any], expected: bool
 ) -> None:
     """What failed, is open or does not decide cannot."""
-    change = Change(centre=0.3, low=0.2, high=0.4, detectable=0.0)
-    assert can_be_accepted(replace(make_row(Metric.COMPILED_LATENCY, change), **changes)) is expected
+    row = make_row(CASE, Metric.COMPILED_LATENCY, change=make_change(0.3, 0.1))
+    assert can_be_accepted(replace(row, **changes)) is expected

@@ -10,16 +10,10 @@ from gate.decide.conclude.outcome import remark_regressed_anyway
 from gate.decide.explain.steps import suggest_settling
 from gate.records import Change, Code, Comparison, Fact, Metric, Reason, Status
 from gate.report.words.comparisons import describe_comparison
+from tests.make import make_row
 
-CONVICTED = Comparison(
-    case_id="mlp/x",
-    metric=Metric.COMPILED_LATENCY,
-    status=Status.REGRESSED,
-    reason=Reason.BEYOND_BAR,
-    decides=True,
-    change=Change(centre=0.056, low=0.044, high=0.067, detectable=0.04),
-    pairs=3,
-)
+CHANGE = Change(centre=0.056, low=0.044, high=0.067, detectable=0.04)
+CONVICTED = make_row("mlp/x", Metric.COMPILED_LATENCY, change=CHANGE, pairs=3)
 OPEN = replace(
     CONVICTED,
     metric=Metric.COLD_COMPILE_TIME,

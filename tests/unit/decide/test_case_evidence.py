@@ -19,16 +19,14 @@ from gate.decide.evidence.stored import Evidence, Stored
 from gate.records import (
     FIRST_CALL,
     OTHER_PHASE,
-    Baseline,
     Case,
     Extent,
     GraphBreak,
     Metric,
-    Provenance,
     Trial,
 )
 from gate.records.evidence import CaseEvidence, KernelChange, SideEvidence
-from tests.hosts import CPU_HOST
+from tests.make import make_baseline
 
 
 @pytest.mark.parametrize(
@@ -94,13 +92,7 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
 def test_what_other_code_generation_does_not_move_is_shown_without_its_code() -> None:
     """Drift on another instruction set compares; the phases and kernels of that compile do not."""
     case = Case(id="a/b", model="a", factory="a:b")
-    baseline = Baseline(
-        case_id="a/b",
-        definition="d",
-        environment=CPU_HOST,
-        provenance=Provenance(),
-        trials={Metric.DRIFT: (0.25,)},
-    )
+    baseline = make_baseline("a/b", {Metric.DRIFT: (0.25,)}, definition="d")
     stored = Stored(
         baseline=baseline, same_host=False, same_stack=True, same_codegen=False, same_definition=True
     )

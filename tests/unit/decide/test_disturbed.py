@@ -12,7 +12,6 @@ from gate.decide import decide_verdict, list_open
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed, set_aside_disturbed
 from gate.metrics import SPECS
 from gate.records import (
-    Baseline,
     Case,
     Comparison,
     Conditions,
@@ -29,6 +28,7 @@ from gate.records import (
     Trial,
     Verdict,
 )
+from tests.make import make_baseline
 from tests.told import tell_note, tell_notes, tell_row, tell_steps
 
 Find = Callable[..., Comparison]
@@ -48,13 +48,8 @@ def make_trial(index: int, seconds: float, *, disturbed: bool, breaks: float = 1
 
 def judge(host: Environment, trials: Sequence[Trial]) -> Verdict:
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(trials), finished=True)
-    baseline = Baseline(
-        case_id=CASE.id,
-        definition="d",
-        environment=host,
-        provenance=Provenance(),
-        trials=BEFORE,
-        canaries_s={"matmul": (1.0,) * 5},
+    baseline = make_baseline(
+        CASE.id, BEFORE, definition="d", environment=host, canaries_s={"matmul": (1.0,) * 5}
     )
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     return decide_verdict(run, (baseline,), Policy(thresholds=thresholds, today="2026-03-01"))

@@ -10,7 +10,6 @@ import pytest
 
 from gate.decide import conclude_verdict, confirm_screening, decide_side_by_side, screen_run
 from gate.records import (
-    Baseline,
     Code,
     CodeIdentity,
     Conditions,
@@ -23,6 +22,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report.words.causes import describe_cause
+from tests.make import make_baseline
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 CASE = "mlp/x"
@@ -41,12 +41,11 @@ def confirm_on_slower_machine(
 ) -> Confirm:
     """The verdict on one case that was screened on a slower machine, and has its pairs."""
     typical = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
-    stored = Baseline(
-        case_id=CASE,
-        definition="d1",
+    stored = make_baseline(
+        CASE,
+        {metric: tuple(value * one for one in FIVE) for metric, value in typical.items()},
         environment=host,
         provenance=Provenance(commit="old"),
-        trials={metric: tuple(value * one for one in FIVE) for metric, value in typical.items()},
         canaries_s={"loop": FIVE},
     )
 

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from gate.records import (
-    CaseFailure,
     Comparison,
-    FailureKind,
     Metric,
     Outcome,
     Quarantine,
@@ -18,16 +16,15 @@ from gate.records import (
     Verdict,
 )
 from gate.report import render
-from tests.told import make_raised, tell_headline, tell_notes, tell_row, tell_steps
+from tests.make import make_failure
+from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
 Find = Callable[..., Comparison]
 ID = "mlp/inference-float32-smoke-default"
 TODAY = "2026-03-01"
-FAILURE = CaseFailure(
-    case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
-)
+FAILURE = make_failure(ID)
 
 
 def make_entry(

@@ -25,7 +25,6 @@ from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
     CaseFailure,
-    Change,
     Code,
     Comparison,
     Environment,
@@ -42,8 +41,8 @@ from gate.records import (
     Verdict,
 )
 from tests.hosts import CUDA_HOST
-from tests.make import make_run, make_trials
-from tests.told import make_raised, tell_headline, tell_note, tell_notes, tell_row, tell_steps
+from tests.make import make_change, make_failure, make_row, make_run, make_trials
+from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
 
 from . import conftest
 
@@ -58,9 +57,7 @@ MORE = {BREAKS: (1.0,)}
 
 
 def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
-    return CaseFailure(
-        case_id=case_id, trial=trial, kind=FailureKind.HANG, stage="compile", fact=make_raised("over 300 s")
-    )
+    return make_failure(case_id, "over 300 s", trial=trial, kind=FailureKind.HANG)
 
 
 def state(comparison: Comparison) -> tuple[Status, Reason]:
@@ -474,14 +471,7 @@ def test_baseline_of_the_future_has_a_note(situation: Make, judge: Judge) -> Non
 @pytest.mark.parametrize(("change", "allowed"), [(0.4, "1"), (1.0, "1"), (1.5, "2")])
 def test_a_suggested_allowance_of_a_count_is_one_that_is_taken(change: float, allowed: str) -> None:
     """A count that is a median may have grown by a half; what allows it is whole."""
-    row = Comparison(
-        case_id=CASE,
-        metric=BREAKS,
-        status=Status.REGRESSED,
-        reason=Reason.BEYOND_BAR,
-        decides=True,
-        change=Change(centre=change, low=change, high=change, detectable=0.0),
-    )
+    row = make_row(CASE, BREAKS, change=make_change(change, detectable=0.0))
     (step,) = list_acceptances([row], Policy(thresholds={}))
     assert step.numbers["allowance"] == float(allowed)
 

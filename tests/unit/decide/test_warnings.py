@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.decide.conclude.outcome import note_warnings
-from gate.records import CaseFailure, FailureKind, Run, Trial
-from tests.make import make_run
-from tests.told import make_raised, tell_note, warn
+from gate.records import Run, Trial
+from tests.make import make_failure, make_run
+from tests.told import tell_note, warn
 
 
 def run_warned(*warned: tuple[str, str]) -> Run:
@@ -46,12 +46,7 @@ def test_what_most_cases_tell_comes_first() -> None:
 
 def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None:
     """It failed in two attempts and then came back; what failed again is told as a failure."""
-    failures = tuple(
-        CaseFailure(
-            case_id=case, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("SIGSEGV")
-        )
-        for case in ("a", "a", "b")
-    )
+    failures = tuple(make_failure(case) for case in ("a", "a", "b"))
     run = replace(run_warned(("a", "slow")), retried=failures, failures=failures[2:])
     assert _tell(run) == (
         "a: failed (crash at compile) before the run was continued, and was tried again.",

@@ -25,31 +25,27 @@ from gate.files.codec import (
 from gate.metrics import SPECS, Family, MetricSpec, Unit
 from gate.records import (
     Case,
-    CaseFailure,
     Code,
     Comparison,
     Estimate,
     FailureKind,
-    MachineShift,
     Metric,
     Outcome,
     Provenance,
-    Reason,
     Run,
     Status,
     Tally,
     Trial,
-    Verdict,
     make_text,
 )
+from tests import make
 from tests.hosts import CPU_HOST
-from tests.told import make_raised, say
+from tests.make import make_failure, make_row
+from tests.told import say
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
 TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
-FAILURE = CaseFailure(
-    case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", fact=make_raised("too long")
-)
+FAILURE = make_failure(CASE.id, "too long", kind=FailureKind.HANG)
 RUN_RECORD = Run(
     cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)
 )
@@ -79,17 +75,11 @@ def test_a_saved_run_loads_the_same(tmp_path: Path) -> None:
 
 def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
     """So does a verdict."""
-    verdict = Verdict(
+    verdict = make.make_verdict(
         outcome=Outcome.NOTHING_COMPARED,
         headline=say(Code.REGRESSED_CASE, "all well"),
-        cases=(),
-        comparisons=(),
         failures=(FAILURE,),
-        causes=(),
         next_steps=say(Code.SETTLE_QUIETLY, "none"),
-        notes=(),
-        machine=MachineShift(),
-        environment=CPU_HOST,
         provenance=Provenance(commit="abc"),
     )
     save_verdict(verdict, tmp_path / "verdict.json")
@@ -314,30 +304,18 @@ def test_every_metric_has_a_domain(spec: MetricSpec) -> None:
     assert spec.domain.holds(-0.5) is (spec.family is Family.LOG2)
 
 
-ROW = Comparison(
-    case_id=CASE.id,
-    metric=Metric.GRAPH_BREAKS,
-    status=Status.REGRESSED,
-    reason=Reason.BEYOND_BAR,
-    decides=True,
-    candidate=Estimate(centre=1.0, low=1.0, high=1.0, noise=None, n=3),
+ROW = make_row(
+    CASE.id, Metric.GRAPH_BREAKS, candidate=Estimate(centre=1.0, low=1.0, high=1.0, noise=None, n=3)
 )
 
 
 def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally | None = None) -> bytes:
     """Make the content of a verdict of one comparison."""
-    verdict = Verdict(
+    verdict = make.make_verdict(
+        row,
         outcome=outcome,
         headline=say(Code.REGRESSED_CASE, "1 case worse"),
         cases=(CASE,),
-        comparisons=(row,),
-        failures=(),
-        causes=(),
-        next_steps=(),
-        notes=(),
-        machine=MachineShift(),
-        environment=CPU_HOST,
-        provenance=Provenance(),
         tally=tally or Tally(),
     )
     return encode_file(VERDICT, verdict).encode()

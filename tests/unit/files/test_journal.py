@@ -15,14 +15,12 @@ import pytest
 from gate.errors import FileError, UsageError
 from gate.files import codec
 from gate.files.codec import RUN, NewerFileError, RunJournal, decode_file, encode_file, load_run, save_run
-from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial
+from gate.records import Case, FailureKind, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.make import make_failure
 
 CASES = (Case(id="mlp/inference", model="mlp", factory="a.b:c"), Case(id="b", model="b", factory="a.b:c"))
-FAILURE = CaseFailure(
-    case_id="b", trial=1, kind=FailureKind.HANG, stage="compile", fact=make_raised("too long")
-)
+FAILURE = make_failure("b", "too long", kind=FailureKind.HANG)
 EMPTY = Run(cases=CASES, environment=CPU_HOST, provenance=Provenance(gate_version="9.9.9"))
 
 

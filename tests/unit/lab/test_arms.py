@@ -15,9 +15,8 @@ from gate.installation import MODELS
 from gate.lab.arms.arms import ArmOptions, open_arms
 from gate.lab.arms.worktree import list_worktrees
 from gate.records import Code
+from tests.git import run_git
 from tests.told import describe_measuring
-
-Git = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +33,9 @@ def read_side(directory: str) -> str:
     return Path(directory, "shop.py").read_text(encoding="utf-8").split("'")[1]
 
 
-def test_ref_against_the_working_tree(repository: Path, git: Git, place: Path) -> None:
+def test_ref_against_the_working_tree(repository: Path, place: Path) -> None:
     """Base is a checkout of the ref, head the working tree; afterwards only the latter is left."""
-    commits = [git(repository, "rev-parse", name) for name in ("main", "feature")]
+    commits = [run_git(repository, "rev-parse", name) for name in ("main", "feature")]
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
         base, head = arms.base, arms.head
         assert ("base", "head") == (read_side(base.arm.directory), read_side(head.arm.directory))
@@ -49,48 +48,48 @@ def test_ref_against_the_working_tree(repository: Path, git: Git, place: Path) -
     assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
 
 
-def test_a_base_can_have_a_name_for_readers(repository: Path, git: Git) -> None:
+def test_a_base_can_have_a_name_for_readers(repository: Path) -> None:
     """The commit is the ref's; what it is called is said by the caller."""
-    commit = git(repository, "rev-parse", "main")
+    commit = run_git(repository, "rev-parse", "main")
     named = ArmOptions(directory=repository, base=commit, base_name="the anchor v1")
     with open_arms(named) as arms:
         assert (arms.base.label, arms.base.commit) == (f"the anchor v1 ({commit[:7]})", commit)
 
 
-def test_reference_models_under_test(repository: Path, git: Git) -> None:
+def test_reference_models_under_test(repository: Path) -> None:
     """In the gate's own repository the base has the reference models of its commit; another has none."""
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
         assert arms.base.arm.models == ""
     models = repository / "gate" / "models"
     shutil.copytree(MODELS, models, ignore=shutil.ignore_patterns("__pycache__"))
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "models")
+    run_git(repository, "add", ".")
+    run_git(repository, "commit", "--quiet", "-m", "models")
     with open_arms(ArmOptions(directory=repository, base="HEAD")) as arms:
         assert arms.base.arm.models == str(Path(arms.base.arm.directory, "gate", "models"))
         assert arms.head.arm.models == ""
 
 
-def test_a_directory_of_the_same_checkout(repository: Path, git: Git) -> None:
+def test_a_directory_of_the_same_checkout(repository: Path) -> None:
     """A copy of an older state within the repository stands for its top, and is another program."""
     old = repository / "old"
     old.mkdir()
     (old / "shop.py").write_text("SIDE = 'older'\n", encoding="utf-8")
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "old")
+    run_git(repository, "add", ".")
+    run_git(repository, "commit", "--quiet", "-m", "old")
     with open_arms(ArmOptions(directory=repository, base=str(old))) as arms:
         assert (arms.base.arm.checkout, arms.base.arm.origin) == (str(old), str(repository))
         assert read_side(arms.base.arm.directory) == "older"
         assert not arms.are_equal
 
 
-def test_two_refs(repository: Path, git: Git) -> None:
+def test_two_refs(repository: Path) -> None:
     """Both refs are checked out; the working tree is not looked at."""
-    git(repository, "checkout", "--quiet", "main")
+    run_git(repository, "checkout", "--quiet", "main")
     with open_arms(ArmOptions(directory=repository, base="main", head="feature")) as arms:
         assert ("base", "head") == (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory))
         assert len(list_worktrees(repository)) == 2
         assert [arms.base.commit, arms.head.commit] == [
-            git(repository, "rev-parse", name) for name in ("main", "feature")
+            run_git(repository, "rev-parse", name) for name in ("main", "feature")
         ]
     assert list_worktrees(repository) == ()
 
@@ -109,9 +108,9 @@ def test_without_a_base_it_is_the_merge_base(repository: Path) -> None:
         assert read_side(arms.base.arm.directory) == "base"
 
 
-def test_uncommitted_changes_on_the_default_branch(repository: Path, git: Git) -> None:
+def test_uncommitted_changes_on_the_default_branch(repository: Path) -> None:
     """Their base is the commit that they were made on; without changes there is nothing to compare."""
-    git(repository, "checkout", "--quiet", "main")
+    run_git(repository, "checkout", "--quiet", "main")
     with (
         pytest.raises(UsageError, match="HEAD is part of main"),
         open_arms(ArmOptions(directory=repository)),
@@ -133,12 +132,12 @@ def test_equal_arms(repository: Path, base: str, text: str, expected: bool) -> N
         assert arms.are_equal is expected
 
 
-def test_merge_base_on_request(repository: Path, git: Git) -> None:
+def test_merge_base_on_request(repository: Path) -> None:
     """`check --base main` means where head left main, and not what main has got since."""
-    git(repository, "checkout", "--quiet", "main")
+    run_git(repository, "checkout", "--quiet", "main")
     (repository / "shop.py").write_text("SIDE = 'later'\n", encoding="utf-8")
-    git(repository, "commit", "--quiet", "--all", "--message", "later")
-    git(repository, "checkout", "--quiet", "feature")
+    run_git(repository, "commit", "--quiet", "--all", "--message", "later")
+    run_git(repository, "checkout", "--quiet", "feature")
     with open_arms(ArmOptions(directory=repository, base="main", from_merge_base=True)) as arms:
         assert read_side(arms.base.arm.directory) == "base"
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
@@ -189,13 +188,13 @@ def test_base_that_is_nothing(repository: Path, base: str, words: str) -> None:
         pytest.fail("there is no base")
 
 
-def test_configuration_in_a_subdirectory(repository: Path, git: Git) -> None:
+def test_configuration_in_a_subdirectory(repository: Path) -> None:
     """A gate.yml below the top of the repository means the same place in the checkout."""
-    git(repository, "checkout", "--quiet", "main")
+    run_git(repository, "checkout", "--quiet", "main")
     (repository / "perf").mkdir()
     (repository / "perf" / "shop.py").write_text("SIDE = 'inner'\n", encoding="utf-8")
-    git(repository, "add", "perf")
-    git(repository, "commit", "--quiet", "--message", "perf")
+    run_git(repository, "add", "perf")
+    run_git(repository, "commit", "--quiet", "--message", "perf")
     with open_arms(ArmOptions(directory=repository / "perf", base="main")) as arms:
         assert Path(arms.base.arm.checkout, "perf") == Path(arms.base.arm.directory)
         assert read_side(arms.base.arm.directory) == "inner"
@@ -215,29 +214,29 @@ ALLOW = ("-c", "protocol.file.allow=always")  # git clones no submodule from a p
 
 
 @pytest.fixture
-def vendored(repository: Path, git: Git, tmp_path: Path) -> Path:
+def vendored(repository: Path, tmp_path: Path) -> Path:
     """Main has a submodule with another one in it; the feature, checked out, has newer commits of both."""
     places = [tmp_path / "inner", tmp_path / "outer"]
     for place in places:
         place.mkdir()
-        git(place, "init", "--quiet")
-        save(git, place, "code.py", "base")
-    git(places[1], *ALLOW, "submodule", "--quiet", "add", str(places[0]), "deep/inner")
-    save(git, places[1], "code.py", "base, with an inner one")
-    git(repository, "checkout", "--quiet", "main")
-    git(repository, *ALLOW, "submodule", "--quiet", "add", str(places[1]), "vendor/outer")
-    git(repository, *ALLOW, "submodule", "--quiet", "update", "--init", "--recursive")
-    save(git, repository, "shop.py", "base")
-    git(repository, "checkout", "--quiet", "-B", "feature")
+        run_git(place, "init", "--quiet")
+        save(place, "code.py", "base")
+    run_git(places[1], *ALLOW, "submodule", "--quiet", "add", str(places[0]), "deep/inner")
+    save(places[1], "code.py", "base, with an inner one")
+    run_git(repository, "checkout", "--quiet", "main")
+    run_git(repository, *ALLOW, "submodule", "--quiet", "add", str(places[1]), "vendor/outer")
+    run_git(repository, *ALLOW, "submodule", "--quiet", "update", "--init", "--recursive")
+    save(repository, "shop.py", "base")
+    run_git(repository, "checkout", "--quiet", "-B", "feature")
     for place in (repository / "vendor/outer/deep/inner", repository / "vendor/outer", repository):
-        save(git, place, "code.py", "head")
+        save(place, "code.py", "head")
     return repository
 
 
-def save(git: Git, place: Path, name: str, text: str) -> None:
+def save(place: Path, name: str, text: str) -> None:
     (place / name).write_text(text, encoding="utf-8")
-    git(place, "add", "--all")
-    git(place, "commit", "--quiet", "--message", text)
+    run_git(place, "add", "--all")
+    run_git(place, "commit", "--quiet", "--message", text)
 
 
 def read_vendored(directory: str) -> list[str]:
@@ -251,24 +250,24 @@ BOTH = ["base, with an inner one", "base"]
 
 @pytest.mark.parametrize("kind", ["checkout", "linked", "own directory", "not checked out"])
 def test_submodules_come_from_the_objects_that_the_clone_has(
-    vendored: Path, git: Git, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    vendored: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the base's commits, the inner one too, without a network; head's own stay as they are."""
     top = vendored
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
     if kind == "linked":
         top = tmp_path / "linked"
-        git(vendored, "worktree", "add", "--quiet", "--detach", str(top))
+        run_git(vendored, "worktree", "add", "--quiet", "--detach", str(top))
     elif kind == "own directory":  # as git before 1.7.8 made them, and as a clone in place is
         kept = vendored / ".git/modules/vendor/outer"
         (vendored / "vendor/outer/.git").unlink()
-        git(vendored, f"--git-dir={kept}", "config", "--unset", "core.worktree")
+        run_git(vendored, f"--git-dir={kept}", "config", "--unset", "core.worktree")
         kept.rename(vendored / "vendor/outer/.git")
         inner = vendored / "vendor/outer/.git/modules/deep/inner"
-        git(vendored, "config", "--file", str(inner / "config"), "--unset", "core.worktree")
+        run_git(vendored, "config", "--file", str(inner / "config"), "--unset", "core.worktree")
         (vendored / "vendor/outer/deep/inner/.git").write_text(f"gitdir: {inner}\n")
     elif kind == "not checked out":
-        git(vendored, "submodule", "--quiet", "deinit", "--force", "--all")
+        run_git(vendored, "submodule", "--quiet", "deinit", "--force", "--all")
     with open_arms(ArmOptions(directory=top, base="main")) as arms:
         assert read_vendored(arms.base.arm.directory) == BOTH
         assert arms.base.notes == ()
@@ -276,14 +275,14 @@ def test_submodules_come_from_the_objects_that_the_clone_has(
     assert not Path(arms.base.arm.directory).exists()
     if kind == "checkout":
         assert read_vendored(str(vendored)) == ["head", "head"]
-        assert git(vendored, "status", "--porcelain") == ""
+        assert run_git(vendored, "status", "--porcelain") == ""
 
 
-def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, git: Git, tmp_path: Path) -> None:
+def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, tmp_path: Path) -> None:
     """They stay empty, which a note says by their paths: a clone without submodules, or with head's alone."""
     plain = tmp_path / "plain"
-    git(tmp_path, "clone", "--quiet", str(vendored), str(plain))
-    git(plain, "branch", "--quiet", "main", "origin/main")
+    run_git(tmp_path, "clone", "--quiet", str(vendored), str(plain))
+    run_git(plain, "branch", "--quiet", "main", "origin/main")
     for top, empty in ((plain, "vendor/outer"), (vendored, "vendor/outer/deep/inner")):
         shutil.rmtree(vendored / ".git/modules/vendor/outer/modules")
         shutil.rmtree(vendored / "vendor/outer/deep")
@@ -295,18 +294,18 @@ def test_submodules_that_the_clone_lacks_are_noted(vendored: Path, git: Git, tmp
             assert read_vendored(arms.base.arm.directory)[1] == ""
 
 
-def test_a_submodule_of_that_name_elsewhere_is_not_read(repository: Path, git: Git, tmp_path: Path) -> None:
+def test_a_submodule_of_that_name_elsewhere_is_not_read(repository: Path, tmp_path: Path) -> None:
     """A commit cannot make the gate read a repository outside of the clone by naming it."""
     other = tmp_path / "other"
-    git(tmp_path, "init", "--quiet", str(other))
-    save(git, other, "code.py", "secret")
-    git(repository, "checkout", "--quiet", "main")
+    run_git(tmp_path, "init", "--quiet", str(other))
+    save(other, "code.py", "secret")
+    run_git(repository, "checkout", "--quiet", "main")
     path = os.path.relpath(other / ".git", repository / ".git" / "modules")
     (repository / ".gitmodules").write_text(f'[submodule "{path}"]\n\tpath = vendor/outer\n\turl = x\n')
-    commit = git(other, "rev-parse", "HEAD")
-    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/outer")
-    git(repository, "add", ".gitmodules")
-    git(repository, "commit", "--quiet", "--message", "a name that leads out")
+    commit = run_git(other, "rev-parse", "HEAD")
+    run_git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/outer")
+    run_git(repository, "add", ".gitmodules")
+    run_git(repository, "commit", "--quiet", "--message", "a name that leads out")
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
         assert read_vendored(arms.base.arm.directory) == ["", ""]
 

@@ -24,7 +24,6 @@ from gate.lab.workers.turns import make_turn_order
 from gate.metrics import SPECS
 from gate.records import (
     Case,
-    CaseFailure,
     FailureKind,
     Kind,
     Metric,
@@ -37,8 +36,7 @@ from gate.records import (
 from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
 from gate.records.protocol import WorkerRole
 from tests.hosts import PLACE
-from tests.make import make_run
-from tests.told import make_raised
+from tests.make import make_failure, make_run
 
 from .conftest import CountLeft, MakeCase
 
@@ -356,9 +354,7 @@ def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
     run = make_run(
         cases=(same, changed, new, failed), base=(same, replace(changed, definition="other"), failed)
     )
-    failure = CaseFailure(
-        case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", fact=make_raised("")
-    )
+    failure = make_failure(failed.id, "", stage="build")
     needs = [Need(case_id=case.id, metrics=LATENCY, more=1) for case in run.cases]
     slots = list_pair_slots(replace(run, failures=(failure,)), needs)
     assert ["same"] == [slot.case.model for slot in slots]

@@ -9,9 +9,9 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.trials.merging import carry_over
-from gate.records import BaseArm, Case, CaseFailure, Extent, FailureKind, Provenance, Run, Trial
+from gate.records import BaseArm, Case, Extent, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.make import make_failure
 
 CASE = Case(id="a/x", model="a", definition="1")
 ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
@@ -30,9 +30,7 @@ PREVIOUS = replace(
     FRESH,
     provenance=Provenance(commit="c" * 40, created="2026-11-21T08:00:00Z"),
     trials=(Trial(case_id="a/x", index=1),),
-    failures=(
-        CaseFailure(case_id="a/x", trial=2, kind=FailureKind.CRASH, stage="compile", fact=make_raised("")),
-    ),
+    failures=(make_failure("a/x", "", trial=2),),
     wall_s=50.0,
 )
 

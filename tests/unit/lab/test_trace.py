@@ -16,10 +16,10 @@ from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
-from gate.records import Arm, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
+from gate.records import Arm, Case, FailureKind, Metric, Pairing, Trial
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.report.words.measuring import describe_measuring
-from tests.told import make_raised
+from tests.make import make_failure
 
 MakeCase = Callable[..., Case]
 RunWorker = Callable[[WorkerJob], JobOutcome]
@@ -43,9 +43,7 @@ def write_nothing(job: WorkerJob) -> JobOutcome:
 
 def write_half(job: WorkerJob) -> JobOutcome:
     write_trace(job)
-    return CaseFailure(
-        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", fact=make_raised("timed out after 30 s")
-    )
+    return make_failure("", "timed out after 30 s", trial=2, kind=FailureKind.HANG)
 
 
 @pytest.fixture(autouse=True)

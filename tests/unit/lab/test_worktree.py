@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ import pytest
 from gate.errors import MachineError
 from gate.lab.arms.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
 from gate.lab.host.scratch import OWNER_FILE, name_prefix, open_scratch
-
-Git = Callable[..., str]
+from tests.git import run_git
 
 HOLDER = """
 import sys, tempfile, time
@@ -50,15 +48,15 @@ def kill_holder(top: Path, commit: str, place: Path) -> Path:
     return left
 
 
-def test_checkout_is_there_and_gone(repository: Path, git: Git, tmp_path: Path) -> None:
+def test_checkout_is_there_and_gone(repository: Path, tmp_path: Path) -> None:
     """Within the block the commit's files are there; after it neither they nor git's note of them."""
     path = tmp_path / "base"
-    with open_worktree(repository, git(repository, "rev-parse", "main"), path):
+    with open_worktree(repository, run_git(repository, "rev-parse", "main"), path):
         assert (path / "shop.py").read_text(encoding="utf-8") == "SIDE = 'base'\n"
         assert list_worktrees(repository) == (path,)
         (path / "made.txt").write_text("by a measured model", encoding="utf-8")
     assert (path.exists(), list_worktrees(repository)) == (False, ())
-    assert git(repository, "status", "--porcelain") == ""
+    assert run_git(repository, "status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -103,21 +101,21 @@ def test_leftover_of_a_kill_is_removed(repository: Path, place: Path, is_there: 
     assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
 
 
-def test_worktree_of_another_host_stays(repository: Path, place: Path, git: Git) -> None:
+def test_worktree_of_another_host_stays(repository: Path, place: Path) -> None:
     """Where hosts share a repository, a run of the other one goes on in a directory that is not seen here."""
     elsewhere = place / f"{name_prefix('another host')}abcdefgh" / "base"
-    git(repository, "worktree", "add", "--quiet", "--detach", str(elsewhere))
+    run_git(repository, "worktree", "add", "--quiet", "--detach", str(elsewhere))
     shutil.rmtree(elsewhere.parent)
     remove_leftover_worktrees(repository)
     assert list_worktrees(repository) == (elsewhere,)
 
 
-def test_worktrees_in_use_and_of_the_user_stay(repository: Path, place: Path, git: Git) -> None:
+def test_worktrees_in_use_and_of_the_user_stay(repository: Path, place: Path) -> None:
     """A checkout of a living run stays, and so does the user's own worktree, even a missing one."""
     own, missing, alike = (place / name for name in ("own", "missing", "compile-gate-mine/base"))
     for path in (own, missing, alike):
-        git(repository, "worktree", "add", "--quiet", "--detach", str(path))
-    git(repository, "worktree", "lock", str(own))
+        run_git(repository, "worktree", "add", "--quiet", "--detach", str(path))
+    run_git(repository, "worktree", "lock", str(own))
     for path in (missing / "shop.py", missing / ".git"):
         path.unlink(missing_ok=True)
     missing.rmdir()

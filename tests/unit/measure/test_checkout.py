@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import gate
+from tests.git import run_git
 
 LOOK = """
 import importlib, sys
@@ -40,7 +41,6 @@ print(module.SIDE)
 ALLOW = ("-c", "protocol.file.allow=always")  # git clones no submodule from a path otherwise
 
 Look = Callable[..., "subprocess.CompletedProcess[str]"]
-Git = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -337,7 +337,7 @@ def test_a_library_of_operators_that_was_built_in_the_users_checkout_is_refused(
 
 
 @pytest.fixture
-def layers(look: Look, site: Path, git: Git) -> Iterator[Path]:
+def layers(look: Look, site: Path) -> Iterator[Path]:
     """Head's submodule, installed editable and imported by ``shop``; the base is a worktree of it."""
     assert callable(look)  # head and base are there
     project = site.parents[4]
@@ -347,13 +347,13 @@ def layers(look: Look, site: Path, git: Git) -> Iterator[Path]:
     (head / "flat" / "shop.py").write_text("import layers\nSIDE = 'either'\n", encoding="utf-8")
     shutil.rmtree(head / ".git", ignore_errors=True)
     for top, entry in ((other, "src"), (head, "flat")):
-        git(top, "init", "--quiet")
-        git(top, "add", entry)
-        git(top, "commit", "--quiet", "--message", "one")
-    git(head, *ALLOW, "submodule", "--quiet", "add", str(other), "third_party/layers")
-    git(head, "commit", "--quiet", "--message", "two")
+        run_git(top, "init", "--quiet")
+        run_git(top, "add", entry)
+        run_git(top, "commit", "--quiet", "--message", "one")
+    run_git(head, *ALLOW, "submodule", "--quiet", "add", str(other), "third_party/layers")
+    run_git(head, "commit", "--quiet", "--message", "two")
     shutil.rmtree(base)
-    git(head, "worktree", "add", "--quiet", "--detach", str(base))
+    run_git(head, "worktree", "add", "--quiet", "--detach", str(base))
     (site / "layers.pth").write_text(f"{head / 'third_party' / 'layers' / 'src'}\n", encoding="utf-8")
     yield head / "third_party" / "layers"
     for left in (other, head / ".git", head / "third_party"):
@@ -361,45 +361,43 @@ def layers(look: Look, site: Path, git: Git) -> Iterator[Path]:
     (head / ".gitmodules").unlink()
 
 
-def change(layers: Path, git: Git, how: str) -> str:
+def change(layers: Path, how: str) -> str:
     """Change head's submodule; return what the base is told of it."""
     place = layers / "src" / "layers" / "__init__.py"
     place.write_text("SIZE = 2\n", encoding="utf-8")
     if how != "edited":
-        git(layers, "commit", "--quiet", "--all", "--message", "other")
+        run_git(layers, "commit", "--quiet", "--all", "--message", "other")
     if how == "bumped":
-        git(layers.parents[1], "commit", "--quiet", "--all", "--message", "three")
+        run_git(layers.parents[1], "commit", "--quiet", "--all", "--message", "three")
     return f"layers is imported from {place}, and the arm's checkout has another submodule third_party/layers"
 
 
 @pytest.mark.parametrize("how", ["edited", "checked_out", "bumped"])
-def test_a_submodule_that_is_not_the_bases_is_refused(look: Look, layers: Path, git: Git, how: str) -> None:
+def test_a_submodule_that_is_not_the_bases_is_refused(look: Look, layers: Path, how: str) -> None:
     """A worktree has none, so the base imports the user's own, which is the same program until it changes."""
     (layers / "src" / "layers.egg-info").mkdir()
     (layers / "src" / "layers.egg-info" / "PKG-INFO").touch()
     assert look("base", "flat").stdout.strip() == "either"
-    told = change(layers, git, how)
+    told = change(layers, how)
     assert told in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "either"
 
 
-def test_a_copy_of_a_submodule_that_is_not_the_bases_is_refused(
-    look: Look, site: Path, layers: Path, git: Git
-) -> None:
+def test_a_copy_of_a_submodule_that_is_not_the_bases_is_refused(look: Look, site: Path, layers: Path) -> None:
     """It is installed without ``-e``, from what the user has checked out."""
-    told = change(layers, git, "bumped")
+    told = change(layers, "bumped")
     (site / "layers.pth").unlink()
     shutil.copytree(layers / "src" / "layers", site / "layers")
     (layers / "pyproject.toml").touch()
     assert told.replace(str(layers / "src"), str(site)) in look("base", "flat").stderr
 
 
-def test_a_clone_with_its_submodules_is_measured(look: Look, layers: Path, git: Git) -> None:
+def test_a_clone_with_its_submodules_is_measured(look: Look, layers: Path) -> None:
     """It has files of its own, so each arm imports another program."""
     head = layers.parents[1]
     base = head.parent / "base"
     shutil.rmtree(base)
-    git(head, *ALLOW, "clone", "--quiet", "--recurse-submodules", str(head), str(base))
-    change(layers, git, "bumped")
+    run_git(head, *ALLOW, "clone", "--quiet", "--recurse-submodules", str(head), str(base))
+    change(layers, "bumped")
     (base / "flat" / "shop.py").write_text("import layers\nSIDE = layers.SIZE\n", encoding="utf-8")
     assert look("base", "flat").stdout.strip() == "1"

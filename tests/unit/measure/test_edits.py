@@ -18,8 +18,8 @@ from gate.measure.process import imported
 from gate.measure.process.imported import check_edits, has_moved_on, list_changed_imports
 from gate.records import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
+from tests.git import run_git
 
-Git = Callable[..., str]
 Import = Callable[[str], None]
 _LATER_NS = 10**9  # a second after the newest file
 
@@ -146,12 +146,12 @@ def test_what_a_server_has_imported_stays_what_it_was(
 
 
 def test_a_file_that_moves_on_after_a_server_imported_it(
-    request_of: WorkerRequest, import_module: Import, repository: Path, git: Git
+    request_of: WorkerRequest, import_module: Import, repository: Path
 ) -> None:
     """What lies there says nothing of what runs: such a file makes no case the base's program."""
     import_module("shop")
     check_edits(request_of)
-    git(repository, "checkout", "--quiet", "main", "--", "shop.py")
+    run_git(repository, "checkout", "--quiet", "main", "--", "shop.py")
     request = replace(
         request_of,
         case=Case(id="shop/a", model="shop", factory="shop:build"),

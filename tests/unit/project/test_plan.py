@@ -22,7 +22,6 @@ from gate.project.plan import (
 from gate.records import (
     BaseArm,
     Case,
-    CaseFailure,
     FailureKind,
     Pairing,
     Provenance,
@@ -31,7 +30,7 @@ from gate.records import (
     Trial,
 )
 from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.make import make_failure
 
 ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
 
@@ -141,9 +140,7 @@ def test_the_matrix_selects_each_shard() -> None:
 
 def test_merged_shards_are_one_run() -> None:
     """All cases and trials; seconds of all machines; provenance of the first."""
-    failure = CaseFailure(
-        case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", fact=make_raised("m")
-    )
+    failure = make_failure("c/x", "m", trial=0)
     second = replace(make_run("c", measured=""), failures=(failure,))
     merged = merge_runs([make_run("a", "b"), second])
     assert [case.id for case in merged.cases] == ["a/x", "b/x", "c/x"]
@@ -290,9 +287,7 @@ def test_another_card_of_the_same_model_may_join() -> None:
 
 
 NAMES = ["one.json", "two.json"]
-FAILED_IN_A = CaseFailure(
-    case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", fact=make_raised("m")
-)
+FAILED_IN_A = make_failure("a/x", "m", trial=0, kind=FailureKind.HANG, stage="rounds")
 
 
 @pytest.mark.parametrize(

@@ -11,33 +11,28 @@ from gate.errors import UsageError
 from gate.project.plan import drop_unchanged_code, list_unchanged_code
 from gate.records import (
     Case,
-    CaseFailure,
     CodeIdentity,
     FailureKind,
-    Pairing,
     Run,
     Trial,
 )
+from tests import make
 from tests.hosts import CPU_HOST
-from tests.make import make_run
-from tests.told import make_raised
+from tests.make import make_failure
 
 TARGET = replace(CPU_HOST, device_kind="target", device_model="cuda:sm_90")
 CASES = tuple(Case(id=name, model=name, definition=f"of {name}") for name in ("same", "changed", "other"))
 
 
-def make_trials(case_id: str, base: str, head: str, index: int = 1) -> tuple[Trial, Trial]:
+def make_pair(case_id: str, base: str, head: str, index: int = 1) -> tuple[Trial, Trial]:
     """A pair whose arms generated code of these identities."""
-    blank = Trial(case_id=case_id, index=index, pairing=Pairing.TURNS)
-    return (
-        replace(blank, arm="base", identity=CodeIdentity(digest=base)),
-        replace(blank, arm="head", identity=CodeIdentity(digest=head)),
-    )
+    sides = [{"identity": CodeIdentity(digest=digest)} for digest in (base, head)]
+    return make.make_pair(case_id, index, *sides)
 
 
 # Finished runs of a target against a base.
-run_target = partial(make_run, cases=CASES, base=CASES, environment=TARGET)
-RUN = run_target(*make_trials("same", "a", "a"), *make_trials("changed", "a", "b"))
+run_target = partial(make.make_run, cases=CASES, base=CASES, environment=TARGET)
+RUN = run_target(*make_pair("same", "a", "a"), *make_pair("changed", "a", "b"))
 
 
 def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
@@ -48,27 +43,17 @@ def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
 
 def test_every_pair_must_say_so() -> None:
     """One pair in which the code differs is enough to measure."""
-    assert (
-        list_unchanged_code(run_target(*RUN.trials, *make_trials("same", "a", "c", index=2))) == frozenset()
-    )
+    assert list_unchanged_code(run_target(*RUN.trials, *make_pair("same", "a", "c", index=2))) == frozenset()
 
 
 def test_unknown_code_is_not_the_same() -> None:
     """Two empty identities tell nothing."""
-    assert list_unchanged_code(run_target(*make_trials("same", "", ""))) == frozenset()
+    assert list_unchanged_code(run_target(*make_pair("same", "", ""))) == frozenset()
 
 
 def test_a_case_that_failed_is_measured() -> None:
     """Whatever its earlier pairs said."""
-    failure = CaseFailure(
-        case_id="same",
-        trial=2,
-        arm="head",
-        kind=FailureKind.ERROR,
-        stage="compile",
-        fact=make_raised(""),
-        log="",
-    )
+    failure = make_failure("same", "", trial=2, kind=FailureKind.ERROR)
     assert list_unchanged_code(replace(RUN, failures=(failure,))) == frozenset()
 
 

@@ -14,7 +14,6 @@ from gate.decide.explain.steps import list_next_steps
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
-    CaseFailure,
     Cause,
     CauseKind,
     Change,
@@ -36,7 +35,7 @@ from gate.records import (
     quote_failure,
 )
 from tests.hosts import CPU_HOST
-from tests.told import make_raised
+from tests.make import make_failure
 
 MIB = 1024 * 1024
 BERT = "bert/inference-float32-smoke-default"
@@ -278,22 +277,13 @@ LONG_PATH = f"/srv/builds/{'deep/' * 20}model.py"  # wider than any terminal: it
 
 
 def make_incomplete() -> Verdict:
-    crash = CaseFailure(
-        case_id=BERT,
-        trial=1,
-        kind=FailureKind.CRASH,
-        stage="compile",
-        fact=make_raised("worker died on signal 11 (SIGSEGV)"),
+    crash = make_failure(
+        BERT,
+        "worker died on signal 11 (SIGSEGV)",
         log_tail=f'{FAULT}\n\n  File "{LONG_PATH}", line 12\n\x1b[31mred\x1b[0m\n',
         log=f"out/logs/{BERT}/1-cold.log",
     )
-    hang = CaseFailure(
-        case_id=RESNET,
-        trial=1,
-        kind=FailureKind.HANG,
-        stage="rounds",
-        fact=make_raised("no result after 300 s"),
-    )
+    hang = make_failure(RESNET, "no result after 300 s", kind=FailureKind.HANG, stage="rounds")
     found = verdict(
         *(
             _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, quote_failure(Code.FAILURE, one))

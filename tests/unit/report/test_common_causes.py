@@ -10,7 +10,6 @@ import pytest
 from gate.records import (
     Cause,
     CauseKind,
-    Change,
     Code,
     Comparison,
     Fact,
@@ -23,6 +22,7 @@ from gate.records import (
 )
 from gate.report.content import make_report
 from gate.report.text import render_text
+from tests.make import make_change, make_row
 
 SAME = Fact(code=Code.CODE_SAME)
 MAYBE_SAME = (
@@ -34,18 +34,11 @@ MACHINE_TOLD = (
     "The machine changed since the baselines were recorded: fixed test programs -28.4 % (faster),"
     " eager over all cases -13.4 % (faster)."
 )
-MAYBE = Change(centre=0.06, low=-0.02, high=0.14, detectable=0.09)
+MAYBE = make_change(0.06, 0.08, detectable=0.09)
 
 
 def compare(case_id: str, status: Status, metric: Metric = Metric.COMPILED_LATENCY) -> Comparison:
-    return Comparison(
-        case_id=case_id,
-        metric=metric,
-        status=status,
-        reason=Reason.UNSETTLED,
-        decides=True,
-        change=MAYBE,
-    )
+    return make_row(case_id, metric, status, reason=Reason.UNSETTLED, change=MAYBE)
 
 
 def explain(case_id: str, fact: Fact, weight: float = 0.5) -> Cause:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict, name_words
+from gate.records import Code, Fact, Metric, Outcome, Reason, Status, Verdict, name_words
 from gate.records.events import Check, CheckLevel
 from gate.records.facts import (
     ATTEMPT_CODES,
@@ -35,6 +35,7 @@ from gate.report.words.headline import write_headline, write_why
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.notes import write_note
 from gate.report.words.steps import write_step
+from tests.make import make_row
 
 # Of these the words depend on what stands beside them.
 _BESIDE = frozenset({Code.AGAINST_BASE})
@@ -321,14 +322,7 @@ def test_what_could_not_be_decided_is_settled_by_what_there_is(
 )
 def test_one_pair_does_not_differ_from_another(pairs: int, why: str, verdicts: Mapping[str, Verdict]) -> None:
     """A count that moved in the only pair is open for want of a second one, not because of noise."""
-    graphs = Comparison(
-        case_id="a/x",
-        metric=Metric.GRAPH_BREAKS,
-        status=Status.INCONCLUSIVE,
-        reason=Reason.UNSETTLED,
-        decides=True,
-        pairs=pairs,
-        more_pairs=1,
-    )
+    open_yet = {"reason": Reason.UNSETTLED, "pairs": pairs, "more_pairs": 1}
+    graphs = make_row("a/x", Metric.GRAPH_BREAKS, Status.INCONCLUSIVE, **open_yet)
     verdict = replace(verdicts["pass"], outcome=Outcome.INCONCLUSIVE, comparisons=(graphs,))
     assert write_why(verdict) == why

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from gate.records import (
     BASE_ARM,
     CANDIDATE_ARM,
-    CaseFailure,
     Code,
-    Comparison,
     FailureKind,
     Metric,
     Outcome,
@@ -24,7 +22,8 @@ from gate.records import (
     Verdict,
 )
 from gate.report.junit import render_junit
-from tests.told import make_raised, say, tell_headline
+from tests.make import make_failure, make_row
+from tests.told import say, tell_headline
 
 # What the schemas of Jenkins, GitLab and pytest's own xunit2 have in common.
 ATTRIBUTES = {
@@ -153,9 +152,7 @@ def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verd
 
 def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
     """A failure that no comparison tells of is an error all the same."""
-    failure = CaseFailure(
-        case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", fact=make_raised("300 s")
-    )
+    failure = make_failure("x", "300 s", kind=FailureKind.HANG, stage="rounds")
 
     elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
 
@@ -168,16 +165,12 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
 ) -> None:
     """A crash in quarantine decides nothing; one of the base leaves its case not comparable."""
     case_id = verdicts["pass"].cases[0].id
-    failure = CaseFailure(
-        case_id=case_id, trial=1, kind=FailureKind.HANG, stage="rounds", fact=make_raised("300 s"), arm=arm
-    )
+    failure = make_failure(case_id, "300 s", kind=FailureKind.HANG, stage="rounds", arm=arm)
     status, reason = {
         CANDIDATE_ARM: (Status.FAILED, Reason.CASE_FAILED),
         BASE_ARM: (Status.NOT_COMPARABLE, Reason.UNPAIRED),
     }[arm]
-    row = Comparison(
-        case_id=case_id, metric=Metric.COMPILED_LATENCY, status=status, reason=reason, decides=False
-    )
+    row = make_row(case_id, Metric.COMPILED_LATENCY, status, reason=reason, decides=False)
     verdict = replace(verdicts["pass"], comparisons=(row,), failures=(failure,))
     assert find_elements(parse_junit(render_junit(verdict, fails=False))) == {}
 
@@ -190,22 +183,9 @@ def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_pas
 )
 def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: str, status: Status) -> None:
     """No character in an id, a sentence, a stage or a log can break the XML."""
-    failure = CaseFailure(
-        case_id=case_id,
-        trial=1,
-        kind=FailureKind.ERROR,
-        stage=text,
-        fact=make_raised(text),
-        log_tail=f"{text}\n]]>",
-    )
-    row = Comparison(
-        case_id=case_id,
-        metric=Metric.DRIFT,
-        status=status,
-        reason=Reason.UNSETTLED,
-        remarks=say(Code.ACCEPTED_BY, text),
-        decides=True,
-    )
+    failure = make_failure(case_id, text, kind=FailureKind.ERROR, stage=text, log_tail=f"{text}\n]]>")
+    remarks = say(Code.ACCEPTED_BY, text)
+    row = make_row(case_id, Metric.DRIFT, status, reason=Reason.UNSETTLED, remarks=remarks)
     verdict = replace(
         verdicts["pass"], headline=say(Code.REGRESSED_CASE, text), comparisons=(row,), failures=(failure,)
     )

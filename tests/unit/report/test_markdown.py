@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gate.records import CaseFailure, Cause, CauseKind, Code, FailureKind, Verdict
+from gate.records import Cause, CauseKind, Code, FailureKind, Verdict
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
-from tests.told import make_raised, say
+from tests.make import make_failure
+from tests.told import say
 
 PARSER = MarkdownIt("gfm-like", {"linkify": False})
 OWN_TAGS = {
@@ -187,14 +188,7 @@ def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> V
         replace(one, case_id=f"c{case_id}", remarks=say(Code.ACCEPTED_BY, sentence))
         for one in verdict.comparisons
     )
-    failure = CaseFailure(
-        case_id=f"c{case_id}",
-        trial=1,
-        kind=FailureKind.ERROR,
-        stage="build",
-        fact=make_raised(cause),
-        log_tail=cause,
-    )
+    failure = make_failure(f"c{case_id}", cause, kind=FailureKind.ERROR, stage="build", log_tail=cause)
     why = Cause(case_id=f"c{case_id}", kind=CauseKind.MACHINE, fact=say(Code.GRAPH_BREAK, cause)[0])
     return replace(
         verdict,

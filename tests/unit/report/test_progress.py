@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import CaseFailure, FailureKind, Metric, Trial, make_text
+from gate.records import FailureKind, Metric, Trial, make_text
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -23,7 +23,7 @@ from gate.records.events import (
 )
 from gate.report import progress
 from gate.report.progress import render_event, show_progress
-from tests.told import make_raised
+from tests.make import make_failure
 
 HALF = Progress(done=3, total=24, left_s=312.0)
 PAIRED = Progress(done=3, total=9, left_s=2.0, cases=3, cases_done=2)
@@ -37,9 +37,7 @@ TRIAL = Trial(
     },
 )
 BARE = Trial(case_id="a", index=1)
-FAILURE = CaseFailure(
-    case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", fact=make_raised("no\nresult")
-)
+FAILURE = make_failure("bert/x", "no\nresult", kind=FailureKind.HANG, stage="rounds")
 
 
 @pytest.mark.parametrize(

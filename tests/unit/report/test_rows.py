@@ -10,10 +10,8 @@ import pytest
 
 from gate.decide.explain.headline import make_headline
 from gate.records import (
-    CaseFailure,
     Cause,
     CauseKind,
-    Change,
     Code,
     Comparison,
     Estimate,
@@ -33,7 +31,8 @@ from gate.report.rows import STATUS_ORDER, complete_sentence
 from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_headline
-from tests.told import make_raised, say
+from tests.make import make_change, make_failure, make_row
+from tests.told import say
 
 TWO = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=1)
 
@@ -41,16 +40,8 @@ TWO = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=1)
 def compare(
     case_id: str, metric: Metric, status: Status, centre: float = 0.2, *, decides: bool = True
 ) -> Comparison:
-    return Comparison(
-        case_id=case_id,
-        metric=metric,
-        status=status,
-        reason=Reason.BEYOND_BAR,
-        decides=decides,
-        baseline=TWO,
-        candidate=TWO,
-        change=Change(centre=centre, low=centre - 0.1, high=centre + 0.1, detectable=0.08),
-    )
+    change = make_change(centre, 0.1, detectable=0.08)
+    return make_row(case_id, metric, status, decides=decides, baseline=TWO, candidate=TWO, change=change)
 
 
 def hold(verdict: Verdict, *comparisons: Comparison) -> Verdict:
@@ -164,14 +155,7 @@ def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
 def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) -> None:
     """A case that crashed has a block even if no comparison tells of it."""
     log = "\n".join(f"line {number}" for number in range(30))
-    failure = CaseFailure(
-        case_id="a",
-        trial=2,
-        kind=FailureKind.CRASH,
-        stage="compile",
-        fact=make_raised("signal 11"),
-        log_tail=log,
-    )
+    failure = make_failure("a", "signal 11", trial=2, log_tail=log)
 
     block = make_report(replace(empty, failures=(failure,))).blocks[0]
 
@@ -301,13 +285,7 @@ def test_everything_lists_each_case(empty: Verdict) -> None:
 def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
     """One missing package breaks all: its message is told once."""
     failures = tuple(
-        CaseFailure(
-            case_id=str(index),
-            trial=1,
-            kind=FailureKind.ERROR,
-            stage="import",
-            fact=make_raised("No module named x"),
-        )
+        make_failure(str(index), "No module named x", kind=FailureKind.ERROR, stage="import")
         for index in range(5)
     )
 

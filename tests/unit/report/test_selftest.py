@@ -17,7 +17,6 @@ from gate.files.codec import SELFTEST
 from gate.records import (
     Change,
     Code,
-    Comparison,
     Fact,
     Metric,
     Provenance,
@@ -30,16 +29,16 @@ from gate.report.selftest import describe_attempt, study_selftest
 from gate.report.tables import render_study
 from gate.selftest.catalog import list_faults, score_faults
 from tests.hosts import CPU_HOST
+from tests.make import make_row
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "selftest"
 CASE = "stencil/inference-float32-smoke-default"
 FAULTS = list_faults("cpu")
-ROW = Comparison(
-    case_id=CASE,
-    metric=Metric.COMPILED_LATENCY,
-    status=Status.INCONCLUSIVE,
+ROW = make_row(
+    CASE,
+    Metric.COMPILED_LATENCY,
+    Status.INCONCLUSIVE,
     reason=Reason.UNSETTLED,
-    decides=True,
     change=Change(centre=0.011, low=-0.02, high=0.04, detectable=0.03),
 )
 

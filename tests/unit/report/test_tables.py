@@ -20,6 +20,7 @@ from gate.report.tables import (
     render_models,
     render_plan,
 )
+from tests.make import make_baseline
 
 CASES = (
     Case(id="bert/a", model="bert", factory="gate.models.bert:build", tags=("smoke", "pr"), expected_s=30.0),
@@ -30,14 +31,14 @@ NOW = "2026-03-20T09:00:00Z"
 
 @pytest.fixture
 def baseline(verdicts: Mapping[str, Verdict]) -> Baseline:
-    return Baseline(
-        case_id="bert/a",
+    return make_baseline(
+        "bert/a",
+        {Metric.COMPILED_LATENCY: (1.0, math.e), Metric.COLD_COMPILE_TIME: (5.0,)},
         definition="d",
         environment=verdicts["pass"].environment,
         provenance=Provenance(
             commit="1a2b3c4d5e6f", dirty=True, created="2026-03-08T09:00:00Z", author="Mara"
         ),
-        trials={Metric.COMPILED_LATENCY: (1.0, math.e), Metric.COLD_COMPILE_TIME: (5.0,)},
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records import Change, Comparison, Estimate, Metric, Reason, Status
+from gate.records import Estimate, Metric, Status
 from gate.report.words.templates import (
     describe_change,
     describe_move,
@@ -18,6 +18,7 @@ from gate.report.words.templates import (
     name_status,
 )
 from gate.units import count_noun
+from tests.make import make_change, make_row
 
 
 @pytest.mark.parametrize(
@@ -87,16 +88,8 @@ def test_a_change_is_described_and_mentioned_with_both_values(
 ) -> None:
     """Percent of what is a ratio already would mislead: its values say it."""
     before, after = (Estimate(centre=value, low=None, high=None, noise=0.0, n=3) for value in values)
-    one = Comparison(
-        case_id="a",
-        metric=metric,
-        status=Status.REGRESSED,
-        reason=Reason.BEYOND_BAR,
-        decides=True,
-        baseline=before,
-        candidate=after,
-        change=None if change is None else Change(centre=change, low=change, high=change, detectable=0.0),
-    )
+    moved = None if change is None else make_change(change, detectable=0.0)
+    one = make_row("a", metric, baseline=before, candidate=after, change=moved)
     assert (describe_move(one), mention_move(one)) == (described, mentioned)
 
 

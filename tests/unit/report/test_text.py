@@ -15,7 +15,6 @@ from hypothesis.strategies import SearchStrategy
 from gate.records import (
     Code,
     Comparison,
-    MachineShift,
     Metric,
     Outcome,
     Provenance,
@@ -24,6 +23,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
+from tests import make
 from tests.hosts import CPU_HOST
 from tests.told import say
 
@@ -148,16 +148,12 @@ def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
         remarks=say(Code.ACCEPTED_BY, sentence),
         decides=True,
     )
-    return Verdict(
+    return make.make_verdict(
+        row,
         outcome=Outcome.REGRESSION,
         headline=say(Code.REGRESSED_CASE, note),
-        cases=(),
-        comparisons=(row,),
-        failures=(),
-        causes=(),
         next_steps=say(Code.SETTLE_QUIETLY, note),
         notes=say(Code.RULES_OF, note),
-        machine=MachineShift(),
         environment=replace(
             CPU_HOST,
             device_model=note,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gate.records import CaseFailure, FailureKind
+from gate.records import FailureKind
 from gate.report.tables import render_attempt, render_tally
-from tests.told import make_raised
+from tests.make import make_failure
 
-FAILURE = CaseFailure(
-    case_id="m/x",
+FAILURE = make_failure(
+    "m/x",
+    "KeyError: 3",
     trial=0,
     kind=FailureKind.ERROR,
     stage="build",
-    fact=make_raised("KeyError: 3"),
     log_tail='  File "m.py", line 4\x1b[31m\n\nKeyError: 3\n',
     log="out/logs/m/x/0-try.log",
 )

@@ -13,19 +13,17 @@ from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
 from gate.records import (
     Case,
-    Change,
     Comparison,
     Estimate,
-    MachineShift,
     Metric,
     PairBase,
-    Provenance,
-    Reason,
     Status,
     Verdict,
 )
 from gate.report.upgrade import find_stacks, render_upgrade
+from tests import make
 from tests.hosts import CUDA_HOST
+from tests.make import make_change, make_row
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "upgrade"
 ENVIRONMENT = replace(CUDA_HOST, device_uuid="", clocks="", torch="2.14.0+cu130")
@@ -34,15 +32,14 @@ ENVIRONMENT = replace(CUDA_HOST, device_uuid="", clocks="", torch="2.14.0+cu130"
 def compare(case: Case, metric: Metric, change: float, status: Status = Status.UNCHANGED) -> Comparison:
     """A comparison by five pairs, of this change."""
     estimate = Estimate(centre=1.0, low=1.0, high=1.0, noise=0.0, n=5)
-    return Comparison(
-        case_id=case.id,
-        metric=metric,
-        status=status,
-        reason=Reason.BEYOND_BAR,
+    return make_row(
+        case.id,
+        metric,
+        status,
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate,
         candidate=estimate,
-        change=Change(centre=change, low=change, high=change, detectable=0.05),
+        change=make_change(change, detectable=0.05),
         pairs=5,
     )
 
@@ -53,18 +50,11 @@ def make_case(model: str, dtype: str = "float32") -> Case:
 
 def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = ()) -> Verdict:
     named = dict.fromkeys(one.case_id for one in comparisons)
-    return Verdict(
+    return make.make_verdict(
+        *comparisons,
         outcome=decide_outcome(comparisons, finished=True),
-        headline=(),
         cases=cases or tuple(Case(id=name, model=name.partition("/")[0]) for name in named),
-        comparisons=comparisons,
-        failures=(),
-        causes=(),
-        next_steps=(),
-        notes=(),
-        machine=MachineShift(),
         environment=ENVIRONMENT,
-        provenance=Provenance(),
         base=PairBase(torch="2.13.0"),
     )
 

@@ -8,20 +8,18 @@ from hypothesis import strategies as st
 
 from gate.records import (
     CaseFailure,
-    Change,
     Code,
     Comparison,
     Fact,
     FailureKind,
     Metric,
-    Reason,
     Status,
     name_words,
 )
 from gate.records.studies import Attempt, Fault, FaultKind, Result
 from gate.report.selftest import describe_complaint
 from gate.selftest.catalog import judge_fault, list_faults, score_faults
-from tests.told import make_raised
+from tests import make
 
 CASE = "bert/inference-float32-smoke-default"
 
@@ -34,19 +32,12 @@ def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
 
 def make_row(metric: Metric, status: Status, *, decides: bool = True, change: float = 0.1) -> Comparison:
     """Make a comparison."""
-    return Comparison(
-        case_id=CASE,
-        metric=metric,
-        status=status,
-        reason=Reason.BEYOND_BAR,
-        decides=decides,
-        change=Change(centre=change, low=change, high=change, detectable=0.03),
-    )
+    return make.make_row(CASE, metric, status, decides=decides, change=make.make_change(change))
 
 
 def make_failure(kind: FailureKind) -> CaseFailure:
     """Make a failure of the head."""
-    return CaseFailure(case_id=CASE, trial=1, kind=kind, stage="eager", fact=make_raised("it broke"))
+    return make.make_failure(CASE, "it broke", kind=kind, stage="eager")
 
 
 @pytest.mark.parametrize(

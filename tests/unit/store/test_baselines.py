@@ -19,12 +19,10 @@ from gate.fingerprint import compute_environment_id
 from gate.records import (
     Baseline,
     Case,
-    CaseFailure,
     CodeIdentity,
     Conditions,
     Disturbance,
     Extent,
-    FailureKind,
     GraphBreak,
     Metric,
     Override,
@@ -45,9 +43,10 @@ from gate.store.baselines import (
     propose_baselines,
     save_baselines,
 )
+from tests import make
 from tests.hosts import CPU_HOST
-from tests.make import make_run
-from tests.told import make_raised, tell_note
+from tests.make import make_failure, make_run
+from tests.told import tell_note
 
 ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
 PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
@@ -73,12 +72,8 @@ def make_trial(index: int, case: Case = CASE, **samples: float) -> Trial:
 
 def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
     """Make a baseline with three equal trials."""
-    return Baseline(
-        case_id=case_id,
-        definition="d1",
-        environment=CPU_HOST,
-        provenance=PROVENANCE,
-        trials={Metric(name): (value,) * 3 for name, value in trials.items()},
+    return make.make_baseline(
+        case_id, {Metric(name): (value,) * 3 for name, value in trials.items()}, provenance=PROVENANCE
     )
 
 
@@ -89,12 +84,10 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
         make_trial(1, compiled_latency=0.002, peak_memory=123456789.0),
     )
     (baseline,) = make_baselines(run, PROVENANCE)
-    assert baseline == Baseline(
-        case_id=CASE.id,
-        definition="d1",
-        environment=CPU_HOST,
+    assert baseline == make.make_baseline(
+        CASE.id,
+        {Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123456789.0,) * 2},
         provenance=PROVENANCE,
-        trials={Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123456789.0,) * 2},
         identity=IDENTITY,
         workload={"parameters": "10", "checksum": "1.5"},
         graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
@@ -204,9 +197,7 @@ def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
 
 def test_cases_without_a_full_measurement_have_no_baseline() -> None:
     """A failure in one trial spoils the case; a case without trials has nothing to store."""
-    failure = CaseFailure(
-        case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("m")
-    )
+    failure = make_failure(OTHER.id, "m")
     third = replace(CASE, id="idle/x")
     run = make_run(make_trial(0), make_trial(0, OTHER), cases=(CASE, OTHER, third))
     baselines = make_baselines(replace(run, failures=(failure,)), PROVENANCE)
@@ -215,9 +206,7 @@ def test_cases_without_a_full_measurement_have_no_baseline() -> None:
 
 def test_a_refresh_needs_every_case_well_measured() -> None:
     """The error tells which case lacks what, and how to record the others."""
-    failure = CaseFailure(
-        case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", fact=make_raised("m")
-    )
+    failure = make_failure(OTHER.id, "m")
     trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
     run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))
     with pytest.raises(IncompleteError) as caught:

@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from gate.records import (
-    CaseFailure,
     Code,
     FailureKind,
     GraphBreak,
@@ -34,8 +33,9 @@ from gate.report.page.pages import (
     render_case_pages,
     render_verdict_page,
 )
+from tests.make import make_failure
 from tests.recorded import situations
-from tests.told import make_raised, say
+from tests.told import say
 from tests.unit.report.page.hostile import HOSTILE
 from tests.unit.report.page.reading import parse, read_text
 from tests.unit.report.test_golden import check_golden
@@ -155,15 +155,7 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
         graph_breaks=(broken,),
         recompile_reasons=(Recompile(guard=text),),
     )
-    failure = CaseFailure(
-        case_id=text,
-        trial=0,
-        kind=FailureKind.ERROR,
-        stage=text,
-        fact=make_raised(text),
-        log_tail=text,
-        log=text,
-    )
+    failure = make_failure(text, text, trial=0, kind=FailureKind.ERROR, stage=text, log_tail=text, log=text)
     return replace(
         verdict,
         headline=say(Code.REGRESSED_CASE, text),
