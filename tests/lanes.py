@@ -8,8 +8,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check import Need, Rehearsal
+from gate.check import Rehearsal
 from gate.check.work import Answer, Part, Unit
+from gate.decide.suspects import Suspect
 from gate.records import Place, Run, Trial
 
 
@@ -23,7 +24,7 @@ def rehearse_unit(rehearsal: Rehearsal, lane: str, unit: Unit) -> tuple[Part, fl
     """What a lane answers to a unit, and after how many seconds."""
     (case,) = unit.run.cases
     if unit.paired:
-        need = Need(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
+        need = Suspect(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
         run = rehearsal.add_pairs(unit.run, [need], math.inf)
     else:
         run = rehearsal.add_trials(unit.run, {case.id: unit.metrics}, unit.index)

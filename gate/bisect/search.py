@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from gate.check.pair_schedule import Need, compute_pair_s, count_pairs, list_pair_slots
+from gate.check.pair_schedule import compute_pair_s, count_pairs, list_pair_slots
 from gate.check.procedure import PairMeasurer, settle_pairs
 from gate.decide import LOOKS, Suspect, judge_pairs
 from gate.decide.constants import MIN_PAIRS
@@ -231,7 +231,7 @@ def settle_step(
     ``limit_s`` counts the run's seconds.
     """
     metrics = make_suspect(judge.case_id, judge.metric).metrics
-    need = Need(case_id=judge.case_id, metrics=metrics, more=1, unchanged_code=True)
+    need = Suspect(case_id=judge.case_id, metrics=metrics, more=1, unchanged_code=True)
     while (mark := read_step(run, judge)) is None:
         if not list_pair_slots(run, (need,)):  # it failed, or one arm lacks the case or defines it otherwise
             mark = Mark.SKIP
@@ -284,7 +284,7 @@ def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> 
     case_id = run.cases[0].id
     suspect = make_suspect(case_id, asked.metric)
     run = settle_pairs(measurer, run, asked.policy, limit_s, (suspect,))
-    need = Need(case_id=case_id, metrics=suspect.metrics, more=1)
+    need = Suspect(case_id=case_id, metrics=suspect.metrics, more=1)
     while (pairs := count_pairs(run, case_id)) < MAX_END_PAIRS and _is_open(run, asked):
         run = measurer.add_pairs(run, (need,), limit_s)
         if count_pairs(run, case_id) == pairs:

@@ -16,7 +16,8 @@ from statistics import fmean
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
-from gate.decide.judge.compare import SITTING, find_pair_threshold, find_threshold, judge_steady
+from gate.decide.judge.compare import SITTING, find_pair_threshold, find_threshold
+from gate.decide.judge.families import judge_steady
 from gate.decide.judge.interval import (
     Bar,
     Reading,
@@ -228,7 +229,7 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
 
 
 def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Policy) -> PairSeries:
-    case_id = side.evidence.case.id
+    case_id = side.case.id
     return PairSeries(
         case_id=case_id,
         paired=side.paired[metric],

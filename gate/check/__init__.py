@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
-from gate.check.pair_schedule import Need, PairSlot, count_pairs
+from gate.check.pair_schedule import PairSlot, count_pairs
 from gate.check.procedure import (
     Checked,
     CheckTerms,
     PairMeasurer,
+    Rehearsal,
     check_against_base,
     check_against_baselines,
     check_pairs,
@@ -22,5 +23,4 @@ from gate.check.procedure import (
     make_need,
     settle_pairs,
 )
-from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import want_whole

@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.pair_schedule import Need, count_all_pairs
+from gate.check.pair_schedule import count_all_pairs
 from gate.check.work import Engine, PairWork, Part, Queues, TrialWork, Work, choose_lane
+from gate.decide.suspects import Suspect
 from gate.errors import MachineError
 from gate.records import (
     BASE_ARM,
@@ -99,7 +100,7 @@ class Fleet:
         self.save(run)
         return run
 
-    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """Add the pairs that are needed now, and on idle lanes those for later; raises as ``add_trials``."""
         failed = {failure.case_id for failure in run.failures}
         open_needs = {need.case_id: need for need in needs if need.case_id not in failed}

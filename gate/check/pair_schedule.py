@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -19,6 +19,7 @@ from gate.decide.constants import LIVE_PAIR_SD
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
+from gate.decide.suspects import Suspect
 from gate.devices import DEFAULT_DEVICE, KINDS
 from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records import BASE_ARM, Case, Extent, Metric, Pairing, Run, Trial
@@ -34,21 +35,6 @@ GUESSED_SHARE = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Need:
-    """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left.
-
-    ``unchanged_code`` says that head's own trial generated the stored baseline's code: both arms then begin
-    with the caches of that trial. One whose code differs finds nothing of use there, and compiles untimed.
-    """
-
-    case_id: str
-    metrics: Collection[Metric]
-    more: int
-    later: bool = False
-    unchanged_code: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PairSlot(Slot):
     """One pair to be measured."""
 
@@ -56,7 +42,7 @@ class PairSlot(Slot):
     unchanged_code: bool = False
 
 
-def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
+def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[PairSlot, ...]:
     """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
     base = {case.id: case for case in run.base.cases} if run.base else {}
     begun = count_all_pairs(run)

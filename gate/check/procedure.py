@@ -1,40 +1,61 @@
-"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures."""
+"""A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures.
+
+What measures is a lab, a fleet, or a rehearsal: it starts no process, and takes trials that were recorded or
+drawn.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gate.check.pair_schedule import (
-    Need,
+    LIGHT_PAIR_SHARE,
+    PairSlot,
+    compute_pair_s,
+    compute_untimed_s,
     count_all_pairs,
     count_pairs,
+    fit_slot,
     list_pair_slots,
     name_device,
     predict_pair_s,
 )
-from gate.check.schedule import Pace
+from gate.check.schedule import (
+    EXTENT_SHARES,
+    Content,
+    Outlook,
+    Pace,
+    Slot,
+    compute_trial_s,
+    drop_cases,
+    drop_unmeasured,
+    make_trial_schedule,
+    plan_content,
+)
 from gate.decide import (
-    PairEffort,
+    LOOKS,
     Suspect,
     clear_unchanged_sources,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
     decide_verdict,
-    find_next_look,
     list_open,
     list_suspects,
     list_unchanged_sources,
     list_unsettled,
-    order_unsettled,
+    rank_suspect,
     screen_run,
 )
 from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
-from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
+from gate.decide.evidence.pairs import Pair
+from gate.devices import DEFAULT_DEVICE
+from gate.records import Baseline, Extent, Metric, Outcome, Pairing, Policy, Run, Trial, Verdict
 from gate.records.cases import group_cases
+from gate.records.protocol import Stage
 from gate.records.targets import TARGET_KIND
 
 
@@ -53,7 +74,7 @@ class TrialMeasurer(Protocol):
 class PairMeasurer(Protocol):
     """Measures cases side by side with the base."""
 
-    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """Add the pairs that are needed now; none that would end after ``limit_s`` seconds of the run.
 
         A case that fails in either arm is a failure of the run and gets no further pair.
@@ -89,8 +110,9 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
     # The error budget is for the whole verdict, however often these data are looked at.
     policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
     verdict = decide_verdict(run, terms.baselines, policy)
-    wanted = _list_wanted(verdict)
     for trials in range(terms.trials + 1, terms.max_trials + 1):
+        rows = group_cases(list_open(verdict))
+        wanted = {case_id: {row.metric for row in found} for case_id, found in rows.items()}
         if not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
             break
         extended = measurer.add_trials(run, wanted, trials)
@@ -98,18 +120,20 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
             break
         run = extended
         verdict = decide_verdict(run, terms.baselines, policy)
-        wanted = _list_wanted(verdict)
     return Checked(run=run, verdict=verdict)
 
 
-def check_against_base(measurer: PairMeasurer, run: Run, terms: CheckTerms) -> Checked:
-    """Screen by stored baselines, and let pairs with the run's base decide on what is suspect."""
+def check_against_base(measurer: PairMeasurer | None, run: Run, terms: CheckTerms) -> Checked:
+    """Screen by stored baselines, and let pairs with the run's base decide on what is suspect.
+
+    Without a measurer the pairs that the run has are all there are.
+    """
     policy = terms.policy
     screening = screen_run(run, terms.baselines, policy)
     suspects = list_suspects(screening, thorough=terms.thorough)
     same = list_unchanged_sources(screening, run, suspects)
     suspects = tuple(one for one in suspects if one not in same)
-    if suspects:
+    if suspects and measurer is not None:
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = screen_run(run, terms.baselines, policy)
@@ -125,16 +149,8 @@ def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
     if run.base is None or not run.finished:
         return decide_verdict(run, terms.baselines, terms.policy)
     if any(trial.pairing is Pairing.ALONE for trial in run.trials):
-        return check_against_base(_Recorded(), run, terms).verdict
-    return check_pairs(_Recorded(), run, terms.policy).verdict
-
-
-class _Recorded:
-    """Measures nothing more: what a run has is all there is."""
-
-    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
-        del needs, limit_s
-        return run
+        return check_against_base(None, run, terms).verdict
+    return decide_side_by_side(run, terms.policy)
 
 
 def check_pairs(
@@ -152,11 +168,6 @@ def check_pairs(
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 
-def _list_wanted(verdict: Verdict) -> Mapping[str, Collection[Metric]]:
-    rows = group_cases(list_open(verdict))
-    return {case_id: {row.metric for row in found} for case_id, found in rows.items()}
-
-
 def _count_ended(run: Run) -> int:
     return len(run.trials) + len(run.failures)
 
@@ -169,7 +180,7 @@ def settle_pairs(
 ) -> Run:
     """Add pairs, look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`gate.decide.order_unsettled`; of the whole plan where ``suspects``
+    One case after the other, by :func:`gate.decide.rank_suspect`; of the whole plan where ``suspects``
     is ``None``. ``limit_s`` counts the run's seconds.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
@@ -188,51 +199,113 @@ def list_unfinished(run: Run, policy: Policy, suspects: Sequence[Suspect] | None
     return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
 
 
-def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Need:
+def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
     """Ask for the pairs that take a suspect, who has so many, to its next look; for none after the last.
 
     What is exact is settled once it was seen again, and of a target nothing else is known.
     """
     pairs = count_pairs(run, suspect.case_id) if pairs is None else pairs
-    look = find_next_look(pairs)
+    look = next((look for look in LOOKS if look > pairs), pairs)
     if run.environment.device_kind == TARGET_KIND:
         look = min(look, max(MIN_PAIRS, pairs))
-    return Need(
-        case_id=suspect.case_id,
-        metrics=suspect.metrics,
-        more=look - pairs,
-        unchanged_code=suspect.unchanged_code,
-    )
+    return replace(suspect, more=look - pairs)
 
 
-def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Need]:
+def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:
     """List what takes each open case to its next look; all but the most pressing one are for later.
 
     A metric that the last pairs of a case had no time for stays open when its looks are over.
     """
-    pairs = count_all_pairs(run)
-    wanted = [one for one in unsettled if one.case_id not in stopped]
-    efforts = _predict_efforts(run, [make_need(run, one, pairs[one.case_id]) for one in wanted])
-    needs = (make_need(run, one, pairs[one.case_id]) for one in order_unsettled(wanted, efforts))
-    return [replace(one, later=place > 0) for place, one in enumerate(one for one in needs if one.more)]
+    pairs, untouched = count_all_pairs(run), _list_untouched(run)
+    wanted = {one.case_id: one for one in unsettled if one.case_id not in stopped}
+    needs = {case_id: make_need(run, one, pairs[case_id]) for case_id, one in wanted.items()}
+    seconds = _predict_s(run, needs.values(), pairs)
+    ordered = sorted(
+        wanted,
+        key=lambda name: rank_suspect(wanted[name], pairs[name], seconds[name], untouched=name in untouched),
+    )
+    left = [needs[case_id] for case_id in ordered if needs[case_id].more]
+    return [replace(need, later=place > 0) for place, need in enumerate(left)]
 
 
-def _predict_efforts(run: Run, needs: Iterable[Need]) -> dict[str, PairEffort]:
-    """The pairs of each case, and the seconds of those that take it to its next look, or settle most."""
-    pairs, pace, device = count_all_pairs(run), Pace(run.cases, run.trials), name_device(run)
+def _predict_s(run: Run, needs: Iterable[Suspect], pairs: Mapping[str, int]) -> dict[str, float]:
+    """The seconds of the pairs that take each case to its next look, or settle most."""
+    pace, device = Pace(run.cases, run.trials), name_device(run)
     most = [replace(one, more=max(one.more, SETTLING_PAIRS - pairs[one.case_id])) for one in needs]
     seconds = dict.fromkeys((one.case_id for one in most), 0.0)
     for slot in list_pair_slots(run, most):
         seconds[slot.case.id] += predict_pair_s(pace, slot, device)
-    untouched = _list_untouched(run)
-    return {
-        case_id: PairEffort(
-            pairs=pairs[case_id], seconds=max(took_s, _LEAST_S), untouched=case_id in untouched
-        )
-        for case_id, took_s in seconds.items()
-    }
+    return {case_id: max(took_s, _LEAST_S) for case_id, took_s in seconds.items()}
 
 
 def _list_untouched(run: Run) -> Collection[str]:
+    """The cases that are known to import no file that changed."""
     known = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
     return known - {trial.case_id for trial in run.trials if trial.changed_imports}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rehearsal:
+    """Gives the trials and pairs that are asked for, as the lab does, in the time that they say they took.
+
+    A pair, and a trial, is taken whole and given without what one of its kind would not have measured.
+    """
+
+    take_trial: Callable[[Slot], Trial]
+    take_pair: Callable[[PairSlot], Pair]
+    device: str = DEFAULT_DEVICE
+    budget_s: float = math.inf  # for trials, in seconds of the run
+
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
+        """Add trials round-robin; none that would end after the budget by what its case took before."""
+        cases = [case for case in run.cases if case.id in wanted]
+        slots = make_trial_schedule(cases, trials, run.trials, wanted)
+        outlook = Outlook(slots, Pace(run.cases, run.trials), self.device)
+        while slots:
+            if run.wall_s + outlook.predict_s(slots[0]) > self.budget_s:
+                slots = drop_cases(slots, {slots[0].case.id})
+                continue
+            trial = cut_trial(self.take_trial(slots[0]), outlook.plan(slots[0]))
+            outlook.end(slots[0], trial)
+            run, slots = _add(run, (trial,), compute_trial_s(trial)), slots[1:]
+        return run
+
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
+        """Add the pairs that are needed now, or their latencies alone where no more ends in time."""
+        slots = list_pair_slots(run, needs)
+        while slots and not slots[0].later:
+            slot = fit_slot(run, slots[0], self.device, limit_s - run.wall_s)
+            if slot is None:
+                slots = drop_cases(slots, {slots[0].case.id})
+                continue
+            pair = self._measure_pair(slot)
+            run, slots = _add(run, pair, compute_pair_s(slot.case, pair)), slots[1:]
+        return run
+
+    def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
+        content = plan_content(slot.metrics, slot.index, self.device)
+        pair = self.take_pair(slot)
+        if content.compiles:
+            return cut_trial(pair.base, content), cut_trial(pair.head, content)
+        base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
+        arms = (pair.base, pair.head)
+        compiles_untimed = slot.index == 1 and not slot.unchanged_code
+        untimed_s = compute_untimed_s(slot.case, arms) if compiles_untimed else 0.0
+        arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(slot.case, arms) + untimed_s) / 2
+        return _set_time(base, arm_s), _set_time(head, arm_s)
+
+
+def cut_trial(trial: Trial, content: Content) -> Trial:
+    """What a whole trial would have been with this content, and how long it would have taken. Pure."""
+    if content.extent is Extent.WHOLE:
+        return drop_unmeasured(trial, content)
+    seconds = EXTENT_SHARES[content.extent] * compute_trial_s(trial)
+    return replace(_set_time(drop_unmeasured(trial, content), seconds), extent=content.extent)
+
+
+def _set_time(trial: Trial, seconds: float) -> Trial:
+    return replace(trial, stages_s={Stage.ROUNDS: seconds}, overhead_s=0.0)
+
+
+def _add(run: Run, trials: Sequence[Trial], wall_s: float) -> Run:
+    return replace(run, trials=(*run.trials, *trials), wall_s=run.wall_s + wall_s)

@@ -215,7 +215,7 @@ class Pace:
 
 
 class Outlook:
-    """How long the slots that are left will take, updated after each trial without a look at all others."""
+    """How long the slots that are left will take; after each trial one case is looked at anew."""
 
     def __init__(
         self,
@@ -229,15 +229,15 @@ class Outlook:
         self._device = device
         self._slots = {slot.case.id: slot for slot in slots}
         self._left = Counter(slot.case.id for slot in slots)
-        self._parts: dict[str, tuple[float, float]] = {}
-        self._known_s = self._guessed_s = 0.0  # the latter before it is scaled
+        self._known_s: dict[str, float] = {}
+        self._guessed_s: dict[str, float] = {}  # before it is scaled
         for case_id in self._slots:
             self._weigh(case_id)
 
     @property
     def left_s(self) -> float:
         """The wall time of what is left, in seconds."""
-        return max(self._known_s + self._guessed_s * self.pace.scale, 0.0)
+        return sum(self._known_s.values()) + sum(self._guessed_s.values()) * self.pace.scale
 
     @property
     def done(self) -> int:
@@ -266,12 +266,11 @@ class Outlook:
         self._weigh(case_id)
 
     def _weigh(self, case_id: str) -> None:
-        """Bring the sums up to date with one case."""
+        """Bring what is known of one case up to date."""
         slot, left = self._slots[case_id], self._left[case_id]
         extent = self.plan(slot).extent
         own_s = self.pace.find_own_s(slot.case, extent)
-        guessed_s = EXTENT_SHARES[extent] * slot.case.expected_s if own_s is None else 0.0
-        before = self._parts.get(case_id, (0.0, 0.0))
-        self._parts[case_id] = after = left * (own_s or 0.0), left * guessed_s
-        self._known_s += after[0] - before[0]
-        self._guessed_s += after[1] - before[1]
+        self._known_s[case_id] = left * (own_s or 0.0)
+        self._guessed_s[case_id] = (
+            left * EXTENT_SHARES[extent] * slot.case.expected_s if own_s is None else 0.0
+        )

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 
-from gate.check.pair_schedule import Need, count_pairs, fit_slot, list_pair_slots, predict_pair_s
+from gate.check.pair_schedule import count_pairs, fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace, make_trial_schedule, plan_trial
+from gate.decide.suspects import Suspect
 from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Place, Run, Trial
 from gate.records.bounds import Natural
 from gate.records.events import Observer, TrialSkipped
@@ -28,7 +29,7 @@ class Unit:
     metrics: tuple[Metric, ...]
     index: Natural  # of the trial or pair
     paired: bool = False
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.check.Need`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.Suspect`
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
 
@@ -149,7 +150,7 @@ class TrialWork:
 class PairWork:
     """Pairs, the most pressing case first."""
 
-    wanted: Mapping[str, Need]  # of each case, the most pressing first
+    wanted: Mapping[str, Suspect]  # of each case, the most pressing first
     targets: Mapping[str, int]  # so many pairs of each case in the end
     device: str
     observe: Observer
@@ -178,7 +179,7 @@ class PairWork:
             unchanged_code=slot.unchanged_code,
         )
 
-    def _find_need(self, part: Run) -> Need:
+    def _find_need(self, part: Run) -> Suspect:
         case_id = part.cases[0].id
         more = self.targets[case_id] - count_pairs(part, case_id)
         return replace(self.wanted[case_id], more=more, later=False)

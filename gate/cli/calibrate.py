@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
-from gate.check import Need, count_pairs
+from gate.check import count_pairs
 from gate.check.fleet import Fleet
 from gate.cli.baseline import refuse_disturbed
 from gate.cli.check import open_trials
@@ -17,6 +17,7 @@ from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.output import read_previous, read_run, report_study
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.suspects import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import CALIBRATION
 from gate.lab.trials.runner import measure_plan
@@ -101,7 +102,7 @@ def _measure_pairs(measurer: LabPairs | Fleet, run: Run, pairs: int) -> Run:
         changes=run.changes,
     )
     needs = [
-        Need(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run, case.id))
+        Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run, case.id))
         for case in run.cases
     ]
     run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)

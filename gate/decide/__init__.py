@@ -13,19 +13,11 @@ from gate.decide.evidence.values import collect_values, compute_values
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
 from gate.decide.stats import estimate_metric
 from gate.decide.suspects import (
-    PairEffort,
     Suspect,
     clear_unchanged_sources,
-    find_next_look,
     list_suspects,
     list_unchanged_sources,
     list_unsettled,
-    order_unsettled,
+    rank_suspect,
 )
-from gate.decide.verdict import (
-    Screening,
-    conclude_comparisons,
-    conclude_verdict,
-    decide_verdict,
-    screen_run,
-)
+from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run

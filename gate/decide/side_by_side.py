@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from gate.decide.conclude.accept import keep_own
 from gate.decide.evidence.disturbed import blame_disturbance
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.explain.headline import make_pair_headline
+from gate.decide.explain.advice import list_pair_steps, make_pair_headline
 from gate.decide.explain.notes import list_pair_notes
-from gate.decide.explain.steps import list_pair_steps
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import compare_paired
 from gate.decide.suspects import Suspect, gather_judged, list_suspects
@@ -78,7 +77,7 @@ def confirm_screening(
     rows = {
         (row.case_id, row.metric): row
         for side in sides
-        for row in compare_paired(side, rules, wanted[side.evidence.case.id].seen)
+        for row in compare_paired(side, rules, wanted[side.case.id].seen)
     }
     comparisons = tuple(
         _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id].metrics, run)
@@ -86,14 +85,9 @@ def confirm_screening(
         else row
         for row in screening.comparisons
     )
-    acquitted = tuple(
-        before
-        for before, after in zip(screening.comparisons, comparisons, strict=True)
-        if before.decides and before.status is Status.REGRESSED and after.status in NOT_WORSE
-    )
-    paired = {side.evidence.case.id: side.evidence for side in sides if side.paired}
+    paired = {side.case.id: side for side in sides if side.paired}
     lost = _list_lost(rows.values(), comparisons, run)
-    return replace(screening, comparisons=(*comparisons, *lost), sides=paired, acquitted=acquitted)
+    return replace(screening.revise((*comparisons, *lost)), sides=paired)
 
 
 def _list_lost(
@@ -114,7 +108,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     policy = keep_own(policy, run.environment)
     sides, rules = gather_judged(run, policy)
     screening = Screening(
-        evidence=tuple(side.evidence for side in sides),
+        evidence=sides,
         comparisons=tuple(row for side in sides for row in compare_paired(side, rules)),
         machine=Machine(),
     )
@@ -128,7 +122,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 
 def _confirm_row(
-    row: Comparison, paired: Comparison | None, wanted: Sequence[Metric], run: Run
+    row: Comparison, paired: Comparison | None, wanted: Collection[Metric], run: Run
 ) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
     if row.reason in OF_WHOLE_CASE:  # it measured this and that before it failed, or ended too early
@@ -136,20 +130,15 @@ def _confirm_row(
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row) or _is_shown(paired)):
-        return _take_pairs(row, paired)
+        if _flickers(row, paired):
+            return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
+        return _remark_stored(paired, row)
     if not asked or row.status not in _SHOWN_WITHOUT_PAIRS:
         return row
     why = _explain_absence(run, row.case_id)
     if row.status in UNJUDGED and why in _NO_COUNTERPART:
         return row
     return _withhold(replace(row, remarks=(*row.remarks, Fact(code=why))), why)
-
-
-def _take_pairs(row: Comparison, paired: Comparison) -> Comparison:
-    """What pairs say of a row, and of what it was before."""
-    if _flickers(row, paired):
-        return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
-    return _remark_stored(paired, row)
 
 
 def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from statistics import fmean, median, median_high, median_low
+from statistics import fmean, median
 
 from gate.decide.constants import (
     INTERVAL_CONFIDENCE,
@@ -44,11 +44,6 @@ class LogArms:
     variance: Variance  # between trials, within both arms, each about its own mean
     before_trials: int
     after_trials: int
-
-
-def compute_geometric_median(values: Sequence[float]) -> float:
-    """Exp of the median of the logarithms of at least one positive value."""
-    return math.sqrt(median_low(values) * median_high(values))
 
 
 def compute_hodges_lehmann(values: Sequence[float]) -> float:
@@ -94,7 +89,7 @@ def compute_logs(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def pool_variances(*variances: Variance) -> Variance:
-    """Variance within samples, each about its own mean."""
+    """Variance within samples, each about its own mean; one pooled with a prior is shrunk towards that."""
     df = sum(one.df for one in variances)
     return Variance(value=sum(one.value * one.df for one in variances) / df if df else 0.0, df=df)
 
@@ -128,11 +123,6 @@ def compute_prior(variances: Sequence[Variance], assumed: Variance = ASSUMED) ->
         return assumed
     value = median([one.value / (1 - 2 / (9 * one.df)) ** 3 for one in known])
     return Variance(value=value, df=LEARNED_DF)
-
-
-def moderate_variance(own: Variance, prior: Variance) -> Variance:
-    """Shrink a case's variance towards the prior: (d0 s0^2 + df s^2) / (d0 + df)."""
-    return pool_variances(own, prior)
 
 
 def compute_incomplete_beta(x: float, a: float, b: float) -> float:

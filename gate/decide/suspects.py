@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
@@ -37,22 +37,21 @@ _OPEN = UNJUDGED | MAYBE_WORSE | MOVED
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """A case that is worth pairs, and the metrics that they should measure.
-
-    ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; infinite
-    where that has no width, 0 where nothing is stored. ``unchanged_code`` says that the compile
-    did the stored baseline's work: the same code, the same counters. ``seen`` is what stored values say of
-    what nothing but a change of the program moves: one pair that says the same is enough. ``thorough`` asks
-    for all metrics of the case though pairs have convicted it, and ``convicted`` says that they have.
-    """
+    """A case that is worth pairs, and the metrics that they should measure."""
 
     case_id: str
-    metrics: tuple[Metric, ...]
+    metrics: Collection[Metric]
+    more: int = 0  # pairs that are asked for
+    later: bool = False  # they are only counted in what is left
+    # The largest worsening in the screening, in half widths of its interval; infinite where that has none.
     doubt: float = field(default=0.0, compare=False)
+    # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
+    # the caches of head's own trial. One whose code differs finds nothing of use there, and compiles untimed.
     unchanged_code: bool = field(default=False, compare=False)
+    # What stored values say of what only a change of the program moves: one pair that says so is enough.
     seen: Mapping[Metric, Status] = field(default_factory=dict, compare=False)
-    thorough: bool = field(default=False, compare=False)
-    convicted: bool = field(default=False, compare=False)
+    thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
+    convicted: bool = field(default=False, compare=False)  # by pairs
 
 
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
@@ -65,10 +64,9 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
     """
     grouped = group_cases(screening.comparisons)
     found = []
-    for position, one in enumerate(screening.evidence):
+    for one in screening.evidence:
         if not one.trials or one.failures:
             continue
-        questions = screening.questions[position] if screening.questions else {}
         rows = {row.metric: row for row in grouped.get(one.case.id, ())}
         metrics = _list_suspicious(rows)
         if metrics:
@@ -77,7 +75,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                     case_id=one.case.id,
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
-                    unchanged_code=is_code_changed(one) is False and not has_other_counts(questions),
+                    unchanged_code=is_code_changed(one) is False and not has_other_counts(one),
                     seen={metric: rows[metric].status for metric in metrics if _is_exact(metric)},
                     thorough=thorough,
                 )
@@ -102,55 +100,35 @@ def list_unsettled(
     wanted = {one.case_id: one for one in suspects or ()}
     found, idle, is_red = [], set(), False
     for side in sides:
-        case = side.evidence.case
+        case = side.case
         if case.id in failed or case.id not in alike:
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
         rows = compare_paired(side, rules, asked.seen) if side.paired else ()
-        open_rows = _list_open(rows, asked)
+        open_rows = [row for row in rows if _is_open(row, asked)]
         metrics = tuple(row.metric for row in open_rows) if rows else asked.metrics
         convicted = _is_convicted(rows, asked, policy)
         is_red = is_red or convicted
         if metrics and (asked.thorough or not convicted):
             found.append(replace(asked, metrics=metrics, convicted=convicted))
-        if not asked.thorough and _looks_settled(open_rows):
+        # It had the pairs that settle most, and what they left open looks no worse than it may.
+        is_calm = all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
+        if open_rows and is_calm and not asked.thorough:
             idle.add(case.id)
     return tuple(one for one in found if not is_red or one.case_id not in idle)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairEffort:
-    """The pairs that an open case has, and the seconds that it still needs to be settled as most are.
-
-    ``untouched``: it is known to import no file that changed.
-    """
-
-    pairs: int
-    seconds: float
-    untouched: bool = False
-
-
-def order_unsettled(unsettled: Sequence[Suspect], efforts: Mapping[str, PairEffort]) -> tuple[Suspect, ...]:
-    """Order the open cases that ``efforts`` names by who is to get pairs first.
+def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
+    """Rank an open case that has so many pairs and takes so long to be settled; the smallest is next.
 
     What is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where time is
-    short, some cases are settled and not all begun. Then those with the fewest pairs. What imports nothing
-    that changed waits for all others, unless stored values doubt it. What is convicted comes last, since no
-    pair of it changes the outcome.
+    short, some cases are settled and not all begun. Then those with the fewest pairs. What is ``untouched``,
+    so imports nothing that changed, waits for all others, unless stored values doubt it. What is convicted
+    comes last, since no pair of it changes the outcome.
     """
-
-    def rank(one: Suspect) -> tuple[bool, bool, int, float]:
-        effort = efforts[one.case_id]
-        turn = effort.pairs if effort.pairs >= SETTLING_PAIRS else -min(effort.pairs, 1)
-        gain = 1.0 + max(one.doubt, 0.0)  # it may be the one that is worse, the more so the worse it looks
-        return one.convicted, effort.untouched and one.doubt <= 0, turn, -gain / effort.seconds
-
-    return tuple(sorted((one for one in unsettled if one.case_id in efforts), key=rank))
-
-
-def find_next_look(pairs: int) -> int:
-    """The number of pairs at which a case that has so many is judged next; the same after the last look."""
-    return next((look for look in LOOKS if look > pairs), pairs)
+    turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
+    gain = 1.0 + max(one.doubt, 0.0)  # it may be the one that is worse, the more so the worse it looks
+    return one.convicted, untouched and one.doubt <= 0, turn, -gain / seconds
 
 
 def gather_judged(
@@ -193,24 +171,13 @@ def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric])
     return max(doubts)
 
 
-def _looks_settled(open_rows: Sequence[Comparison]) -> bool:
-    """Whether a case had the pairs that settle most, and what they left open looks no worse than it may."""
-    return bool(open_rows) and all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
-
-
-def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Comparison, ...]:
-    """What the pairs so far have not settled: of what is asked, and what has to be seen again."""
-    return tuple(
-        row
-        for row in rows
-        if row.waits_for_pairs and row.pairs < LOOKS[-1] and row.decides and _has_to_settle(row, asked)
-    )
-
-
-def _has_to_settle(row: Comparison, asked: Suspect) -> bool:
-    """Whether more pairs are worth it: what got better in one is seen again where all is asked about."""
+def _is_open(row: Comparison, asked: Suspect) -> bool:
+    """Whether the pairs so far have not settled it, and it is asked about or has to be seen again."""
+    if not (row.decides and row.waits_for_pairs and row.pairs < LOOKS[-1]):
+        return False
     if not _is_exact(row.metric):
         return row.metric in LEADING and row.metric in asked.metrics
+    # What got better in one pair is seen again where all is asked about.
     is_better = row.change is not None and row.change.centre < 0
     return asked.thorough or row.metric in asked.seen or not is_better
 
@@ -263,11 +230,4 @@ def clear_unchanged_sources(screening: Screening, same: Sequence[Suspect]) -> Sc
         else row
         for row in screening.comparisons
     )
-    cleared = tuple(
-        before
-        for before, after in zip(screening.comparisons, rows, strict=True)
-        if before.decides and before.status is Status.REGRESSED and after is not before
-    )
-    return replace(
-        screening, comparisons=rows, acquitted=(*screening.acquitted, *cleared), same=tuple(wanted)
-    )
+    return replace(screening.revise(rows), same=tuple(wanted))

@@ -27,40 +27,39 @@ from gate.decide.evidence.disturbed import (
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.stored import Evidence, gather_evidence
+from gate.decide.explain.advice import list_next_steps, make_headline, suggest
 from gate.decide.explain.causes import rank_causes
-from gate.decide.explain.headline import make_headline
-from gate.decide.explain.inquiry import MOVED
+from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.explain.notes import (
     list_notes,
     note_acquitted,
+    note_cases,
     note_difference,
     note_machine,
     note_other_changes,
     note_target,
-    note_unchanged_sources,
     note_unchanged_speedup,
     note_vanished,
 )
-from gate.decide.explain.steps import list_next_steps, suggest_anchor
-from gate.decide.judge.compare import compare_case, list_questions, make_rules
-from gate.decide.judge.machine import Machine, compare_machine, compare_places, make_machine_shift
+from gate.decide.judge.compare import compare_case, make_rules, pose_questions
+from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
 from gate.fingerprint import compute_environment_id, has_same_host
-from gate.metrics import SPECS
 from gate.records import (
+    NOT_WORSE,
     Baseline,
     CaseEvidence,
     Cause,
+    Code,
     Comparison,
     Environment,
-    Metric,
     PairBase,
     Policy,
     Run,
+    Status,
     Verdict,
 )
-from gate.records.cases import group_cases
+from gate.records.cases import group_by, group_cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,11 +69,19 @@ class Screening:
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
     machine: Machine  # over all places
-    questions: tuple[Mapping[Metric, Question], ...] = ()  # as ``evidence``
     places: Mapping[str, Machine] = field(default_factory=dict)  # the machine at each that cases ran at
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
     same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
+
+    def revise(self, comparisons: Sequence[Comparison]) -> Screening:
+        """The same with other rows, and perhaps more; what these convict no more is acquitted."""
+        acquitted = (
+            before
+            for before, after in zip(self.comparisons, comparisons, strict=False)
+            if before.decides and before.status is Status.REGRESSED and after.status in NOT_WORSE
+        )
+        return replace(self, comparisons=tuple(comparisons), acquitted=(*self.acquitted, *acquitted))
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -87,42 +94,30 @@ def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> V
 
 def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Screening:
     """Compare every case and metric of the plan with its baseline."""
-    evidence = gather_evidence(set_aside_disturbed(run), baselines)
-    questions = tuple(list_questions(one, policy) for one in evidence)
-    places = compare_places(evidence, questions)
-    machine = next(iter(places.values())) if len(places) == 1 else compare_machine(evidence, questions)
-    rules = make_rules(questions, policy, machine, has_base=run.base is not None)
+    gathered = gather_evidence(set_aside_disturbed(run), baselines)
+    evidence = tuple(pose_questions(one, policy) for one in gathered)
+    places = {
+        name: compare_machine(there) for name, there in group_by(evidence, lambda one: one.place).items()
+    }
+    machine = compare_machine(evidence)
+    rules = make_rules(evidence, policy, machine, has_base=run.base is not None)
     there = {place: replace(rules, machine=own) for place, own in places.items()}
-    comparisons = tuple(
-        row
-        for one, posed in zip(evidence, questions, strict=True)
-        for row in compare_case(one, posed, there[one.place])
-    )
-    return Screening(
-        evidence=evidence,
-        comparisons=comparisons,
-        machine=machine,
-        questions=questions,
-        places=places,
-    )
-
-
-def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
-    """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
-    policy = keep_own(policy, run.environment)
-    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_stored(limited, run, screening.evidence)
-    return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
+    comparisons = tuple(row for one in evidence for row in compare_case(one, there[one.place]))
+    return Screening(evidence=evidence, comparisons=comparisons, machine=machine, places=places)
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Make the verdict of what was compared, with all that a report needs."""
     policy = keep_own(policy, run.environment)
-    comparisons = conclude_comparisons(run, screening, policy)
+    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
+    believed = doubt_stored(limited, run, screening.evidence)
+    comparisons = remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
     outcome = decide_outcome(comparisons, finished=run.finished)
-    used = _list_used(screening.evidence)
+    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
+    used = tuple({id(match): match for match in matches if match is not None}.values())
     machine = make_machine_shift(screening.machine)
     judged = any(is_judged(one) for one in comparisons)
+    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     base, tally = _name_base(run), measure_tally(run, comparisons, screening.acquitted)
     return Verdict(
         outcome=outcome,
@@ -134,7 +129,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         next_steps=(
             *blame_disturbance(run, comparisons),
             *list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
-            *suggest_anchor(screening.acquitted, policy),
+            *suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
         ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
@@ -143,10 +138,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_pairs(tally),
             *note_acquitted(screening.acquitted),
             *note_unchanged_speedup(comparisons),
-            *note_unchanged_sources(screening.same),
+            *note_cases(Code.UNCHANGED_SOURCES, screening.same),
             *note_other_changes(run, tally.pairs),
             *note_vanished(run),
-            *note_difference(_find_other(screening.evidence), run.environment),
+            *note_difference(screening.evidence, run.environment),
             *note_machine(machine, judged=judged),
             *note_disturbed(run),
             *note_warnings(run),
@@ -201,30 +196,14 @@ def _rank_all(
 
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
     """Both sides of each case that was measured, with the kernels of those that moved."""
-    moved = {one.case_id: one.severity for one in comparisons if one.decides and one.status in MOVED}
+    moved = {one.case_id: one.severity for one in comparisons if one.decides and one.status in MAYBE_MOVED}
     trials = group_cases(run.trials)
     shown = (
         add_traces(
-            show_case(
-                screening.sides.get(one.case.id, one),
-                run.sources,
-                moved=one.case.id in moved,
-            ),
+            show_case(screening.sides.get(one.case.id, one), run.sources, moved=one.case.id in moved),
             trials.get(one.case.id, ()),
         )
         for one in screening.evidence
         if one.trials
     )
     return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))
-
-
-def _list_used(evidence: Sequence[Evidence]) -> tuple[Baseline, ...]:
-    matches = (match_metric(SPECS[metric], one.stored) for one in evidence for metric in one.values)
-    used = {id(match.baseline): match.baseline for match in matches if match.baseline is not None}
-    return tuple(used.values())
-
-
-def _find_other(evidence: Iterable[Evidence]) -> Environment | None:
-    """The environment nearest to this one, where that is another host; ``None`` where it is this."""
-    nearest = next((one.stored[0] for one in evidence if one.stored and not one.stored[0].same_host), None)
-    return nearest.baseline.environment if nearest else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.accept import list_set_apart
-from gate.decide.explain.steps import suggest_lifting
+from gate.decide.explain.advice import suggest_lifting
 from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted_verdict import NEXT_STEPS, CiRun, Refusal

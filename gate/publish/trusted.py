@@ -22,7 +22,7 @@ from gate.decide.conclude.outcome import (
     note_tally,
 )
 from gate.decide.conclude.summary import summarize_suite
-from gate.decide.explain.headline import make_headline
+from gate.decide.explain.advice import make_headline
 from gate.decide.explain.notes import list_notes, note_machine, note_target
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id

@@ -71,7 +71,6 @@ from gate.records.verdict import (
     Change,
     Comparison,
     Estimate,
-    Finding,
     MachineShift,
     Outcome,
     PairBase,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -116,12 +116,17 @@ class _OfCase(Protocol):
 Record = TypeVar("Record", bound=_OfCase)
 
 
+def group_by(values: Iterable[Value], find_key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
+    """Values by their key, in their order."""
+    grouped: dict[Key, list[Value]] = {}
+    for value in values:
+        grouped.setdefault(find_key(value), []).append(value)
+    return grouped
+
+
 def group_cases(records: Iterable[Record]) -> dict[str, list[Record]]:
     """Records by case id, in their order."""
-    grouped: dict[str, list[Record]] = {}
-    for record in records:
-        grouped.setdefault(record.case_id, []).append(record)
-    return grouped
+    return group_by(records, lambda record: record.case_id)
 
 
 def collect_columns(tables: Iterable[Mapping[Key, Value]]) -> dict[Key, tuple[Value, ...]]:

@@ -153,8 +153,8 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What judging found: status and reason with the numbers behind them, and what else there is to say."""
+class Comparison:
+    """One case and metric, judged. ``decides`` is false for controls, advisories and explanations."""
 
     status: Status
     reason: Reason
@@ -164,23 +164,17 @@ class Finding:
     pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
     more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
     remarks: tuple[Fact, ...] = ()
-
-    @property
-    def waits_for_pairs(self) -> bool:
-        """Whether pairs have not settled it, and further ones may."""
-        return self.status is Status.INCONCLUSIVE and self.more_pairs is not None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison(Finding):
-    """One case and metric, judged. ``decides`` is false for controls, advisories and explanations."""
-
     case_id: str
     metric: Metric
     decides: bool
     threshold: Threshold | None = None
     quarantined: bool = False  # it would decide, but for a quarantine in force
     found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
+
+    @property
+    def waits_for_pairs(self) -> bool:
+        """Whether pairs have not settled it, and further ones may."""
+        return self.status is Status.INCONCLUSIVE and self.more_pairs is not None
 
     @property
     def severity(self) -> float:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gate.decide.explain.inquiry import WEIGHTS
+from gate.decide.explain.inquiry import CAUSES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "causes.md"
 
@@ -13,5 +13,5 @@ def test_page_on_causes_has_every_weight() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([0-9.]+) \|", PAGE.read_text(), re.MULTILINE)
 
     assert [(code, float(weight)) for code, weight in rows] == [
-        (code.value, weight) for code, weight in WEIGHTS.items()
+        (code.value, weight) for code, (weight, _) in CAUSES.items()
     ]

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
-from gate.decide.constants import (
-    CLEAR_CONFIDENCE,
-    COMPILE_PAIR_SD,
-    PRIOR_DF,
-    PRIOR_SD,
-    SESSION_SD,
-)
+from gate.decide.constants import CLEAR_CONFIDENCE, COMPILE_PAIR_SD, PRIOR_DF, PRIOR_SD, SESSION_SD
 from gate.decide.evidence.stored import Evidence
+from gate.decide.judge.interval import CLEAR, OPEN
 from gate.decide.stats import (
     Variance,
     compute_logs,
     compute_t_quantile,
     compute_variance,
     estimate_metric,
-    moderate_variance,
+    pool_variances,
 )
 from gate.devices import CPU
 from gate.kinds import has_metric
@@ -44,15 +39,6 @@ from gate.records import (
 from gate.records.targets import TARGET_KIND
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Excess:
-    """How far values are beyond a limit: + is worse; a logarithm, or units of what has no ratio."""
-
-    centre: float
-    low: float  # surely at least this much, if it is to convict
-    high: float  # surely at most this much, if it is to clear
-
-
 def apply_limits(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> tuple[Comparison, ...]:
@@ -69,7 +55,9 @@ def apply_limits(
         (one.case.id, metric): (one, limit)
         for one in evidence
         if one.trials
-        for metric, limit in _find_limits(one, policy).items()
+        for metric, limit in {
+            limit.metric: limit for limit in policy.limits if policy.fits(limit.case, one.case.id)
+        }.items()
         if _is_expected(one, metric, device_kind)
     }
     noisy = sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
@@ -82,10 +70,6 @@ def apply_limits(
         for row in comparisons
     ]
     return (*judged, *limited.values())
-
-
-def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
-    return {limit.metric: limit for limit in policy.limits if policy.fits(limit.case, one.case.id)}
 
 
 def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
@@ -127,60 +111,48 @@ def _choose_worse(row: Comparison, limited: Comparison, policy: Policy) -> Compa
 
 
 def _judge_alone(one: Evidence, limit: Limit, alpha: float) -> Comparison:
-    values = one.values.get(limit.metric, ())
-    if not values:
-        return _make_row(one, limit, Status.MISSING, Reason.NOT_MEASURED)
-    excess = _measure_excess(limit, values, alpha)
-    if excess.low > 0:
-        status, reason = Status.REGRESSED, Reason.LIMIT_EXCEEDED
-    elif excess.high <= 0:
-        status, reason = Status.UNCHANGED, Reason.BELOW_THRESHOLD
-    else:
-        status, reason = Status.INCONCLUSIVE, Reason.UNSETTLED
-    row = _make_row(one, limit, status, reason)
-    return replace(row, candidate=estimate_metric(limit.metric, values), change=_make_change(limit, excess))
-
-
-def _make_row(one: Evidence, limit: Limit, status: Status, reason: Reason) -> Comparison:
-    return Comparison(
+    row = Comparison(
         case_id=one.case.id,
         metric=limit.metric,
-        status=status,
-        reason=reason,
+        status=Status.MISSING,
+        reason=Reason.NOT_MEASURED,
         decides=True,
         remarks=(Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value}),),
     )
+    values = one.values.get(limit.metric, ())
+    if not values:
+        return row
+    excess = _measure_excess(limit, values, alpha)
+    status, reason = OPEN
+    if excess.low > 0:
+        status, reason = Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    elif excess.high <= 0:
+        status, reason = CLEAR
+    candidate = estimate_metric(limit.metric, values)
+    return replace(row, status=status, reason=reason, candidate=candidate, change=excess)
 
 
-def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> _Excess:
-    family = SPECS[limit.metric].family
-    if family is Family.NOISY and min(values) > 0 and limit.value > 0:
-        return _measure_noisy(limit, values, alpha)
-    sign = -1.0 if limit.is_least else 1.0
-    beyond = [sign * (value - limit.value) for value in values]
-    return _Excess(centre=median(beyond), low=min(beyond), high=max(beyond))
+def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> Change:
+    """How far values are beyond a limit: what an acceptance of it has to allow.
+
+    They surely exceed the lower bound, which is to convict, and surely not the upper one, which is to clear.
+    """
+    spec, sign = SPECS[limit.metric], -1.0 if limit.is_least else 1.0
+    if spec.family is Family.NOISY and min(values) > 0 and limit.value > 0:
+        centre, low, high = map(math.expm1, _measure_noisy(limit, values, alpha, sign))
+    else:
+        scale = limit.value if spec.is_ratio and limit.value > 0 else 1.0
+        beyond = [sign * (value - limit.value) for value in values]
+        centre, low, high = (value / scale for value in (median(beyond), min(beyond), max(beyond)))
+    return Change(centre=centre, low=low, high=high, detectable=0.0)
 
 
-def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float) -> _Excess:
+def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float, sign: float) -> tuple[float, ...]:
     """The mean of the logarithms against the limit's, with the noise between trials and sessions."""
     sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
-    noise = moderate_variance(compute_variance(compute_logs(values)), Variance(value=sd**2, df=PRIOR_DF))
+    logs = compute_logs(values)
+    noise = pool_variances(compute_variance(logs), Variance(value=sd**2, df=PRIOR_DF))
     error = math.sqrt(noise.value / len(values) + SESSION_SD**2)
-    sign = -1.0 if limit.is_least else 1.0
-    centre = sign * (fmean(compute_logs(values)) - math.log(limit.value))
-    return _Excess(
-        centre=centre,
-        low=centre + compute_t_quantile(alpha, noise.df) * error,
-        high=centre + compute_t_quantile(CLEAR_CONFIDENCE, noise.df) * error,
-    )
-
-
-def _make_change(limit: Limit, excess: _Excess) -> Change:
-    """The change against the limit: what an acceptance of it has to allow."""
-    if not SPECS[limit.metric].is_ratio or limit.value <= 0:
-        return Change(centre=excess.centre, low=excess.low, high=excess.high, detectable=0.0)
-    if SPECS[limit.metric].family is Family.NOISY:
-        centre, low, high = map(math.expm1, (excess.centre, excess.low, excess.high))
-    else:
-        centre, low, high = (value / limit.value for value in (excess.centre, excess.low, excess.high))
-    return Change(centre=centre, low=low, high=high, detectable=0.0)
+    centre = sign * (fmean(logs) - math.log(limit.value))
+    bounds = (compute_t_quantile(p, noise.df) * error for p in (alpha, CLEAR_CONFIDENCE))
+    return (centre, *(centre + bound for bound in bounds))

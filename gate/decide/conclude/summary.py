@@ -14,6 +14,7 @@ from gate.decide.evidence.values import compute_break_even, find_break_even
 from gate.kinds import find_family
 from gate.metrics import SPECS
 from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
+from gate.records.cases import group_by
 from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 Values = Mapping[Metric, float]
@@ -45,16 +46,12 @@ def compute_geometric_mean(values: Sequence[float]) -> float | None:
     return geometric_mean(positive) if positive else None
 
 
-def _list_rows(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:
-    rows: list[SuiteRow] = []
-    for task, mode in dict.fromkeys((case.task, case.mode) for case in cases):
-        own = [case for case in cases if (case.task, case.mode) == (task, mode)]
-        whole = SuiteRow(task=task, mode=mode, cases=0)
-        rows.append(_fill_row(whole, [values[case.id] for case in own]))
-        families: dict[str, list[Values]] = {}
-        for case in own:
-            families.setdefault(find_family(case), []).append(values[case.id])
-        rows += [_fill_row(replace(whole, family=family), members) for family, members in families.items()]
+def _list_rows(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:
+    rows = []
+    for (task, mode), own in group_by(cases, lambda case: (case.task, case.mode)).items():
+        for family, members in (("", own), *group_by(own, find_family).items()):
+            blank = SuiteRow(task=task, mode=mode, family=family, cases=len(members))
+            rows.append(_fill_row(blank, [values[case.id] for case in members]))
     return tuple(rows)
 
 
@@ -62,7 +59,6 @@ def _fill_row(blank: SuiteRow, members: Sequence[Values]) -> SuiteRow:
     paid = [find_break_even(one) for one in members if all(part in one for part in _PARTS)]
     return replace(
         blank,
-        cases=len(members),
         speedup=_average(members, Metric.WARM_SPEEDUP),
         cold_compile_s=_average(members, Metric.COLD_COMPILE_TIME),
         warm_compile_s=_average(members, Metric.WARM_COMPILE_TIME),
@@ -76,61 +72,52 @@ def _average(members: Sequence[Values], metric: Metric) -> float | None:
     return compute_geometric_mean([one[metric] for one in members if metric in one])
 
 
-def _list_modes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        if all(part in values[case.id] for part in _PARTS):
-            groups.setdefault(_name_without_mode(case), []).append(case)
+def _list_modes(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
+    whole = (case for case in cases if all(part in values[case.id] for part in _PARTS))
+    groups = group_by(whole, lambda case: _name_workload(replace(case, mode=Mode.DEFAULT)))
     return tuple(
         _make_mode_row(case, group, values) for group in groups.values() if len(group) > 1 for case in group
     )
 
 
-def _name_without_mode(case: Case) -> str:
-    return repr(replace(case, id="", mode=Mode.DEFAULT, tags=(), expected_s=0.0, definition=""))
+def _name_workload(case: Case) -> str:
+    return repr(replace(case, id="", tags=(), expected_s=0.0, definition=""))
 
 
 def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Values]) -> ModeRow:
     own = values[case.id]
     compile_s, compiled_s = own[Metric.COLD_COMPILE_TIME], own[Metric.COMPILED_LATENCY]
+    default = next((one for one in group if one.mode is Mode.DEFAULT), None)
     row = ModeRow(
         case_id=case.id,
-        default_id="",
+        default_id=default.id if default else "",
         cold_compile_s=max(compile_s, 0.0),
         compiled_s=compiled_s,
         break_even_calls=find_break_even(own),
     )
-    default = next((one for one in group if one.mode is Mode.DEFAULT), None)
     if default is None or default is case:
-        return replace(row, default_id=default.id if default else "")
+        return row
     base = values[default.id]
     more_s = compile_s - base[Metric.COLD_COMPILE_TIME]
     over = compute_break_even(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
-    return replace(row, default_id=default.id, over_default_calls=over)
+    return replace(row, over_default_calls=over)
 
 
 def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ScopeRow, ...]:
+    names = {case.id: _name_workload(replace(case, kind=Kind.CALL, settings={})) for case in cases}
     wholes = {
-        _name_without_scope(case): case
+        names[case.id]: case
         for case in cases
         if case.kind is Kind.CALL and values[case.id].get(Metric.COLD_COMPILE_TIME, 0.0) > 0
     }
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        whole = wholes.get(_name_without_scope(case)) if case.kind is Kind.SCOPE else None
-        if whole is not None and Metric.COLD_COMPILE_TIME in values[case.id]:
-            groups.setdefault(whole.id, []).append(case)
+    parts = (one for one in cases if one.kind is Kind.SCOPE and Metric.COLD_COMPILE_TIME in values[one.id])
+    groups = group_by(parts, lambda case: names[case.id])
     return tuple(
         _make_scope_row(case, whole.id, values)
-        for whole in wholes.values()
-        if whole.id in groups
-        for case in (whole, *groups[whole.id])
+        for name, whole in wholes.items()
+        if name in groups
+        for case in (whole, *groups[name])
     )
-
-
-def _name_without_scope(case: Case) -> str:
-    alike = replace(case, kind=Kind.CALL, settings={})
-    return repr(replace(alike, id="", tags=(), expected_s=0.0, definition=""))
 
 
 def _make_scope_row(case: Case, whole_id: str, values: Mapping[str, Values]) -> ScopeRow:

@@ -10,17 +10,7 @@ from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.stored import find_card, find_place
 from gate.decide.evidence.values import collect_medians, collect_values
 from gate.metrics import SPECS
-from gate.records import (
-    Baseline,
-    Case,
-    CodeIdentity,
-    Environment,
-    Extent,
-    Pairing,
-    Provenance,
-    Run,
-    Trial,
-)
+from gate.records import Baseline, Case, CodeIdentity, Environment, Extent, Pairing, Provenance, Run, Trial
 from gate.records.cases import collect_columns, group_cases
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
@@ -36,7 +26,8 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     depends on the host, as where they are judged, unless fewer than MIN_BASELINE_TRIALS others are left. What
     can repeat exactly is kept as it is, all else rounded to 6 significant digits.
     """
-    run = set_aside_disturbed(drop_parts(run), MIN_BASELINE_TRIALS)
+    whole = replace(run, trials=tuple(one for one in run.trials if one.extent is Extent.WHOLE))
+    run = set_aside_disturbed(whole, MIN_BASELINE_TRIALS)
     failed = {failure.case_id for failure in run.failures}
     trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
     return tuple(
@@ -51,11 +42,6 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
         for case in run.cases
         if case.id in trials and case.id not in failed
     )
-
-
-def drop_parts(run: Run) -> Run:
-    """Leave out the trials that measured a part of their case."""
-    return replace(run, trials=tuple(one for one in run.trials if one.extent is Extent.WHOLE))
 
 
 def make_baseline(

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gate.decide.evidence.stored import Evidence, match_metric
+from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import collect_medians
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -197,7 +197,7 @@ def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) ->
 
 
 def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence | None:
-    matched = {metric: match_metric(SPECS[metric], evidence.stored).baseline for metric in _SHOWN}
+    matched = {metric: evidence.find_baseline(metric) for metric in _SHOWN}
     values = {metric: _round(one.trials[metric]) for metric, one in matched.items() if one}
     return _show_side(values, baseline or Compiled()) if values or baseline else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.stored import Evidence, match_metric
+from gate.decide.evidence.stored import Evidence
 from gate.metrics import SPECS, Scope
 from gate.records import (
     CANDIDATE_ARM,
@@ -171,7 +171,7 @@ def _list_disturbances(run: Run) -> Mapping[str, Fact]:
 
 
 def _find_other_card(comparison: Comparison, one: Evidence) -> Fact | None:
-    baseline = match_metric(SPECS[comparison.metric], one.stored).baseline
+    baseline = one.find_baseline(comparison.metric)
     recorded = baseline.environment.device_uuid if baseline else ""
     is_other = recorded and one.card and recorded != one.card
     return Fact(code=Code.OTHER_CARD) if is_other and comparison.reason is not Reason.LIMIT_EXCEEDED else None

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from gate.decide.constants import MORE_PROCESSOR, MORE_WORK
-from gate.decide.evidence.stored import Evidence, compare_items, is_one_baseline
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.stored import Evidence, compare_items
 from gate.metrics import COMPILE_SIGNATURES, COMPILE_TIMES
-from gate.records import Baseline, Kind, Metric, Task, Trial
+from gate.records import Kind, Metric, Task
 
 # Where these are not zero a call runs Python that was not compiled.
 _PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
@@ -63,21 +62,24 @@ class Work:
         return not self.is_other and not self.explains(metric)
 
 
-def compare_work(evidence: Evidence, questions: Mapping[Metric, Question]) -> Work:
+def compare_work(evidence: Evidence) -> Work:
     """Compare what the compiles of a case did with its baseline's, or the base's."""
-    # Another baseline's calls, of a newer release or another host, say nothing of what this one's time is of.
-    has_calls = is_one_baseline((Metric.COMPILE_CALLS, *COMPILE_TIMES), evidence.stored)
     return Work(
-        calls=compute_calls_change(questions) if has_calls else None,
+        calls=compute_calls_change(evidence),
         processor=compute_processor_change(evidence),
-        counts=has_other_counts(questions),
+        counts=has_other_counts(evidence),
     )
 
 
-def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
-    """Log change of the Python calls of a compile, + is more; ``None`` where either side lacks them."""
-    question = questions.get(Metric.COMPILE_CALLS)
-    if question is None or min(*question.before, *question.after) <= 0:
+def compute_calls_change(evidence: Evidence) -> float | None:
+    """Log change of the Python calls of a compile, + is more; ``None`` where either side lacks them.
+
+    Another baseline's calls, of a newer release or another host, say nothing of what this one's time is of.
+    """
+    question = evidence.questions.get(Metric.COMPILE_CALLS)
+    baselines = map(evidence.find_baseline, (Metric.COMPILE_CALLS, *COMPILE_TIMES))
+    is_one = len({id(one) for one in baselines if one}) == 1
+    if question is None or not is_one or min(*question.before, *question.after) <= 0:
         return None
     return math.log(median(question.after) / median(question.before))
 
@@ -97,9 +99,9 @@ def sum_processor_s(phases_s: Mapping[str, float]) -> float:
     return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
 
 
-def has_other_counts(questions: Mapping[Metric, Question]) -> bool:
+def has_other_counts(evidence: Evidence) -> bool:
     """Whether a counter of the compile differs from the baseline's."""
-    counters = (questions[metric] for metric in COMPILE_SIGNATURES if metric in questions)
+    counters = (one for metric, one in evidence.questions.items() if metric in COMPILE_SIGNATURES)
     return any(median(one.before) != median(one.after) for one in counters)
 
 
@@ -112,7 +114,7 @@ def is_code_changed(evidence: Evidence) -> bool | None:
     return baseline.identity.digest not in digests
 
 
-def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
+def runs_stored_code(evidence: Evidence) -> bool:
     """Whether a call is known to run nothing but the code that the baseline's compile made, on as much data.
 
     Not so where sizes that the code leaves open, or settings that no code shows, as how many threads there
@@ -120,17 +122,19 @@ def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -
     after a graph break, in a training step, in what a kind of case does around its calls. Nor where the code
     calls an operator that is not torch's own, whose implementation may be another one: eager calls it too.
     """
-    case, baseline = evidence.case, evidence.code_baseline
+    case, baseline, asked = evidence.case, evidence.code_baseline, evidence.questions
     if case.kind is not Kind.CALL or case.task is not Task.INFERENCE or baseline is None:
         return False
     made = [trial.identity for trial in evidence.trials]
     if {one.digest for one in made} != {baseline.identity.digest} or not baseline.identity.digest:
         return False
-    if not all(_has_same_workload(baseline, trial) for trial in evidence.trials):
+    if is_other_workload(evidence) or not all(
+        name in side.workload for side in (baseline, *evidence.trials) for name in _COMPARED
+    ):
         return False
-    if has_other_counts(questions) or {one.tuned for one in made} != {baseline.identity.tuned}:
+    if has_other_counts(evidence) or {one.tuned for one in made} != {baseline.identity.tuned}:
         return False
-    if not all(metric in questions and not any(questions[metric].after) for metric in _PYTHON_BESIDE):
+    if not all(metric in asked and not any(asked[metric].after) for metric in _PYTHON_BESIDE):
         return False
     return has_torch_calls_alone(evidence)
 
@@ -148,11 +152,6 @@ def has_torch_calls_alone(evidence: Evidence) -> bool:
     stored = [evidence.code_baseline] if evidence.code_baseline else []
     made = [one.identity for one in (*stored, *evidence.trials)]
     return all(_OF_TORCH.match(name) for one in made for name in one.calls)
-
-
-def _has_same_workload(baseline: Baseline, trial: Trial) -> bool:
-    before, after = baseline.workload, trial.workload
-    return all(name in before and name in after for name in _COMPARED) and not compare_items(before, after)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from gate.decide.evidence.values import collect_values
+from gate.decide.evidence.values import Question, collect_values
 from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
-from gate.metrics import SPECS, MetricSpec, Scope
+from gate.metrics import SPECS, Role, Scope
 from gate.records import (
     CANDIDATE_ARM,
     Baseline,
     Case,
     CaseFailure,
+    Comparison,
     Environment,
     Extent,
     Metric,
     Pairing,
     Reason,
     Run,
+    Status,
     Trial,
 )
-from gate.records.cases import group_cases
+from gate.records.cases import group_by, group_cases
 
 # What stands in a definition, by the key of gate.yml that says so.
 _PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgraph", "backend", "kind")
@@ -36,24 +38,19 @@ def find_base_cases(run: Run) -> Mapping[str, Case]:
     """
     bases = {one.id: one for one in run.base.cases} if run.base else {}
     planned = {one.id: one for one in run.cases}
-    gone, new = (
-        {model: found[0] for model, found in _group_models(ours, others).items() if len(found) == 1}
-        for ours, others in ((bases, planned), (planned, bases))
-    )
     same = {
         key: bases[key]
         for key, one in planned.items()
         if key in bases and bases[key].definition != one.definition
     }
+    gone, new = (_list_only(*sides) for sides in ((bases, planned), (planned, bases)))
     return same | {case.id: gone[model] for model, case in new.items() if model in gone}
 
 
-def _group_models(cases: Mapping[str, Case], others: Mapping[str, Case]) -> Mapping[str, list[Case]]:
-    models: dict[str, list[Case]] = {}
-    for case in cases.values():
-        if case.id not in others:
-            models.setdefault(case.model, []).append(case)
-    return models
+def _list_only(cases: Mapping[str, Case], others: Mapping[str, Case]) -> Mapping[str, Case]:
+    """The case of each model that has a single one that the others lack."""
+    models = group_by((case for case in cases.values() if case.id not in others), lambda case: case.model)
+    return {model: found[0] for model, found in models.items() if len(found) == 1}
 
 
 def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:
@@ -86,13 +83,12 @@ class Stored:
     same_codegen: bool
     same_definition: bool
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Match:
-    """The baseline that a metric is compared with, or the reason why there is none."""
-
-    baseline: Baseline | None = None
-    reason: Reason | None = None
+    def has_scope(self, metric: Metric) -> bool:
+        """Whether values of a metric may be compared with the run's, of the same definition."""
+        spec = SPECS[metric]
+        if spec.scope is Scope.HOST:
+            return self.same_host
+        return self.same_stack and (self.same_codegen or not spec.same_codegen)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +100,7 @@ class Evidence:
     failures: tuple[CaseFailure, ...]
     values: Mapping[Metric, tuple[float, ...]]  # of the candidate, one per trial
     stored: tuple[Stored, ...]  # the most comparable first
+    questions: Mapping[Metric, Question] = field(default_factory=dict)  # of the metrics that both sides have
     absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
     planned: int = 0  # trials at least, of those that run alone
     base_case: Case | None = None  # as the run's base defines it, where that is otherwise
@@ -125,10 +122,35 @@ class Evidence:
     @property
     def code_baseline(self) -> Baseline | None:
         """The best baseline whose generated code and workload can be compared with the candidate's."""
-        return next(
-            (one.baseline for one in self.stored if one.same_definition and one.same_codegen),
-            None,
-        )
+        return next((one.baseline for one in self.stored if one.same_definition and one.same_codegen), None)
+
+    def find_baseline(self, metric: Metric) -> Baseline | None:
+        """The baseline for one metric: of this host if there is one, else of this stack, newest first."""
+        fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.same_definition)
+        return next((one for one in fitting if one.trials.get(metric)), None)
+
+    def find_alone(self, metric: Metric, status: Status, reason: Reason) -> Comparison:
+        """What is found of a metric that only one side has."""
+        decides = SPECS[metric].role is Role.DECIDES
+        return Comparison(case_id=self.case.id, metric=metric, status=status, reason=reason, decides=decides)
+
+    def explain_lack(self, metric: Metric) -> Reason:
+        """Why there is no baseline for a metric."""
+        fitting = [one for one in self.stored if one.has_scope(metric)]
+        if not fitting:
+            return Reason.OTHER_ENVIRONMENT if self.stored else self.absence
+        is_current = any(one.same_definition for one in fitting)
+        return Reason.NOT_MEASURED if is_current else Reason.STALE_DEFINITION
+
+    def is_unknown_here(self, metric: Metric) -> bool:
+        """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
+        own = [one.baseline for one in self.stored if one.same_host and one.same_definition]
+        return bool(own) and not any(baseline.trials.get(metric) for baseline in own)
+
+    def list_metrics(self) -> tuple[Metric, ...]:
+        """The metrics that the case or a baseline of it has, in the table's order."""
+        stored = {metric for one in self.stored for metric in one.baseline.trials}
+        return tuple(metric for metric in SPECS if metric in self.values or metric in stored)
 
 
 def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, ...]:
@@ -137,27 +159,27 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
     Trials of pairs count only for cases that have none that ran alone, as the baselines did.
     """
     heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
-    trials = {
-        case_id: [trial for trial in found if trial.pairing is Pairing.ALONE] or found
-        for case_id, found in heads.items()
-    }
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     stored, bases = group_cases(baselines), find_base_cases(run)
-    places = {case_id: find_place(found) for case_id, found in trials.items()}
-    return tuple(
-        Evidence(
-            case=case,
-            place=places.get(case.id, ""),
-            card=find_card(run, places.get(case.id, "")),
-            trials=tuple(trials.get(case.id, ())),
-            failures=tuple(failures.get(case.id, ())),
-            values=collect_values(trials.get(case.id, ())),
-            stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
-            planned=run.trials_planned,
-            base_case=bases.get(case.id),
+    gathered = []
+    for case in run.cases:
+        own = heads.get(case.id, [])
+        trials = [trial for trial in own if trial.pairing is Pairing.ALONE] or own
+        place = find_place(trials)
+        gathered.append(
+            Evidence(
+                case=case,
+                place=place,
+                card=find_card(run, place),
+                trials=tuple(trials),
+                failures=tuple(failures.get(case.id, ())),
+                values=collect_values(trials),
+                stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
+                planned=run.trials_planned,
+                base_case=bases.get(case.id),
+            )
         )
-        for case in run.cases
-    )
+    return tuple(gathered)
 
 
 def find_place(trials: Iterable[Trial]) -> str:
@@ -175,46 +197,6 @@ def list_short(run: Run) -> tuple[Evidence, ...]:
     """The planned cases of which fewer trials came back than planned, though none failed."""
     gathered = gather_evidence(run, ())
     return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
-
-
-def match_metric(spec: MetricSpec, stored: Sequence[Stored]) -> Match:
-    """Find the baseline for one metric: of this host if there is one, else of this stack, newest first."""
-    if not stored:
-        return Match(reason=Reason.NO_BASELINE)
-    fitting = [one for one in stored if _is_in_scope(spec, one)]
-    if not fitting:
-        return Match(reason=Reason.OTHER_ENVIRONMENT)
-    current = [one for one in fitting if one.same_definition]
-    if not current:
-        return Match(reason=Reason.STALE_DEFINITION)
-    for one in current:
-        if one.baseline.trials.get(spec.metric):
-            return Match(baseline=one.baseline)
-    return Match(reason=Reason.NOT_MEASURED)
-
-
-def is_unknown_here(metric: Metric, stored: Sequence[Stored]) -> bool:
-    """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
-    own = [one.baseline for one in stored if one.same_host and one.same_definition]
-    return bool(own) and not any(baseline.trials.get(metric) for baseline in own)
-
-
-def is_one_baseline(metrics: Iterable[Metric], stored: Sequence[Stored]) -> bool:
-    """Whether those of the metrics that are compared are compared with one and the same baseline."""
-    found = (match_metric(SPECS[metric], stored).baseline for metric in metrics)
-    return len({id(one) for one in found if one is not None}) <= 1
-
-
-def list_metrics(evidence: Evidence) -> tuple[Metric, ...]:
-    """The metrics that the case or a baseline of it has, in the table's order."""
-    stored = {metric for one in evidence.stored for metric in one.baseline.trials}
-    return tuple(metric for metric in SPECS if metric in evidence.values or metric in stored)
-
-
-def _is_in_scope(spec: MetricSpec, stored: Stored) -> bool:
-    if spec.scope is Scope.HOST:
-        return stored.same_host
-    return stored.same_stack and (stored.same_codegen or not spec.same_codegen)
 
 
 def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Baseline]) -> tuple[Stored, ...]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean, median, median_high, median_low
 
-from gate.decide.stats import LogArms, compute_geometric_median, estimate_metric
-from gate.metrics import SPECS, Family, MetricSpec
+from gate.decide.stats import LogArms, estimate_metric
+from gate.metrics import SPECS, Family, MetricSpec, Role
 from gate.records import (
     Case,
     Change,
     Code,
+    Comparison,
     Fact,
-    Finding,
     Metric,
     Reason,
     Status,
@@ -36,7 +36,9 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
     seeds. ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
     """
     values = {
-        metric: _reduce_samples(metric, samples) for metric, samples in trial.samples.items() if samples
+        metric: fmean(samples) if SPECS[metric].family is Family.LOG2 else median(samples)
+        for metric, samples in trial.samples.items()
+        if samples
     }
     eager = trial.samples.get(Metric.EAGER_LATENCY, ())
     compiled = trial.samples.get(Metric.COMPILED_LATENCY, ())
@@ -75,15 +77,8 @@ def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> fl
     blocks = [math.sqrt(first * second) for first, second in zip(ratios[::2], ratios[1::2], strict=False)]
     if len(ratios) % PAIRS_IN_SUPER_BLOCK:
         blocks.append(ratios[-1])
-    return compute_geometric_median(blocks) if blocks else None
-
-
-def _reduce_samples(metric: Metric, samples: Sequence[float]) -> float:
-    if len(samples) == 1:
-        return samples[0]
-    if SPECS[metric].family is Family.LOG2:
-        return fmean(samples)
-    return median(samples)
+    # Of the two in the middle the mean of the logarithms, likewise.
+    return math.sqrt(median_low(blocks) * median_high(blocks)) if blocks else None
 
 
 def find_break_even(values: Mapping[Metric, float]) -> float | None:
@@ -118,9 +113,13 @@ class Question:
 
     def find(
         self, status: Status, reason: Reason, change: Change | None = None, remarks: tuple[Fact, ...] = ()
-    ) -> Finding:
+    ) -> Comparison:
         """What was found of it, with both values as they are."""
-        return Finding(
+        return Comparison(
+            case_id=self.case.id,
+            metric=self.metric,
+            decides=self.spec.role is Role.DECIDES,
+            threshold=self.threshold,
             status=status,
             reason=reason,
             baseline=estimate_metric(self.metric, self.before),

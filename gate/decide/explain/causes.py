@@ -1,35 +1,46 @@
 """Why a case changed: one pure function from both sides' evidence to causes, the likeliest first.
 
-A finder is a function of an :class:`Inquiry`; each cause is a code with its numbers and a weight. To add
+A finder is a function of an :class:`Inquiry`; each cause is a code with its numbers and a weight. Here stand
+those around a case: its definition, the stack, eager, what a call uses of the device, the machine. To add
 one: docs/causes.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 
-from gate.decide.evidence.stored import Evidence
-from gate.decide.explain.around import (
-    find_definition,
-    find_eager,
-    find_imports,
-    find_kept,
-    find_machine,
-    find_stack,
-    find_usage,
-    find_workload,
-)
+from gate.decide.constants import SHARED_SHARE
+from gate.decide.evidence.stored import Evidence, compare_definitions, compare_items
+from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.compiled import (
     find_breaks,
+    find_cache_loss,
     find_code,
     find_guards,
     find_mismatch,
+    find_phases,
     find_recompiles,
 )
-from gate.decide.explain.compiling import find_cache_loss, find_phases
-from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Inquiry, is_eagers_alone
-from gate.decide.judge.machine import Machine
+from gate.decide.explain.inquiry import (
+    CAUSES,
+    LEAST_WEIGHT,
+    MAX_NAMED,
+    MAYBE_MOVED,
+    Inquiry,
+    is_eagers_alone,
+    rank_moves,
+    shorten,
+)
+from gate.decide.judge.machine import Machine, is_machine_steady, make_machine_shift, name_shifts
+from gate.fingerprint import describe_acting, describe_difference
 from gate.records import (
+    AFTER,
+    BEFORE,
+    EXPECTED_THROTTLING,
+    LIMITS,
+    PLACES,
     QUIET,
     Cause,
     CauseKind,
@@ -37,9 +48,215 @@ from gate.records import (
     Comparison,
     Environment,
     Fact,
+    Metric,
+    Reason,
     Status,
     Verdict,
 )
+
+# More of a call is idle than busy. Where that is so, faster kernels gain little: the host is waited for.
+_IDLE = 0.5
+# Of the time that a limit allows at best. A kernel that reaches less is bound by something that neither
+# rate of the machine tells, as small or irregular work is.
+_BOUND = 0.3
+_NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
+
+
+def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> Fact | None:
+    """Tell which kernels take another time than before, most first; ``None`` where one side knows none."""
+    if not before or not after:
+        return None
+    moved = rank_moves(before, after, _NOTABLE)
+    if not moved:
+        return Fact(code=Code.KERNELS_STEADY)
+    named = tuple(moved)[: len(PLACES)]
+    sides = ((BEFORE, before), (AFTER, after))
+    own_s = {
+        place + moment: side[name]
+        for place, name in zip(PLACES, named, strict=False)
+        for moment, side in sides
+        if name in side
+    }
+    total_s = {"before_s": sum(before.values()), "after_s": sum(after.values()), "moved": len(moved)}
+    return Fact(code=Code.KERNELS_MOVED, numbers={**total_s, **own_s}, names={"kernels": named})
+
+
+def find_bound(call_s: float, busy: float | None, limits_s: Mapping[str, float]) -> Fact | None:
+    """Find what a call of ``call_s`` seconds is bound by; ``None`` where nothing is known.
+
+    ``busy`` is the share of it in which a GPU ran kernels, ``limits_s`` the least that it takes by each of
+    the machine's own rates.
+    """
+    if busy is not None and busy < _IDLE:
+        return Fact(code=Code.DEVICE_IDLE, numbers={"busy": busy})
+    known_s = {name: limits_s[name] for name in LIMITS if name in limits_s}
+    if not known_s or not call_s:
+        return None
+    limit = max(known_s, key=lambda name: known_s[name])
+    share = min(1.0, known_s[limit] / call_s)
+    return Fact(code=Code.BOUND_BY if share >= _BOUND else Code.BOUND_BY_NEITHER, numbers={limit: share})
+
+
+# Of a workload: what the model computes, to six digits. It alone says that something else is computed.
+_RESULT = "reference"
+_ONLY_THE_RESULT = 0.58 / CAUSES[Code.WORKLOAD_CHANGED][0]
+# Differences of the stack that are told: more are read where the environments stand.
+_MAX_DIFFERENCES = 6
+# Normal under heavy load, in every trial: no cause.
+_EXPECTED = 0.1
+
+
+def find_workload(inquiry: Inquiry) -> list[Cause]:
+    """The measured model itself: its size, inputs, outputs and reference checksum."""
+    baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
+    if baseline is None or fullest is None:
+        return []
+    changes = compare_items(baseline.workload, fullest.workload)
+    if not changes:
+        return []
+    fact = _name_changes(Code.WORKLOAD_CHANGED, changes)
+    return [inquiry.weigh(fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
+
+
+def find_kept(inquiry: Inquiry) -> list[Cause]:
+    """What calls keep of memory, and the line that made it."""
+    if not inquiry.asks(CauseKind.KEPT):
+        return []
+    return [inquiry.weigh(fact) for fact in inquiry.list_warnings(Code.MEMORY_KEPT)[-1:]]
+
+
+def find_imports(inquiry: Inquiry) -> list[Cause]:
+    """Files of the project that the case imports, and that are not the base's."""
+    files = {name for trial in inquiry.evidence.trials for name in trial.changed_imports or ()}
+    if not files:
+        return []
+    named = tuple(sorted(files)[:MAX_NAMED])
+    fact = Fact(code=Code.IMPORTS_CHANGED, numbers={"files": len(files)}, names={"files": named})
+    return [inquiry.weigh(fact)]
+
+
+def find_definition(inquiry: Inquiry) -> list[Cause]:
+    """What ``gate.yml`` says of the case: of a base all of it, of a stored baseline what came of it."""
+    evidence = inquiry.evidence
+    if any(one.same_definition for one in evidence.stored):  # that is what it was held against
+        return []
+    if evidence.base_case is not None:
+        changes = compare_definitions(evidence.base_case, evidence.case)
+    elif evidence.fullest and any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):
+        changes = compare_items(evidence.stored[0].baseline.workload, evidence.fullest.workload)
+    else:
+        return []
+    return [inquiry.weigh(_name_changes(Code.DEFINITION_CHANGED, changes))]
+
+
+def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
+    """The first changes; a checksum follows from the others, and stands last."""
+    ordered = sorted(changes.items(), key=lambda item: item[0] == _RESULT)
+    numbers = {"more": max(0, len(changes) - MAX_NAMED)}
+    names = {key: (shorten(before), shorten(after)) for key, (before, after) in ordered[:MAX_NAMED]}
+    return Fact(code=code, numbers=numbers, names=names)
+
+
+def find_stack(inquiry: Inquiry) -> list[Cause]:
+    """Versions and settings that the trials do not share with what they are held against."""
+    baseline = inquiry.evidence.code_baseline
+    if baseline is None:
+        return []
+    sides = (baseline.environment, inquiry.environment)
+    acting, lines = describe_acting(*sides), describe_difference(*sides)
+    unused = [line for line in lines if line not in acting]
+    groups = ((Code.STACK_CHANGED, acting), (Code.STACK_UNUSED, unused))
+    return [inquiry.weigh(_list_differences(code, found)) for code, found in groups if found]
+
+
+def _list_differences(code: Code, lines: Sequence[str]) -> Fact:
+    named = tuple(map(shorten, lines[:_MAX_DIFFERENCES]))
+    return Fact(code=code, numbers={"differences": len(lines)}, names={"differences": named})
+
+
+def find_eager(inquiry: Inquiry) -> list[Cause]:
+    """Whether eager moved alone, or along with compiled."""
+    eager, compiled = map(inquiry.find_change, (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
+    if eager is None or compiled is None:
+        return []
+    numbers = {"eager": eager, "compiled": compiled}
+    if any(map(is_eagers_alone, inquiry.comparisons)):
+        return [inquiry.weigh(Fact(code=Code.EAGER_ALONE, numbers=numbers))]
+    both = eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
+    # Less than the limit is noise of both; and what got faster made nothing worse.
+    if not both or not inquiry.shows(CauseKind.EAGER) or (inquiry.worst and compiled < 0):
+        return []
+    fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.say_beside())
+    return [inquiry.weigh(fact)]
+
+
+def find_usage(inquiry: Inquiry) -> list[Cause]:
+    """Which kernels take another time than the baseline's on this host, and what bounds a call."""
+    evidence = inquiry.evidence
+    found: list[Fact | None] = []
+    if inquiry.asks(CauseKind.KERNELS):
+        baseline = evidence.find_baseline(Metric.COMPILED_LATENCY)
+        before = baseline.kernels_s if baseline else {}
+        after = collect_medians(trial.kernels_s for trial in evidence.trials)
+        found.append(compare_kernels(before, after))
+    if inquiry.asks(CauseKind.BOUND):
+        call_s, busy = (
+            median(evidence.values[metric]) if evidence.values.get(metric) else None
+            for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
+        )
+        limits_s = collect_medians(trial.limits_s for trial in evidence.trials)
+        found.append(find_bound(call_s or 0.0, busy, limits_s))
+    return [inquiry.weigh(fact) for fact in found if fact]
+
+
+def find_machine(inquiry: Inquiry) -> list[Cause]:
+    """The machine as a whole, and what disturbed the case's own trials.
+
+    Neither explains what pairs say: both arms ran on one machine at one moment.
+    """
+    if inquiry.is_of_pairs:
+        return []
+    found, machine = [], make_machine_shift(inquiry.machine)
+    if not is_machine_steady(machine):
+        numbers = name_shifts(machine)
+        fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
+        # What it has no part in, or would have moved the other way, has a note on the machine and no cause.
+        if share := _measure_share(inquiry, list(numbers.values())):
+            found.append(inquiry.weigh(fact, share))
+    # Trials of pairs are disturbed in both arms alike.
+    return found if inquiry.is_beside else [*found, *_find_disturbances(inquiry)]
+
+
+def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
+    """The share of the largest change of a time that the machine's own accounts for.
+
+    Of a count none, and none where a base beside it shows the worst.
+    """
+    times = inquiry.list_moved_alone()
+    if inquiry.worst and inquiry.worst not in times:
+        return 0.0
+    changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
+    largest = max(changes, key=abs, default=0.0)
+    shift = max(moves, key=abs, default=0.0)
+    if not largest or largest * shift < 0 or shift <= -1:
+        return 0.0
+    return math.log1p(shift) / math.log1p(largest)
+
+
+def _find_disturbances(inquiry: Inquiry) -> list[Cause]:
+    trials = inquiry.evidence.trials
+    reasons = tuple(dict.fromkeys(reason for trial in trials for reason in trial.conditions.throttled))
+    foreign = max((trial.conditions.foreign_processes for trial in trials), default=0)
+    found = []
+    if reasons:
+        is_usual = set(reasons) <= EXPECTED_THROTTLING
+        lowered = Fact(code=Code.CLOCKS_LOWERED, names={"reasons": reasons})
+        found.append(inquiry.weigh(lowered, _EXPECTED if is_usual else 1.0))
+    if foreign:
+        others = Fact(code=Code.OTHER_PROCESSES, numbers={"processes": foreign})
+        found.append(inquiry.weigh(others))
+    return found
+
 
 # In the order in which causes of the same weight are told.
 _FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
@@ -69,22 +286,20 @@ def rank_causes(
     A ratio that fell only because eager got faster has a cause too, though it passes; and so has a case
     that is defined otherwise than what it would be held against, of which nothing else is known.
     """
-    deciding = [one for one in comparisons if one.decides and _needs_cause(one)]
+    deciding = [
+        one for one in comparisons if one.decides and (one.status not in QUIET or is_eagers_alone(one))
+    ]
     inquiry = Inquiry(
         evidence=evidence,
         comparisons=comparisons,
-        moved=frozenset(one.metric for one in deciding if one.status in MOVED),
+        moved=frozenset(one.metric for one in deciding if one.status in MAYBE_MOVED),
         machine=machine,
         environment=environment,
     )
     found = [one for find in _FINDERS if deciding or find is find_definition for one in find(inquiry)]
-    if inquiry.is_worse and all(one.weight < LEAST_WEIGHT for one in found):
-        found.append(inquiry.weigh(CauseKind.UNEXPLAINED, Fact(code=Code.UNEXPLAINED)))
+    if inquiry.worst and all(one.weight < LEAST_WEIGHT for one in found):
+        found.append(inquiry.weigh(Fact(code=Code.UNEXPLAINED)))
     return tuple(sorted(found, key=lambda one: one.weight, reverse=True))
-
-
-def _needs_cause(one: Comparison) -> bool:
-    return one.status not in QUIET or is_eagers_alone(one)
 
 
 def find_first_cause(verdict: Verdict, status: Status = Status.REGRESSED) -> Cause | None:
@@ -95,9 +310,5 @@ def find_first_cause(verdict: Verdict, status: Status = Status.REGRESSED) -> Cau
     rows = (one for one in verdict.comparisons if one.decides and one.status is status)
     found = [one for one in rows if status is Status.REGRESSED or one.severity >= 1]
     order = dict.fromkeys(one.case_id for one in sorted(found, key=lambda one: -one.severity))
-    firsts = (_find_first(verdict.causes, case_id) for case_id in order)
-    return next((one for one in firsts if one), None)
-
-
-def _find_first(causes: Iterable[Cause], case_id: str) -> Cause | None:
-    return next((one for one in causes if one.case_id == case_id and one.weight >= LEAST_WEIGHT), None)
+    likely = [one for one in verdict.causes if one.weight >= LEAST_WEIGHT]
+    return next((one for case_id in order for one in likely if one.case_id == case_id), None)

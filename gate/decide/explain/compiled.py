@@ -1,4 +1,4 @@
-"""What the compiler did otherwise: breaks, recompiles, kernels, precision."""
+"""What the compiler did otherwise: breaks, recompiles, kernels, precision, phases and caches."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from gate.decide.evidence.case_evidence import count_words, match_kernels, name_operators
+from gate.decide.evidence.case_evidence import count_words, match_kernels, name_operators, part_phases
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
-from gate.decide.evidence.stored import Evidence
-from gate.decide.evidence.values import find_worst
-from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, shorten, take_some
+from gate.decide.evidence.values import collect_medians, find_worst
+from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records import (
+    AFTER,
+    BEFORE,
+    GRAPH_CACHES,
+    USES,
+    CacheUse,
     Cause,
     CauseKind,
     Code,
@@ -49,27 +53,22 @@ def find_mismatch(inquiry: Inquiry) -> list[Cause]:
     if not inquiry.worst or SPECS[inquiry.worst].family is not Family.LOG2:
         return []
     fact = find_worst(inquiry.evidence.trials, inquiry.worst)
-    return [inquiry.weigh(CauseKind.OUTPUT, fact)] if fact and fact.code in MISMATCH_CODES else []
+    return [inquiry.weigh(fact)] if fact and fact.code in MISMATCH_CODES else []
 
 
 def find_breaks(inquiry: Inquiry) -> list[Cause]:
     """Graph breaks that one side has and the other has not, by reason and place."""
-    evidence = inquiry.evidence
-    baseline, fullest = evidence.code_baseline, evidence.fullest
+    baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
     if baseline is None or fullest is None:
         return []
-    after = [replace(one, stack=()) for one in fullest.graph_breaks]
-    before = [replace(one, stack=()) for one in baseline.graph_breaks]
+    before, after = ([replace(one, stack=()) for one in side.graph_breaks] for side in (baseline, fullest))
     # A place outside the measured code, in a library, says less than the line that led there.
     added = sorted(_list_new(after, before, _find_kind), key=lambda one: one.location.startswith("/"))
+    new = (Fact(code=Code.GRAPH_BREAK, names=_name_break(one)) for one in added)
     removed = _list_new(before, after, _find_kind)
-    new = [Fact(code=Code.GRAPH_BREAK, names=_name_break(one)) for one in added]
-    gone = [Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in removed]
+    gone = (Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in removed)
     share = _measure_harm(inquiry, _OF_LARGER_GRAPHS)
-    return [
-        *take_some([inquiry.weigh(CauseKind.GRAPH_BREAK, fact) for fact in new]),
-        *take_some([inquiry.weigh(CauseKind.GRAPH_BREAK, fact, share) for fact in gone]),
-    ]
+    return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, share)]
 
 
 def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
@@ -113,19 +112,13 @@ def find_recompiles(inquiry: Inquiry) -> list[Cause]:
     for trial in inquiry.evidence.trials:
         after |= Counter(trial.recompile_reasons)
     known = {one.guard for one in before}
-    new = _list_new(after.elements(), before, _find_guard)
-    new.sort(key=lambda one: (one.guard in known, one.location.startswith("/")))
-    gone = _list_new(before, after.elements(), _find_guard)
+    added = _list_new(after.elements(), before, _find_guard)
+    added.sort(key=lambda one: (one.guard in known, one.location.startswith("/")))
+    new = (Fact(code=Code.RECOMPILED, names=_name_guard(one)) for one in added)
+    removed = _list_new(before, after.elements(), _find_guard)
+    gone = (Fact(code=Code.RECOMPILED_NO_MORE, names=_name_guard(one)) for one in removed)
     share = _measure_harm(inquiry, _OF_ONE_CODE)
-    return [
-        *_list_guards(inquiry, Code.RECOMPILED, new),
-        *_list_guards(inquiry, Code.RECOMPILED_NO_MORE, gone, share),
-    ]
-
-
-def _list_guards(inquiry: Inquiry, code: Code, found: Iterable[Recompile], share: float = 1.0) -> list[Cause]:
-    facts = (Fact(code=code, names=_name_guard(one)) for one in found)
-    return take_some([inquiry.weigh(CauseKind.RECOMPILE, fact, share) for fact in facts])
+    return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, share)]
 
 
 def _find_guard(found: Recompile) -> tuple[str, str]:
@@ -139,8 +132,7 @@ def _name_guard(found: Recompile) -> Mapping[str, tuple[str, ...]]:
 
 def find_code(inquiry: Inquiry) -> list[Cause]:
     """That the generated code changed; or, of a warm time, that nothing about the compiled program did."""
-    evidence = inquiry.evidence
-    changed = is_code_changed(evidence)
+    changed = is_code_changed(inquiry.evidence)
     if changed:
         return _find_changes(inquiry)
     traced = any(
@@ -149,10 +141,10 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
     )
     if changed is None or traced or not inquiry.shows(CauseKind.UNCHANGED_CODE):
         return []
-    if is_tuned_otherwise(evidence):
-        return [inquiry.weigh(CauseKind.TUNING, Fact(code=Code.CODE_TUNED))]
+    if is_tuned_otherwise(inquiry.evidence):
+        return [inquiry.weigh(Fact(code=Code.CODE_TUNED))]
     same = Fact(code=Code.CODE_SAME, numbers=inquiry.say_beside())
-    return [inquiry.weigh(CauseKind.UNCHANGED_CODE, same)]
+    return [inquiry.weigh(same)]
 
 
 def find_guards(inquiry: Inquiry) -> list[Cause]:
@@ -166,36 +158,31 @@ def find_guards(inquiry: Inquiry) -> list[Cause]:
         return []
     more = math.log(fact.numbers["after"] / max(fact.numbers["before"], 1.0))
     share = more / math.log1p(slowest.change.centre) if slowest.change else 0.0
-    return [inquiry.weigh(CauseKind.GUARDS, fact, share)]
+    return [inquiry.weigh(fact, share)]
 
 
 def _find_changes(inquiry: Inquiry) -> list[Cause]:
     """What in the code changed, from what says most to the bare list of kernels."""
-    both = _take_identities(inquiry.evidence)
-    if both is None:
-        return [inquiry.weigh(CauseKind.CHANGED_CODE, Fact(code=Code.CODE_CHANGED))]
+    baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
+    made = next((trial.identity for trial in trials if trial.identity.kernels), None)
+    if baseline is None or not baseline.identity.kernels or made is None:
+        return [inquiry.weigh(Fact(code=Code.CODE_CHANGED))]
+    both = baseline.identity, made
     operations = _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
     has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
     found = [
-        (CauseKind.CHANGED_CODE, _find_precision(*both)),
-        (CauseKind.FUSION, _find_calls(*both)),
-        (CauseKind.FUSION, _find_fusion(*both, has_more=has_more)),
-        (CauseKind.CHANGED_CODE, operations),
-        (CauseKind.CHANGED_CODE, _compare_kernels(*both)),
+        _find_precision(*both),
+        _find_calls(*both),
+        _find_fusion(*both, has_more=has_more),
+        operations,
+        _compare_kernels(*both),
     ]
-    return [inquiry.weigh(kind, fact, _weigh_calls(fact)) for kind, fact in found if fact]
+    return [inquiry.weigh(fact, _weigh_calls(fact)) for fact in found if fact]
 
 
 def _weigh_calls(fact: Fact) -> float:
     """A call that took nothing out of a kernel is one of the operations that were added."""
     return _NOTHING_LOST if fact.code is Code.CALLS_ADDED and "operators" not in fact.names else 1.0
-
-
-def _take_identities(evidence: Evidence) -> tuple[CodeIdentity, CodeIdentity] | None:
-    baseline = evidence.code_baseline
-    before = baseline.identity if baseline else None
-    after = next((trial.identity for trial in evidence.trials if trial.identity.kernels), None)
-    return (before, after) if before and after and before.kernels else None
 
 
 def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
@@ -250,7 +237,7 @@ def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -
 
 def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None:
     """Whether a count that decides nothing differs: of operations, then the program itself is another."""
-    row = next((one for one in inquiry.comparisons if one.metric is metric), None)
+    row = inquiry.find_row(metric)
     if row is None or not row.baseline or not row.candidate or row.baseline.centre == row.candidate.centre:
         return None
     return Fact(code=code, numbers={"before": row.baseline.centre, "after": row.candidate.centre})
@@ -268,3 +255,94 @@ def _compare_kernels(before: CodeIdentity, after: CodeIdentity) -> Fact:
         numbers={"kernels": len(before.kernels), **{verb: len(names) for verb, names in changes.items()}},
         names={verb: tuple(names[:MAX_NAMED]) for verb, names in changes.items()},
     )
+
+
+# CPU time of the process and of the compilers that it started: no phases, though told beside them.
+_COMPILERS = "cpu_children"
+_NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
+
+
+def find_phases(inquiry: Inquiry) -> list[Cause]:
+    """Which phases of the compile moved; where the baseline stores none, which took longest."""
+    after = collect_medians(trial.phases_s for trial in inquiry.evidence.trials)
+    if not inquiry.asks(CauseKind.COMPILE_PHASE) or not after:
+        return []
+    baseline = inquiry.evidence.find_baseline(Metric.COLD_COMPILE_TIME)
+    if baseline is None or not baseline.phases_s:
+        largest = sorted(part_phases(after).items(), key=lambda item: item[1], reverse=True)
+        own_s = {name + AFTER: seconds for name, seconds in largest[:MAX_NAMED]}
+        longest = Fact(code=Code.LONGEST_PHASES, numbers=own_s)
+        return [inquiry.weigh(longest)] if own_s else []
+    return _compare_phases(inquiry, baseline.phases_s, after)
+
+
+def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mapping[str, float]) -> list[Cause]:
+    old, new = part_phases(before), part_phases(after)
+    moved = rank_moves(old, new, _NOTABLE_PHASE)
+    moments = ((BEFORE, old), (AFTER, new))
+    found = []
+    if moved:
+        total_s = sum(map(abs, rank_moves(old, new, 0.0).values()))
+        named = list(moved)[:MAX_NAMED]
+        own_s = {name + moment: phases.get(name, 0.0) for name in named for moment, phases in moments}
+        share = abs(moved[named[0]]) / total_s
+        changed = Fact(code=Code.CHANGED_PHASES, numbers=own_s)
+        found.append(inquiry.weigh(changed, share))
+    compilers_s = after.get(_COMPILERS, 0.0) - before.get(_COMPILERS, 0.0)
+    if abs(compilers_s) > _NOTABLE_PHASE * sum(old.values()):
+        fact = Fact(code=Code.COMPILERS_TIME, numbers={"change_s": compilers_s})
+        found.append(inquiry.weigh(fact))
+    return found
+
+
+def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
+    """What the second process no longer finds in the caches of the first, cache by cache.
+
+    A cache that is turned off counts no miss: it is not asked. Fewer graphs ask it less, and lose nothing.
+    """
+    if not inquiry.asks(CauseKind.CACHE):
+        return []
+    baseline = inquiry.evidence.code_baseline
+    before = baseline.caches if baseline else {}
+    after = next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})
+    facts = [
+        Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})
+        for name in dict.fromkeys((*before, *after))
+        if _sum_missed(new := after.get(name, CacheUse())) > _sum_missed(old := before.get(name, CacheUse()))
+    ]
+    facts = facts or _find_unasked(inquiry, before, after) or _count_misses(inquiry)
+    others = inquiry.list_warnings(Code.GRAPH_DIFFERS)[:1] if facts else []
+    return [inquiry.weigh(fact) for fact in (*others, *facts)]
+
+
+def _sum_missed(use: CacheUse) -> int:
+    return use.misses + use.bypasses
+
+
+def _find_unasked(
+    inquiry: Inquiry, before: Mapping[str, CacheUse], after: Mapping[str, CacheUse]
+) -> list[Fact]:
+    """The first cache of graphs, where it is asked less though there are as many graphs, or not at all."""
+    name = next((one for one in GRAPH_CACHES if one in before), "")
+    old, new = before.get(name, CacheUse()), after.get(name, CacheUse())
+    known = any(Metric.CACHE_MISSES in trial.samples for trial in inquiry.evidence.trials)  # somebody looked
+    graphs = inquiry.find_change(Metric.UNIQUE_GRAPHS) or 0.0
+    if not known or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and graphs < 0):
+        return []
+    return [Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})]
+
+
+def _count_misses(inquiry: Inquiry) -> list[Fact]:
+    row = inquiry.find_row(Metric.CACHE_MISSES)
+    if row is None or row.change is None or row.change.centre <= 0 or row.candidate is None:
+        return []
+    return [Fact(code=Code.CACHE_MISSED, numbers={"misses": row.candidate.centre})]
+
+
+def _sum_use(use: CacheUse) -> int:
+    return use.hits + use.misses + use.bypasses
+
+
+def _count_uses(before: CacheUse, after: CacheUse) -> dict[str, float]:
+    now = {use: float(getattr(after, use)) for use in USES}
+    return now | {f"{use}_before": float(getattr(before, use)) for use in USES}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.constants import SHARED_SHARE
@@ -12,49 +12,50 @@ from gate.decide.judge.machine import Machine
 from gate.metrics import SPECS, Scope, explained_by
 from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Reason, Status
 
-# How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
-# about stands above what it brings about: a new graph break splits kernels, which changes code.
-WEIGHTS: Mapping[Code, float] = {
-    Code.OUTPUT_LOST: 0.99,  # another answer
-    Code.OUTPUT_RESHAPED: 0.99,
-    Code.OUTPUT_DIFFERS: 0.99,
-    Code.OUTPUT_FAR: 0.99,
-    Code.DEFINITION_CHANGED: 0.98,  # another program: nothing else of it can be held against what was
-    Code.GRAPH_BREAK: 0.97,
-    Code.MEMORY_KEPT: 0.968,
-    Code.GRAPH_DIFFERS: 0.965,
-    Code.CACHE_MISSED: 0.96,
-    Code.RECOMPILED: 0.95,
-    Code.EAGER_ALONE: 0.94,
-    Code.GRAPH_BREAK_GONE: 0.93,
-    Code.WORKLOAD_CHANGED: 0.92,
-    Code.RECOMPILED_NO_MORE: 0.91,
-    Code.STACK_CHANGED: 0.90,
-    Code.PRECISION_CHANGED: 0.88,
-    Code.MACHINE_CHANGED: 0.86,  # times the share of the change that it accounts for
-    Code.CALLS_ADDED: 0.84,
-    Code.KERNELS_SPLIT: 0.82,
-    Code.CODE_TUNED: 0.80,
-    Code.OPERATIONS_CHANGED: 0.78,
-    Code.GUARDS_CHANGED: 0.77,  # times the share of the change that they are
-    Code.CLOCKS_LOWERED: 0.70,
-    Code.KERNELS_ADDED: 0.66,
-    Code.EAGER_TOO: 0.64,
-    Code.KERNELS_JOINED: 0.62,
-    Code.CHANGED_PHASES: 0.61,  # times the share of the longer compile that the phase accounts for
-    Code.CODE_CHANGED: 0.60,
-    Code.IMPORTS_CHANGED: 0.55,
-    Code.CODE_SAME: 0.50,
-    Code.OTHER_PROCESSES: 0.45,
-    Code.UNEXPLAINED: 0.30,
-    Code.KERNELS_MOVED: 0.25,
-    Code.COMPILERS_TIME: 0.20,
-    Code.KERNELS_STEADY: 0.10,
-    Code.LONGEST_PHASES: 0.10,
-    Code.STACK_UNUSED: 0.05,
-    Code.DEVICE_IDLE: 0.05,
-    Code.BOUND_BY: 0.05,
-    Code.BOUND_BY_NEITHER: 0.05,
+# How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another, and what it is about.
+# What brings others about stands above what it brings about: a new graph break splits kernels, which changes
+# code.
+CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
+    Code.OUTPUT_LOST: (0.99, CauseKind.OUTPUT),  # another answer
+    Code.OUTPUT_RESHAPED: (0.99, CauseKind.OUTPUT),
+    Code.OUTPUT_DIFFERS: (0.99, CauseKind.OUTPUT),
+    Code.OUTPUT_FAR: (0.99, CauseKind.OUTPUT),
+    Code.DEFINITION_CHANGED: (0.98, CauseKind.WORKLOAD),  # another program: nothing else can be compared
+    Code.GRAPH_BREAK: (0.97, CauseKind.GRAPH_BREAK),
+    Code.MEMORY_KEPT: (0.968, CauseKind.KEPT),
+    Code.GRAPH_DIFFERS: (0.965, CauseKind.CACHE),
+    Code.CACHE_MISSED: (0.96, CauseKind.CACHE),
+    Code.RECOMPILED: (0.95, CauseKind.RECOMPILE),
+    Code.EAGER_ALONE: (0.94, CauseKind.EAGER),
+    Code.GRAPH_BREAK_GONE: (0.93, CauseKind.GRAPH_BREAK),
+    Code.WORKLOAD_CHANGED: (0.92, CauseKind.WORKLOAD),
+    Code.RECOMPILED_NO_MORE: (0.91, CauseKind.RECOMPILE),
+    Code.STACK_CHANGED: (0.90, CauseKind.STACK),
+    Code.PRECISION_CHANGED: (0.88, CauseKind.CHANGED_CODE),
+    Code.MACHINE_CHANGED: (0.86, CauseKind.MACHINE),  # times the share of the change that it accounts for
+    Code.CALLS_ADDED: (0.84, CauseKind.FUSION),
+    Code.KERNELS_SPLIT: (0.82, CauseKind.FUSION),
+    Code.CODE_TUNED: (0.80, CauseKind.TUNING),
+    Code.OPERATIONS_CHANGED: (0.78, CauseKind.CHANGED_CODE),
+    Code.GUARDS_CHANGED: (0.77, CauseKind.GUARDS),  # times the share of the change that they are
+    Code.CLOCKS_LOWERED: (0.70, CauseKind.MACHINE),
+    Code.KERNELS_ADDED: (0.66, CauseKind.FUSION),
+    Code.EAGER_TOO: (0.64, CauseKind.EAGER),
+    Code.KERNELS_JOINED: (0.62, CauseKind.FUSION),
+    Code.CHANGED_PHASES: (0.61, CauseKind.COMPILE_PHASE),  # times the phase's share
+    Code.CODE_CHANGED: (0.60, CauseKind.CHANGED_CODE),
+    Code.IMPORTS_CHANGED: (0.55, CauseKind.WORKLOAD),
+    Code.CODE_SAME: (0.50, CauseKind.UNCHANGED_CODE),
+    Code.OTHER_PROCESSES: (0.45, CauseKind.MACHINE),
+    Code.UNEXPLAINED: (0.30, CauseKind.UNEXPLAINED),
+    Code.KERNELS_MOVED: (0.25, CauseKind.KERNELS),
+    Code.COMPILERS_TIME: (0.20, CauseKind.COMPILE_PHASE),
+    Code.KERNELS_STEADY: (0.10, CauseKind.KERNELS),
+    Code.LONGEST_PHASES: (0.10, CauseKind.COMPILE_PHASE),
+    Code.STACK_UNUSED: (0.05, CauseKind.STACK),
+    Code.DEVICE_IDLE: (0.05, CauseKind.BOUND),
+    Code.BOUND_BY: (0.05, CauseKind.BOUND),
+    Code.BOUND_BY_NEITHER: (0.05, CauseKind.BOUND),
 }
 # Of a cause that cannot explain what got worst: a cache that is lost makes no call slower.
 _BESIDE_THE_POINT = 0.4
@@ -66,7 +67,7 @@ LEAST_WEIGHT = 0.30
 MAX_NAMED = 3
 # Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
 _MAX_TEXT = 200
-MOVED = JUDGED - {Status.UNCHANGED}
+MAYBE_MOVED = JUDGED - {Status.UNCHANGED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,11 +88,6 @@ class Inquiry:
         return max(leading, key=lambda one: one.severity).metric if leading else None
 
     @property
-    def is_worse(self) -> bool:
-        """Whether anything that decides got worse for sure."""
-        return any(one.decides and one.status is Status.REGRESSED for one in self.comparisons)
-
-    @property
     def is_beside(self) -> bool:
         """Whether anything of the case was judged side by side with a base."""
         return any(one.pairs for one in self.comparisons)
@@ -106,12 +102,20 @@ class Inquiry:
         alone = [one.metric for one in self.comparisons if one.decides and not one.pairs]
         return [one for one in alone if one in self.moved and SPECS[one].scope is Scope.HOST]
 
-    def weigh(self, kind: CauseKind, fact: Fact, share: float = 1.0) -> Cause:
+    def weigh(self, fact: Fact, share: float = 1.0) -> Cause:
         """Weigh a cause that accounts for such a share of the change."""
+        whole, kind = CAUSES[fact.code]
         explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
-        weight = round(WEIGHTS[fact.code] * min(1.0, max(0.0, share)) * fitting, 4)
+        weight = round(whole * min(1.0, max(0.0, share)) * fitting, 4)
         return Cause(case_id=self.evidence.case.id, kind=kind, fact=fact, weight=weight)
+
+    def weigh_some(self, facts: Iterable[Fact], share: float = 1.0) -> list[Cause]:
+        """Weigh the first of several of one kind, and say how many more there are."""
+        found = [self.weigh(fact, share) for fact in facts]
+        rest = len(found) - MAX_NAMED
+        more = [replace(found[0], fact=Fact(code=Code.MORE, numbers={"more": rest}))] if rest > 0 else []
+        return found[:MAX_NAMED] + more
 
     def say_beside(self) -> dict[str, float]:
         """The number by which a cause says that the machine is none."""
@@ -134,19 +138,28 @@ class Inquiry:
             return None
         return max(rows, key=lambda one: (one.metric is self.worst, one.severity), default=None)
 
+    def find_row(self, metric: Metric) -> Comparison | None:
+        """The comparison of a metric."""
+        return next((one for one in self.comparisons if one.metric is metric), None)
+
     def find_change(self, metric: Metric) -> float | None:
         """How much a metric changed, + is worse."""
         changes = (one.change for one in self.comparisons if one.metric is metric)
         return next((change.centre for change in changes if change), None)
 
+    def list_warnings(self, code: Code) -> list[Fact]:
+        """What the trials report of themselves under a code."""
+        return [fact for trial in self.evidence.trials for fact in trial.warnings if fact.code is code]
 
-def take_some(found: list[Cause]) -> list[Cause]:
-    """The first of several of one kind, and how many more there are."""
-    rest = len(found) - MAX_NAMED
-    if rest <= 0:
-        return found
-    more = Fact(code=Code.MORE, numbers={"more": rest})
-    return [*found[:MAX_NAMED], replace(found[0], fact=more)]
+
+def rank_moves(
+    before: Mapping[str, float], after: Mapping[str, float], least_share: float
+) -> dict[str, float]:
+    """By how much what moved differs, most first; less than such a share of all before is not told."""
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
+    least = least_share * sum(before.values())
+    moved = {name: change for name, change in changes.items() if abs(change) > least}
+    return dict(sorted(moved.items(), key=lambda item: abs(item[1]), reverse=True))
 
 
 def shorten(text: str) -> str:

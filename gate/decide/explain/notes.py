@@ -19,7 +19,8 @@ from gate.decide.conclude.accept import (
 from gate.decide.conclude.outcome import find_unjudged_code, note_pairs, note_stop, note_warnings
 from gate.decide.evidence.case_evidence import note_unchanged_code
 from gate.decide.evidence.disturbed import note_disturbed
-from gate.decide.judge.counted import get_limit
+from gate.decide.evidence.stored import Evidence
+from gate.decide.judge.families import get_limit
 from gate.decide.judge.machine import is_machine_steady, name_shifts
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
@@ -66,10 +67,11 @@ def list_notes(
     run: Run, comparisons: Sequence[Comparison], used: Sequence[Baseline], policy: Policy
 ) -> tuple[Fact, ...]:
     """What a reader must know to trust the verdict no further than it goes."""
+    alone = {one.case_id for one in comparisons if is_unconfirmed(one)}
     return (
         *note_stop(finished=run.finished),
         *_note_unjudged(comparisons, _UNJUDGED),
-        *_note_unconfirmed(comparisons),
+        *([Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []),
         *_note_accepted(comparisons, policy),
         *_note_limits(run, comparisons),
         *_note_age(used, policy),
@@ -86,7 +88,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
         *note_vanished(run),
         *note_disturbed(run),
         *note_warnings(run),
-        *_note_base_failures(run),
+        *note_cases(Code.BASE_CASES_FAILED, (one.case_id for one in run.failures if one.arm == BASE_ARM)),
         *_note_unjudged(verdict.comparisons, _UNJUDGED_IN_PAIRS),
         *_note_accepted(verdict.comparisons, policy),
         *_note_limits(run, verdict.comparisons),
@@ -99,9 +101,10 @@ def note_target(environment: Environment) -> tuple[Fact, ...]:
     return (Fact(code=Code.NO_DEVICE),) if environment.device_kind == TARGET_KIND else ()
 
 
-def note_difference(other: Environment | None, environment: Environment) -> tuple[Fact, ...]:
-    """A note on how this environment differs from the nearest that has baselines."""
-    lines = describe_difference(other, environment) if other else ()
+def note_difference(evidence: Iterable[Evidence], environment: Environment) -> tuple[Fact, ...]:
+    """A note on how this host differs from the nearest that has baselines, where that is another one."""
+    nearest = next((one.stored[0] for one in evidence if one.stored and not one.stored[0].same_host), None)
+    lines = describe_difference(nearest.baseline.environment, environment) if nearest else ()
     return (Fact(code=Code.NEAREST_DIFFERS, names={"differences": lines}),) if lines else ()
 
 
@@ -170,11 +173,6 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     if not in_force:
         return [Fact(code=Code.LACK_EXPIRED, names=name_terms(accepted[0]))]
     return [Fact(code=Code.LACK_UNACCEPTED, cases=list_unaccepted(comparisons, policy))]
-
-
-def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
-    alone = {one.case_id for one in comparisons if is_unconfirmed(one)}
-    return [Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []
 
 
 def is_unconfirmed(comparison: Comparison) -> bool:
@@ -255,8 +253,7 @@ def note_vanished(run: Run) -> tuple[Fact, ...]:
 def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:
     """Cases that were there before and are not planned: whoever reads a PASS thinks that they are in it."""
     left = {case.id for case in planned}
-    gone = tuple(case_id for case_id in before if case_id not in left)
-    return (Fact(code=Code.CASES_GONE, numbers={"cases": len(gone)}, cases=gone),) if gone else ()
+    return note_cases(Code.CASES_GONE, (case_id for case_id in before if case_id not in left))
 
 
 def note_shard(run: Run) -> tuple[Fact, ...]:
@@ -293,13 +290,6 @@ def note_unchanged_speedup(comparisons: Iterable[Comparison]) -> tuple[Fact, ...
     return (Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
 
 
-def note_unchanged_sources(case_ids: Sequence[str]) -> tuple[Fact, ...]:
-    """Which suspects were not measured in pairs, since nothing of their program differs from the base's."""
-    if not case_ids:
-        return ()
-    return (Fact(code=Code.UNCHANGED_SOURCES, numbers={"cases": len(case_ids)}, cases=tuple(case_ids)),)
-
-
 def note_other_changes(run: Run, pairs: int) -> tuple[Fact, ...]:
     """Why no suspect was taken for the base's program: what changed that imports do not show."""
     changed = run.base.other_changes if run.base else None
@@ -309,7 +299,7 @@ def note_other_changes(run: Run, pairs: int) -> tuple[Fact, ...]:
     return (Fact(code=Code.OTHER_CHANGES, numbers={"files": len(changed)}, names=names),)
 
 
-def _note_base_failures(run: Run) -> list[Fact]:
-    failed = tuple(dict.fromkeys(failure.case_id for failure in run.failures if failure.arm == BASE_ARM))
-    counted = {"cases": len(failed)}
-    return [Fact(code=Code.BASE_CASES_FAILED, numbers=counted, cases=failed)] if failed else []
+def note_cases(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
+    """A note on these cases and their number, if there are any."""
+    cases = tuple(dict.fromkeys(case_ids))
+    return (Fact(code=code, numbers={"cases": len(cases)}, cases=cases),) if cases else ()

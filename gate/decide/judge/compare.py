@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, MIN_BASELINE_TRIALS, SESSION_SD
 from gate.decide.evidence.proxies import compare_work, runs_stored_code
-from gate.decide.evidence.stored import (
-    Evidence,
-    is_unknown_here,
-    list_metrics,
-    match_metric,
-)
+from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import Question, find_worst
-from gate.decide.judge.counted import (
+from gate.decide.judge.families import (
+    Times,
     follow_leader,
     follow_misses,
-    judge_counted,
-    judge_drift,
     judge_drift_alone,
+    judge_steady,
+    judge_time,
+    make_finding,
 )
-from gate.decide.judge.interval import OPEN, Bar, Reading, read_stored
+from gate.decide.judge.interval import OPEN, Bar, Reading, compute_detectable, make_change, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
-from gate.decide.judge.times import Times, judge_time
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
 from gate.records import (
@@ -32,7 +29,6 @@ from gate.records import (
     Code,
     Comparison,
     Fact,
-    Finding,
     Metric,
     Policy,
     Reason,
@@ -40,6 +36,7 @@ from gate.records import (
     Threshold,
     quote_failure,
 )
+from gate.records.cases import group_by
 
 # What the machine's speed moves; ratios carry their own control.
 _BY_CLOCK = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
@@ -64,11 +61,6 @@ class JudgingRules:
         """Whether a time is not compared: the machine runs at another speed, and no base is at hand."""
         of_host = question.spec.scope is Scope.HOST and not self.has_base
         return of_host and self.find_machine(question.metric).is_far
-
-    def make_bar(self, question: Question) -> Bar:
-        """What a noisy question's change must reach."""
-        edges = BASE_EDGES if self.has_base else ALONE_EDGES
-        return Bar(alpha=self.alpha, threshold=question.threshold, edges=edges)
 
     def read(self, question: Question) -> Reading | None:
         """The reading of a noisy question; ``None`` where it has no logarithms."""
@@ -97,19 +89,18 @@ class JudgingRules:
 
 
 def make_rules(
-    questions: Sequence[Mapping[Metric, Question]], policy: Policy, machine: Machine, *, has_base: bool
+    evidence: Iterable[Evidence], policy: Policy, machine: Machine, *, has_base: bool
 ) -> JudgingRules:
     """Divide the error budget and learn priors from all the cases."""
-    variances: dict[Metric, list[Variance]] = {}
-    deciding = 0
-    for question in (question for posed in questions for question in posed.values()):
-        if question.logs is not None:
-            variances.setdefault(question.metric, []).append(question.logs.variance)
-            decides = question.spec.role is Role.DECIDES
-            deciding += decides and len(question.before) >= MIN_BASELINE_TRIALS
+    asked = [question for one in evidence for question in one.questions.values() if question.logs]
+    deciding = sum(one.spec.role is Role.DECIDES and len(one.before) >= MIN_BASELINE_TRIALS for one in asked)
+    variances = group_by(asked, lambda one: one.metric)
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
-        priors={metric: compute_prior(known) for metric, known in variances.items()},
+        priors={
+            metric: compute_prior([one.logs.variance for one in found if one.logs])
+            for metric, found in variances.items()
+        },
         machine=machine,
         has_base=has_base,
     )
@@ -135,13 +126,16 @@ def find_pair_threshold(policy: Policy, case_id: str, metric: Metric) -> Thresho
     return _override(own, policy, case_id, metric)
 
 
-def list_questions(
-    evidence: Evidence, policy: Policy, find: Callable[[Policy, str, Metric], Threshold] = find_threshold
-) -> Mapping[Metric, Question]:
-    """The metrics of a case that both sides have, each with the threshold that ``find`` finds."""
+AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
+
+
+def pose_questions(
+    evidence: AnyEvidence, policy: Policy, find: Callable[[Policy, str, Metric], Threshold] = find_threshold
+) -> AnyEvidence:
+    """Ask about the metrics that both sides have, each with the threshold that ``find`` finds."""
     questions = {}
-    for metric in list_metrics(evidence):
-        baseline = match_metric(SPECS[metric], evidence.stored).baseline
+    for metric in evidence.list_metrics():
+        baseline = evidence.find_baseline(metric)
         if baseline is not None and metric in evidence.values:
             before, after = baseline.trials[metric], evidence.values[metric]
             noisy = SPECS[metric].family is Family.NOISY
@@ -153,7 +147,7 @@ def list_questions(
                 threshold=find(policy, evidence.case.id, metric),
                 logs=summarize_logs(before, after) if noisy else None,
             )
-    return questions
+    return replace(evidence, questions=questions)
 
 
 def _override(own: Threshold, policy: Policy, case_id: str, metric: Metric) -> Threshold:
@@ -169,20 +163,41 @@ def _override(own: Threshold, policy: Policy, case_id: str, metric: Metric) -> T
 
 # A case that failed or did not run has one comparison of its own, under this metric.
 CASE_METRIC = Metric.COMPILED_LATENCY
-_FOUND = tuple(field.name for field in fields(Finding))
 
 
-def compare_case(
-    evidence: Evidence, questions: Mapping[Metric, Question], rules: JudgingRules
-) -> tuple[Comparison, ...]:
+def compare_case(evidence: Evidence, rules: JudgingRules) -> tuple[Comparison, ...]:
     """All comparisons of one case with its stored baselines."""
-    findings = _judge_questions(evidence, questions, rules) if evidence.trials else {}
-    return list_comparisons(evidence, questions, findings)
+    questions = evidence.questions
+    known = {metric: rules.read(question) for metric, question in questions.items()}
+    readings = {metric: reading for metric, reading in known.items() if reading is not None}
+    edges = BASE_EDGES if rules.has_base else ALONE_EDGES
+    times = Times(
+        readings=readings,
+        bars={
+            metric: Bar(alpha=rules.alpha, threshold=questions[metric].threshold, edges=edges)
+            for metric in readings
+        },
+        work=compare_work(evidence),
+        stored_code=runs_stored_code(evidence),
+        suite=rules.machine.suite or 0.0,
+    )
+    findings = {}
+    for metric, question in questions.items():
+        if question.spec.family is not Family.NOISY:
+            findings[metric] = judge_steady(question)
+        elif metric not in readings:
+            findings[metric] = find_unreadable(question)
+        elif rules.is_far(question):
+            speed = _name_speed(rules.find_machine(metric).shift)
+            findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
+        else:
+            reading, speed = readings[metric], _name_speed(rules.find_shift(metric))
+            change = make_change(reading, compute_detectable(reading, times.bars[metric]))
+            findings[metric] = make_finding(question, reading, judge_time(metric, times), change, speed)
+    return list_comparisons(evidence, follow_leaders(findings))
 
 
-def list_comparisons(
-    evidence: Evidence, questions: Mapping[Metric, Question], findings: Mapping[Metric, Finding]
-) -> tuple[Comparison, ...]:
+def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) -> tuple[Comparison, ...]:
     """What was found of a case, and the metrics that only one side has.
 
     A failure is one more comparison: what was measured is judged too.
@@ -191,11 +206,10 @@ def list_comparisons(
     if not evidence.trials:
         return whole
     rows = []
-    for metric in list_metrics(evidence):
+    for metric in evidence.list_metrics():
         finding = findings.get(metric) or _find_unmatched(evidence, metric)
         if finding is not None:
-            threshold = questions[metric].threshold if metric in questions else None
-            rows.append(_make_comparison(evidence, metric, finding, threshold))
+            rows.append(_remark_worst(evidence, finding))
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)
         return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN, nothing),)
@@ -219,41 +233,7 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
 
 
 def _name_whole(evidence: Evidence, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
-    return Comparison(
-        case_id=evidence.case.id,
-        metric=CASE_METRIC,
-        status=status,
-        reason=reason,
-        decides=True,
-        remarks=remarks,
-    )
-
-
-def _judge_questions(
-    evidence: Evidence, questions: Mapping[Metric, Question], rules: JudgingRules
-) -> dict[Metric, Finding]:
-    known = {metric: rules.read(question) for metric, question in questions.items()}
-    readings = {metric: reading for metric, reading in known.items() if reading is not None}
-    times = Times(
-        readings=readings,
-        bars={metric: rules.make_bar(questions[metric]) for metric in readings},
-        work=compare_work(evidence, questions),
-        stored_code=runs_stored_code(evidence, questions),
-        suite=rules.machine.suite or 0.0,
-    )
-    findings = {}
-    for metric, question in questions.items():
-        if question.spec.family is not Family.NOISY:
-            findings[metric] = judge_steady(question)
-        elif metric not in readings:
-            findings[metric] = find_unreadable(question)
-        elif rules.is_far(question):
-            speed = _name_speed(rules.find_machine(metric).shift)
-            findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
-        else:
-            found, speed = judge_time(metric, times), _name_speed(rules.find_shift(metric))
-            findings[metric] = replace(found, remarks=(*found.remarks, *speed))
-    return follow_leaders(findings)
+    return replace(evidence.find_alone(CASE_METRIC, status, reason), remarks=remarks)
 
 
 def _name_speed(shift: float) -> tuple[Fact, ...]:
@@ -262,61 +242,46 @@ def _name_speed(shift: float) -> tuple[Fact, ...]:
     return (Fact(code=Code.MACHINE_SPEED, numbers=numbers),) if abs(shift) > NOTABLE_SHIFT else ()
 
 
-def follow_leaders(findings: dict[Metric, Finding]) -> dict[Metric, Finding]:
-    """Let ratios stand only as far as what they are ratios of carries them; unknown, it carries nothing."""
-    unknown = Finding(status=OPEN[0], reason=OPEN[1])
+def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
+    """Let ratios stand only as far as what they are ratios of carries them."""
     eager = findings.get(Metric.EAGER_LATENCY)
     for metric, finding in findings.items():
         if leader := SPECS[metric].follows:
             beside = eager if leader is Metric.COMPILED_LATENCY else None
-            findings[metric] = follow_leader(finding, findings.get(leader, unknown), beside)
+            findings[metric] = follow_leader(finding, findings.get(leader), beside)
     if Metric.COMPILE_CALLS in findings:
         misses = findings.get(Metric.CACHE_MISSES)
         findings[Metric.COMPILE_CALLS] = follow_misses(findings[Metric.COMPILE_CALLS], misses)
     return findings
 
 
-def judge_steady(question: Question) -> Finding:
-    """Judge a metric that is not noisy: a counter, memory, Python calls or drift."""
-    is_drift = question.spec.family is Family.LOG2
-    return judge_drift(question) if is_drift else judge_counted(question)
-
-
-def find_unreadable(question: Question) -> Finding:
+def find_unreadable(question: Question) -> Comparison:
     """A ratio scale with a value of zero or less: no ratio can be formed."""
     nothing = (Fact(code=Code.NO_RATIO),)
     return question.find(*OPEN, remarks=nothing)
 
 
-def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:
+def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     """A metric that only one side has; ``None`` where that is as it should be."""
-    match = match_metric(SPECS[metric], evidence.stored)
     after = evidence.values.get(metric, ())
     if not after:
-        if match.baseline is None or evidence.failures or is_unknown_here(metric, evidence.stored):
+        baseline = evidence.find_baseline(metric)
+        if baseline is None or evidence.failures or evidence.is_unknown_here(metric):
             return None
-        before = estimate_metric(metric, match.baseline.trials[metric])
-        return Finding(status=Status.MISSING, reason=Reason.NOT_MEASURED, baseline=before)
+        missing = evidence.find_alone(metric, Status.MISSING, Reason.NOT_MEASURED)
+        return replace(missing, baseline=estimate_metric(metric, baseline.trials[metric]))
     if SPECS[metric].family is Family.LOG2:
         alone = judge_drift_alone(evidence, metric)
         if alone is not None:
             return alone
-    reason = match.reason or Reason.NO_BASELINE
-    reason = evidence.absence if reason is Reason.NO_BASELINE else reason
+    reason = evidence.explain_lack(metric)
     status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
-    return Finding(status=status, reason=reason, candidate=estimate_metric(metric, after))
+    found = evidence.find_alone(metric, status, reason)
+    return replace(found, candidate=estimate_metric(metric, after))
 
 
-def _make_comparison(
-    evidence: Evidence, metric: Metric, finding: Finding, threshold: Threshold | None
-) -> Comparison:
-    moved = SPECS[metric].family is Family.LOG2 and finding.status in MAYBE_WORSE
-    worst = find_worst(evidence.trials, metric) if moved else None
-    remarked = replace(finding, remarks=(*finding.remarks, worst)) if worst else finding
-    return Comparison(
-        case_id=evidence.case.id,
-        metric=metric,
-        decides=SPECS[metric].role is Role.DECIDES,
-        threshold=threshold,
-        **{name: getattr(remarked, name) for name in _FOUND},
-    )
+def _remark_worst(evidence: Evidence, row: Comparison) -> Comparison:
+    """Name the output that drifted most, where drift is or may be worse."""
+    moved = SPECS[row.metric].family is Family.LOG2 and row.status in MAYBE_WORSE
+    worst = find_worst(evidence.trials, row.metric) if moved else None
+    return replace(row, remarks=(*row.remarks, worst)) if worst else row

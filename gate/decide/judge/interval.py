@@ -12,11 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from statistics import fmean
 
-from gate.decide.constants import (
-    CLEAR_CONFIDENCE,
-    INTERVAL_CONFIDENCE,
-    WIDEST,
-)
+from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, WIDEST
 from gate.decide.evidence.pairs import Paired
 from gate.decide.stats import (
     LogArms,
@@ -26,7 +22,7 @@ from gate.decide.stats import (
     compute_t_quantile,
     compute_winsorized_variance,
     count_winsorized_df,
-    moderate_variance,
+    pool_variances,
 )
 from gate.metrics import SPECS
 from gate.records import Change, Metric, Reason, Status, Threshold
@@ -87,7 +83,7 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
     The standard error is sqrt(s^2 (1/R + 1/K) + ``sitting``), s^2 moderated by ``prior``: two sittings of a
     machine differ, and more trials of one do not average that away.
     """
-    noise = moderate_variance(arms.variance, prior)
+    noise = pool_variances(arms.variance, prior)
     direction = -1.0 if SPECS[metric].higher_is_better else 1.0
     sampling = noise.value * (1 / arms.after_trials + 1 / arms.before_trials)
     return Reading(
@@ -110,7 +106,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     """
     count = len(paired.changes)
     own = compute_winsorized_variance(paired.changes)
-    noise = moderate_variance(own, prior)
+    noise = pool_variances(own, prior)
     return Reading(
         metric=paired.metric,
         change=compute_hodges_lehmann(paired.changes),
@@ -221,7 +217,7 @@ def compute_pooled_error(noise: Variance, pairs: int) -> float:
 
 def _join_twin(own: Variance, twin: Variance) -> Variance:
     """What both say of the noise; a twin that is the quieter one says nothing of it."""
-    both = moderate_variance(own, twin)
+    both = pool_variances(own, twin)
     return both if both.value > own.value else own
 
 

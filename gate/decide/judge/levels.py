@@ -11,9 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gate.decide.constants import (
-    MIN_PAIRS,
-)
+from gate.decide.constants import MIN_PAIRS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.interval import read_pairs
 from gate.decide.judge.pairs import ASSUMED_PROCESSOR, CasePairs, assume_noise

@@ -6,18 +6,12 @@ Both are of the canaries, fixed programs that the measured code cannot touch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from gate.decide.constants import (
-    FAR_LIMIT,
-    INTERVAL_CONFIDENCE,
-    MIN_CASES_FOR_SUITE,
-    SESSION_SD,
-)
+from gate.decide.constants import FAR_LIMIT, INTERVAL_CONFIDENCE, MIN_CASES_FOR_SUITE, SESSION_SD
 from gate.decide.evidence.stored import Evidence
-from gate.decide.evidence.values import Question
 from gate.decide.stats import LogArms, Variance, compute_t_quantile, pool_variances, summarize_logs
 from gate.devices import is_gpu
 from gate.records import MachineShift, Metric
@@ -68,7 +62,7 @@ class Machine:
         return Variance(value=max(SESSION_SD, self.wander, uneven) ** 2, df=math.inf)
 
 
-def compare_machine(evidence: Sequence[Evidence], questions: Sequence[Mapping[Metric, Question]]) -> Machine:
+def compare_machine(evidence: Sequence[Evidence]) -> Machine:
     """Compare the canaries with those of the baselines, and eager with eager over the cases.
 
     Each canary's change is the median over the cases, and the machine's that of the canary in the middle. A
@@ -78,11 +72,8 @@ def compare_machine(evidence: Sequence[Evidence], questions: Sequence[Mapping[Me
     shifts = sorted(
         (median([arms.after - arms.before for arms in found]), name) for name, found in moves.items()
     )
-    eager = [
-        arms
-        for posed in questions
-        if Metric.EAGER_LATENCY in posed and (arms := posed[Metric.EAGER_LATENCY].logs) is not None
-    ]
+    asked = (one.questions.get(Metric.EAGER_LATENCY) for one in evidence)
+    eager = [question.logs for question in asked if question and question.logs]
     machine = Machine()
     if len(eager) >= MIN_CASES_FOR_SUITE:
         suite = median([arms.after - arms.before for arms in eager])
@@ -99,19 +90,6 @@ def _read_canary(moves: Sequence[LogArms], machine: Machine) -> Machine:
     shift = median([arms.after - arms.before for arms in moves])
     wander = math.sqrt(_pool_noise(moves).value)
     return replace(machine, canary=shift, is_sure=_is_sure(shift, moves), wander=wander)
-
-
-def compare_places(
-    evidence: Sequence[Evidence], questions: Sequence[Mapping[Metric, Question]]
-) -> dict[str, Machine]:
-    """Compare the machine at each place that the cases ran at, by the cases that ran there."""
-    found: dict[str, list[tuple[Evidence, Mapping[Metric, Question]]]] = {}
-    for one, posed in zip(evidence, questions, strict=True):
-        found.setdefault(one.place, []).append((one, posed))
-    return {
-        place: compare_machine([one for one, _ in there], [posed for _, posed in there])
-        for place, there in found.items()
-    }
 
 
 def make_machine_shift(machine: Machine) -> MachineShift:

@@ -31,10 +31,10 @@ from gate.decide.judge.compare import (
     find_pair_threshold,
     find_unreadable,
     follow_leaders,
-    judge_steady,
     list_comparisons,
-    list_questions,
+    pose_questions,
 )
+from gate.decide.judge.families import judge_steady, make_finding
 from gate.decide.judge.interval import (
     BETTER,
     CLEAR,
@@ -56,7 +56,6 @@ from gate.decide.judge.interval import (
     read_pairs,
     to_fraction,
 )
-from gate.decide.judge.times import make_finding
 from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
 from gate.metrics import COMPILE_TIMES, Family
 from gate.records import (
@@ -68,7 +67,6 @@ from gate.records import (
     Code,
     Comparison,
     Fact,
-    Finding,
     Metric,
     Pairing,
     Policy,
@@ -76,7 +74,7 @@ from gate.records import (
     Run,
     Status,
 )
-from gate.records.cases import group_cases
+from gate.records.cases import group_by, group_cases
 
 # More pairs than this are not promised: they take too long.
 MAX_FURTHER_PAIRS = 99
@@ -86,11 +84,9 @@ _CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CasePairs:
-    """A case with its pairs; ``evidence.stored`` holds what the base measured."""
+class CasePairs(Evidence):
+    """A case with its pairs; ``stored`` holds what the base measured."""
 
-    evidence: Evidence
-    questions: Mapping[Metric, Question]
     paired: Mapping[Metric, Paired]
     processor: Paired | None  # of cold compiles
 
@@ -113,7 +109,7 @@ def gather_case_pairs(
         own, known = pairs.get(case.id, ()), bases.get(case.id)
         trials = [pair.head for pair in own] or list(heads.get(case.id, ()))
         absence = Reason.STALE_DEFINITION if case.id in redefined else Reason.UNPAIRED
-        evidence = Evidence(
+        side = CasePairs(
             case=case,
             # The fullest last: causes are read off the last one, and some trials measure latencies only.
             trials=tuple(sorted(trials, key=lambda trial: len(trial.samples))),
@@ -122,15 +118,10 @@ def gather_case_pairs(
             stored=_store_base(run.base, known, own, case.definition),
             absence=absence if known else Reason.NO_BASELINE,
             base_case=redefined.get(case.id),
+            paired=collect_paired(own),
+            processor=collect_processor(own),
         )
-        sides.append(
-            CasePairs(
-                evidence=evidence,
-                questions=list_questions(evidence, policy, find_pair_threshold),
-                paired=collect_paired(own),
-                processor=collect_processor(own),
-            )
-        )
+        sides.append(pose_questions(side, policy, find_pair_threshold))
     return tuple(sides)
 
 
@@ -161,13 +152,17 @@ class PairRules:
 
 def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> PairRules:
     """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
-    known: dict[tuple[Metric, bool], list[Variance]] = {}
-    for paired in (one for side in sides for one in side.paired.values()):
-        known.setdefault((paired.metric, paired.is_live), []).append(_measure_first(paired))
+    known = group_by(
+        (paired for side in sides for paired in side.paired.values()),
+        lambda paired: (paired.metric, paired.is_live),
+    )
     processors = [_measure_first(side.processor) for side in sides if side.processor]
     return PairRules(
         alpha=policy.error_budget / (max(tests, 1) * _CHANCES),
-        priors={key: compute_prior(found, assume_noise(*key)) for key, found in known.items()},
+        priors={
+            key: compute_prior(list(map(_measure_first, found)), assume_noise(*key))
+            for key, found in known.items()
+        },
         processor=compute_prior(processors, ASSUMED_PROCESSOR),
     )
 
@@ -179,12 +174,11 @@ def compare_paired(
 
     ``seen`` is what stored values say of what is exact: one pair that says the same is enough.
     """
-    readings = {
-        metric: read_metric(side, metric, rules) for metric in side.paired if metric in side.questions
-    }
-    work = compare_work(side.evidence, side.questions)
+    asked = side.questions
+    readings = {metric: read_metric(side, metric, rules) for metric in side.paired if metric in asked}
+    work = compare_work(side)
     findings = {}
-    for metric, question in side.questions.items():
+    for metric, question in asked.items():
         if question.spec.family is not Family.NOISY:
             findings[metric] = _demand_repeat(question, judge_steady(question), (seen or {}).get(metric))
         elif metric not in readings:
@@ -192,8 +186,7 @@ def compare_paired(
             findings[metric] = replace(find_unreadable(question), pairs=pairs)
         else:
             findings[metric] = _judge_reading(side, readings, metric, rules, work)
-    findings = follow_leaders(findings)
-    return list_comparisons(side.evidence, side.questions, findings)
+    return list_comparisons(side, follow_leaders(findings))
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
@@ -265,55 +258,39 @@ def _measure_first(paired: Paired) -> Variance:
 
 def _judge_reading(
     side: CasePairs, readings: Mapping[Metric, Reading], metric: Metric, rules: PairRules, work: Work
-) -> Finding:
-    reading = readings[metric]
-    bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
-    if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
-        return _judge_cold(reading, read_pairs(side.processor, rules.processor), bar, work)
-    ruling = decide_pairs(reading, bar)
-    if ruling == OPEN and metric in COMPILE_TIMES and _is_same_compile(reading, bar, work):
-        ruling = CLEAR
-    eager = readings.get(Metric.EAGER_LATENCY)
-    remarks = _name_eager(reading, eager) if ruling[0] is Status.REGRESSED else ()
-    return _find_beside(reading, reading, bar, ruling, remarks)
+) -> Comparison:
+    """Judge a noisy metric; a cold compile by its CPU time, where that is known.
 
-
-def _judge_cold(clock: Reading, processor: Reading, bar: Bar, work: Work) -> Finding:
-    """Judge a cold compile by its CPU time; what the clock alone convicts waited for an unknown reason.
-
-    The clock's values are shown: they are what a user waits for, and vary twice as much.
+    The clock's values are shown all the same: they are what a user waits for, and vary twice as much. What it
+    alone convicts waited for an unknown reason. One pair says nothing of its own noise, so its change has no
+    interval.
     """
-    ruling = decide_pairs(processor, bar)
-    if ruling == OPEN and _is_same_compile(processor, bar, work):
+    clock = judged = readings[metric]
+    remarks: tuple[Fact, ...] = ()
+    if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
+        judged = read_pairs(side.processor, rules.processor)
+        remarks = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(judged.change)}),)
+    bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
+    ruling = decide_pairs(judged, bar)
+    is_same = metric in COMPILE_TIMES and not work.is_other and judged.trials >= SETTLING_PAIRS
+    if ruling == OPEN and is_same and not is_estimated_beyond(judged, bar):
         ruling = CLEAR
     if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
-    by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
-    return _find_beside(clock, processor, bar, ruling, (by,))
-
-
-def _is_same_compile(reading: Reading, bar: Bar, work: Work) -> bool:
-    return not work.is_other and reading.trials >= SETTLING_PAIRS and not is_estimated_beyond(reading, bar)
-
-
-def _find_beside(
-    shown: Reading, judged: Reading, bar: Bar, ruling: Ruling, remarks: tuple[Fact, ...]
-) -> Finding:
-    """What pairs found by one reading, in the values of another, and how many more would settle it.
-
-    One pair says nothing of its own noise, so its change has no interval.
-    """
-    change = make_change(shown, compute_pair_detectable(judged, bar))
-    if shown.trials < MIN_PAIRS:
+    eager = readings.get(Metric.EAGER_LATENCY)
+    if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
+        remarks = _name_eager(clock, eager)
+    change = make_change(clock, compute_pair_detectable(judged, bar))
+    if clock.trials < MIN_PAIRS:
         change = replace(change, low=change.centre, high=change.centre)
     return replace(
-        make_finding(shown, ruling, change, remarks),
+        make_finding(side.questions[metric], clock, ruling, change, remarks),
         pairs=judged.trials,
         more_pairs=(compute_further_pairs(judged, bar) or 0) if ruling == OPEN else None,
     )
 
 
-def _demand_repeat(question: Question, finding: Finding, seen: Status | None) -> Finding:
+def _demand_repeat(question: Question, finding: Comparison, seen: Status | None) -> Comparison:
     """A change of a counter, of memory or of drift stands once it was seen again."""
     pairs = min(len(question.before), len(question.after))
     if finding.status not in MOVED or finding.status is seen or pairs >= MIN_PAIRS:
@@ -321,10 +298,8 @@ def _demand_repeat(question: Question, finding: Finding, seen: Status | None) ->
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)
 
 
-def _name_eager(latency: Reading, eager: Reading | None) -> tuple[Fact, ...]:
+def _name_eager(latency: Reading, eager: Reading) -> tuple[Fact, ...]:
     """Whether eager changed too: side by side that is no machine, but something both share."""
-    if eager is None or latency.metric is not Metric.COMPILED_LATENCY:
-        return ()
     is_shared = is_significant(eager) and eager.change >= SHARED_SHARE * latency.change
     numbers = {"change": math.expm1(eager.change), **({"shared": 1.0} if is_shared else {})}
     return (Fact(code=Code.EAGER_CHANGED, numbers=numbers),)

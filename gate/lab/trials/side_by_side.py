@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.check.pair_schedule import (
-    Need,
     PairSlot,
     fit_slot,
     list_pair_slots,
@@ -28,6 +27,7 @@ from gate.check.pair_schedule import (
 )
 from gate.check.schedule import Pace, drop_cases
 from gate.check.work import Part, Unit
+from gate.decide.suspects import Suspect
 from gate.kinds import KIND_SPECS
 from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab
@@ -89,7 +89,7 @@ class LabPairs(LabTrials):
 
     side_by_side: SideBySide
 
-    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """Add the pairs that are needed now, round-robin over the cases; the run is saved as unfinished.
 
         A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
@@ -235,7 +235,7 @@ class Lane:
             side_by_side=replace(self.side_by_side, lab=lab),
         )
         if unit.paired:
-            need = Need(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
+            need = Suspect(case_id=case.id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code)
             run = measurer.add_pairs(unit.run, [need], limit_s)
         else:
             run = measurer.add_trials(unit.run, {case.id: unit.metrics}, unit.index)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check import CheckTerms, Need, count_pairs
+from gate.check import CheckTerms, count_pairs
 from gate.decide.evidence.baselines import make_baselines
+from gate.decide.suspects import Suspect
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,
@@ -84,7 +85,7 @@ class Given:
         ]
         return replace(run, trials=(*run.trials, *new))
 
-    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """All the pairs of the needs that are not for later, while there is time."""
         self.limits += [limit_s] if limit_s not in self.limits else []
         by_id = {one.case.id: one for one in self.subjects}

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gate.check import (
-    Need,
     PairSlot,
     Rehearsal,
     check_against_base,
@@ -23,6 +22,7 @@ from gate.check.fleet import Fleet
 from gate.check.schedule import Slot
 from gate.check.work import Part, Unit, choose_lane
 from gate.decide.evidence.pairs import Pair
+from gate.decide.suspects import Suspect
 from gate.errors import MachineError
 from gate.records import Code, Fact, Metric, Outcome, Pairing, Run, Trial, name_words
 from gate.records.events import (
@@ -90,8 +90,8 @@ def measure(fleet: Fleet, run: Run) -> Run:
     return fleet.add_trials(run, want_whole(case.id for case in run.cases), run.trials_planned)
 
 
-def need(name: str, more: int, *, later: bool = False) -> Need:
-    return Need(case_id=f"{name}/x", metrics=(LATENCY,), more=more, later=later)
+def need(name: str, more: int, *, later: bool = False) -> Suspect:
+    return Suspect(case_id=f"{name}/x", metrics=(LATENCY,), more=more, later=later)
 
 
 WORSE = [Subject(name="same"), Subject(name="slow", alone=({LATENCY: 0.012},) * 3, slower=0.2)]

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Need, PairSlot, Rehearsal, want_whole
+from gate.check import PairSlot, Rehearsal, want_whole
 from gate.check.schedule import Slot
 from gate.decide.evidence.pairs import Pair
+from gate.decide.suspects import Suspect
 from gate.records import Metric, Run, Trial
 
 from .conftest import Subject, make_pair, make_run, make_trial
@@ -71,7 +72,7 @@ def test_pairs_measure_what_the_lab_would(
     first as long as compiling takes longer than loading, 10 and 3 s: both arms compile at once.
     """
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
-    run = rehearsal.add_pairs(make_bare_run(), [Need(case_id="a/x", metrics=metrics, more=2)], 1e9)
+    run = rehearsal.add_pairs(make_bare_run(), [Suspect(case_id="a/x", metrics=metrics, more=2)], 1e9)
     assert [set(trial.samples) for trial in run.trials] == [first, first, second, second]
     assert run.wall_s == pytest.approx(seconds)
     assert bool(run.trials[-1].phases_s) is (second == WHOLE)
@@ -80,14 +81,14 @@ def test_pairs_measure_what_the_lab_would(
 def test_a_first_pair_of_known_code_compiles_nothing() -> None:
     """Both arms find it in the caches of head's trial."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
-    need = Need(case_id="a/x", metrics={Metric.COMPILED_LATENCY}, more=2, unchanged_code=True)
+    need = Suspect(case_id="a/x", metrics={Metric.COMPILED_LATENCY}, more=2, unchanged_code=True)
     assert rehearsal.add_pairs(make_bare_run(), [need], 1e9).wall_s == pytest.approx(8.0 + 8.0)
 
 
 def test_on_a_gpu_each_pair_compiles() -> None:
     """Its tuning is a draw of its own."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair, device="cuda")
-    needs = [Need(case_id="a/x", metrics=LATENCIES, more=2)]
+    needs = [Suspect(case_id="a/x", metrics=LATENCIES, more=2)]
     assert all(
         set(trial.samples) == WHOLE for trial in rehearsal.add_pairs(make_bare_run(), needs, 1e9).trials
     )
@@ -96,14 +97,14 @@ def test_on_a_gpu_each_pair_compiles() -> None:
 def test_pairs_for_later_are_not_measured() -> None:
     """They are only counted in what is left."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
-    needs = [Need(case_id="a/x", metrics=LATENCIES, more=2, later=True)]
+    needs = [Suspect(case_id="a/x", metrics=LATENCIES, more=2, later=True)]
     assert rehearsal.add_pairs(make_bare_run(), needs, 1e9).trials == ()
 
 
 def test_pairs_that_end_too_late_are_not_begun() -> None:
     """After a whole pair of 20 s there are 9 s left: one of latencies, 8 s, and no second."""
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
-    needs = [Need(case_id="a/x", metrics=WHOLE, more=3)]
+    needs = [Suspect(case_id="a/x", metrics=WHOLE, more=3)]
     alone = replace(make_bare_run(), trials=(take_trial(Slot(case=SUBJECT.case, index=1)),))
     run = rehearsal.add_pairs(alone, needs, 29.0)
     assert [len(trial.samples) for trial in run.trials[1:]] == [5, 5, 2, 2]
@@ -118,6 +119,6 @@ def test_guess_keeps_no_first_pair_from_being_tried(limit_s: float, pairs: int, 
     one into 15 s.
     """
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
-    needs = [Need(case_id="a/x", metrics=[Metric.COLD_COMPILE_TIME], more=3)]
+    needs = [Suspect(case_id="a/x", metrics=[Metric.COLD_COMPILE_TIME], more=3)]
     run = rehearsal.add_pairs(make_bare_run(), needs, limit_s)
     assert (len(run.trials), run.wall_s) == (2 * pairs, wall_s)

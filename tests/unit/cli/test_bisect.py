@@ -14,7 +14,7 @@ import pytest
 from gate.bisect import command as bisect
 from gate.bisect import lab
 from gate.bisect.points import Ends
-from gate.check import Need
+from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, load_run
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
@@ -116,7 +116,7 @@ def test_a_step_that_is_stopped_keeps_its_pairs(
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
     real = LabPairs.add_pairs
 
-    def add_once(self: LabPairs, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+    def add_once(self: LabPairs, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         if step.is_file():
             raise KeyboardInterrupt
         return real(self, run, needs, limit_s)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.conclude.outcome import remark_regressed_anyway
-from gate.decide.explain.steps import suggest_settling
+from gate.decide.explain.advice import suggest_settling
 from gate.records import Change, Code, Comparison, Fact, Metric, Reason, Status
 from gate.report.words.comparisons import describe_comparison
 from tests.make import make_row

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gate.decide.judge.compare import follow_leaders
-from gate.records import Comparison, Finding, Metric, Outcome, Reason, Status, Verdict
+from gate.records import Comparison, Metric, Outcome, Reason, Status, Verdict
 from tests.told import tell_row
 
 Make = Callable[..., Any]
@@ -211,7 +211,12 @@ def test_memory_ratio_goes_as_far_as_its_peak(
 ) -> None:
     """A ratio moves as the compiled peak does; without a peak nothing says which side moved."""
     known = {metric: status for metric, status in ((RATIO, ratio), (MEMORY, peak)) if status}
-    findings = {metric: Finding(status=status, reason=Reason.BEYOND_BAR) for metric, status in known.items()}
+    findings = {
+        metric: Comparison(
+            case_id="m/x", metric=metric, decides=True, status=status, reason=Reason.BEYOND_BAR
+        )
+        for metric, status in known.items()
+    }
     found = follow_leaders(findings)[RATIO]
     assert (found.status, found.reason) == expected
 

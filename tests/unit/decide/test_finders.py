@@ -10,7 +10,7 @@ from types import ModuleType
 
 from gate.decide import explain
 from gate.decide.explain import causes
-from gate.decide.explain.inquiry import WEIGHTS
+from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import explained_by
 from gate.records import CauseKind, Code
 from gate.records.facts import CAUSE_CODES, MISMATCH_CODES
@@ -31,19 +31,20 @@ def test_every_finder_is_asked() -> None:
 
 def test_every_cause_has_a_weight() -> None:
     """One without could not be ranked; words of older versions and counts of others are not."""
-    assert set(WEIGHTS) == CAUSE_CODES - {Code.MORE}
+    assert set(CAUSES) == CAUSE_CODES - {Code.MORE}
 
 
 def test_weights_descend() -> None:
     """The table reads from what accounts for most to a detail."""
-    assert list(WEIGHTS.values()) == sorted(WEIGHTS.values(), reverse=True)
+    weights = [weight for weight, _ in CAUSES.values()]
+    assert weights == sorted(weights, reverse=True)
 
 
 def test_every_cause_can_be_found() -> None:
     """A code with a weight and words that no finder makes would never be told, in silence."""
     made = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
     made |= {code.name for code in MISMATCH_CODES}  # of trials, by :func:`find_mismatch`
-    assert {code.name for code in WEIGHTS} - made == set()
+    assert {code.name for code in CAUSES} - made == set()
 
 
 def test_every_kind_that_is_asked_for_is_named_by_a_metric() -> None:

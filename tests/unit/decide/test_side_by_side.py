@@ -315,6 +315,23 @@ def test_case_that_the_base_defines_otherwise_is_stale(ab: Judge, find: Find) ->
     assert tell_headline(verdict) == f"1 case measured, none judged: nothing of {MAIN} to compare with."
 
 
+def test_what_the_base_does_not_measure_is_not_judged(
+    paired_case: Make, pair_run: Pair, policy: Policy, find: Find
+) -> None:
+    """Its second process gave no memory, and head's did: the note says so, and the rest is judged."""
+    run = pair_run(paired_case(head={MEMORY: 1e9}))
+    lacking = tuple(
+        replace(one, samples={key: value for key, value in one.samples.items() if key is not MEMORY})
+        if one.arm == "base"
+        else one
+        for one in run.trials
+    )
+    verdict = decide_side_by_side(replace(run, trials=lacking), policy)
+    assert state(find(verdict, MEMORY)) == (Status.NOT_COMPARABLE, Reason.NOT_MEASURED)
+    told = f"Not judged in 1 case: peak memory. {MAIN} did not measure these metrics."
+    assert told in tell_notes(verdict)
+
+
 def test_base_that_failed_is_not_comparable(ab: Judge, find: Find) -> None:
     """The head's measurements are shown and not judged; the notes and steps say why."""
     verdict = ab(pairs=0, alone=ALONE, failures=(fail("base"),))

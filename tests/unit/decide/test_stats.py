@@ -11,22 +11,15 @@ from gate.decide.constants import LEARNED_DF
 from gate.decide.stats import (
     ASSUMED,
     Variance,
-    compute_geometric_median,
     compute_hodges_lehmann,
     compute_prior,
     compute_variance,
     compute_winsorized_variance,
-    moderate_variance,
     pool_variances,
     summarize_logs,
 )
 
 POSITIVE = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)
-
-
-def test_geometric_median_takes_the_root_of_the_middle_two() -> None:
-    """Between 2 and 8 the geometric middle is 4, whatever lies outside."""
-    assert compute_geometric_median([100.0, 2.0, 8.0, 1.0]) == 4.0
 
 
 def test_variance_of_one_value_is_unknown() -> None:
@@ -87,7 +80,7 @@ def test_what_others_assume_is_the_callers() -> None:
 
 def test_moderation_by_hand() -> None:
     """(4 x 1e-4 + 4 x 9e-4) / 8 = 5e-4."""
-    moderated = moderate_variance(Variance(value=1e-4, df=4.0), Variance(value=9e-4, df=4.0))
+    moderated = pool_variances(Variance(value=1e-4, df=4.0), Variance(value=9e-4, df=4.0))
     assert pytest.approx(5e-4) == moderated.value
     assert moderated.df == 8.0
 
@@ -112,7 +105,7 @@ def test_winsorized_variance_by_hand() -> None:
 @given(own=st.floats(0, 1), prior=st.floats(1e-4, 1), df=st.floats(0, 20))
 def test_moderation_stays_between_own_and_prior(own: float, prior: float, df: float) -> None:
     """A moderated variance lies between the case's own and the prior's."""
-    value = moderate_variance(Variance(value=own, df=df), Variance(value=prior, df=4.0)).value
+    value = pool_variances(Variance(value=own, df=df), Variance(value=prior, df=4.0)).value
     assert min(own, prior) - 1e-12 <= value <= max(own, prior) + 1e-12
 
 

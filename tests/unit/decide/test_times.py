@@ -11,8 +11,8 @@ import pytest
 
 from gate.decide import Screening, decide_verdict, list_suspects
 from gate.decide.evidence.proxies import Work
+from gate.decide.judge.families import Times, judge_time
 from gate.decide.judge.interval import Bar, Reading
-from gate.decide.judge.times import Times, judge_time
 from gate.decide.stats import Variance
 from gate.metrics import SPECS
 from gate.records import CodeIdentity, Comparison, Kind, Metric, Reason, Status, Task, Threshold, Verdict
@@ -90,7 +90,7 @@ def test_a_latency_is_worse_by_clock_and_ratio_together(
 ) -> None:
     """With 1 % of error it is surely beyond 5 % from 0.049 + 3.552 x 0.01 = 0.085 on; both must look so."""
     known = {} if ratio is None else {SPEEDUP: (ratio, 0.01)}
-    assert state(judge_time(LATENCY, make_times({LATENCY: (clock, 0.01), **known}))) == expected
+    assert judge_time(LATENCY, make_times({LATENCY: (clock, 0.01), **known})) == expected
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_ratio_that_fell_since_eager_got_faster_says_nothing(
     """It fell by 0.2: half of it, 0.1, must be eager's. Then the clock alone convicts, or clears."""
     known = {} if eager is None else {EAGER: (eager, 0.01)}
     times = make_times({LATENCY: (clock, 0.01), SPEEDUP: (0.2, 0.01), **known})
-    assert state(judge_time(LATENCY, times)) == expected
+    assert judge_time(LATENCY, times) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_calls_of_the_same_code_that_kept_pace_with_eager_are_clear(
 ) -> None:
     """The clock has 5 % of error, so 0.06 may be nothing: t(.90) = 1.325 x 0.05 = 0.066. The ratio stands."""
     times = make_times({LATENCY: (clock, 0.05), SPEEDUP: (0.0, 0.01)}, **changes)
-    assert state(judge_time(LATENCY, times)) == expected
+    assert judge_time(LATENCY, times) == expected
 
 
 SAME_CALLS, MORE_CALLS = Work(calls=0.0), Work(calls=0.03)
@@ -158,7 +158,7 @@ def test_a_compile_is_convicted_by_more_work_and_cleared_by_the_same(
     metric: Metric, reading: tuple[float, float], work: Work, expected: State
 ) -> None:
     """Edges are 0.095 and 0.140. No count shows what reading caches takes: a warm one may not look longer."""
-    assert state(judge_time(metric, make_times({metric: reading}, work))) == expected
+    assert judge_time(metric, make_times({metric: reading}, work)) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide import (
-    LOOKS,
-    PairEffort,
-    Suspect,
-    decide_side_by_side,
-    judge_pairs,
-    list_unsettled,
-    order_unsettled,
-)
+from gate.decide import LOOKS, Suspect, decide_side_by_side, judge_pairs, list_unsettled, rank_suspect
 from gate.decide.suspects import gather_judged
 from gate.records import Acceptance, Metric, Policy, Reason, Run, Status
 
@@ -100,18 +92,15 @@ def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles(
         "dear": (0, Suspect(case_id="dear", metrics=(COLD,), doubt=4.0)),
         "untouched": (1, Suspect(case_id="untouched", metrics=(LATENCY,))),
         "doubted": (6, Suspect(case_id="doubted", metrics=(LATENCY,), doubt=0.1)),
-        "no time": (0, Suspect(case_id="no time", metrics=(LATENCY,), doubt=4.0)),
     }
-    efforts = {
-        name: PairEffort(
-            pairs=pairs, seconds=90.0 if name == "dear" else 30.0, untouched=name in {"untouched", "doubted"}
-        )
-        for name, (pairs, _) in found.items()
-        if name != "no time"
-    }
-    ordered = order_unsettled([one for _, one in found.values()], efforts)
+
+    def rank(name: str) -> tuple[float, ...]:
+        pairs, suspect = found[name]
+        seconds = 90.0 if name == "dear" else 30.0
+        return rank_suspect(suspect, pairs, seconds, untouched=name in {"untouched", "doubted"})
+
     expected = ["begun", "worst", "mild", "dear", "few", "many", "doubted", "untouched", "convicted"]
-    assert [one.case_id for one in ordered] == expected
+    assert sorted(found, key=rank) == expected
 
 
 def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
@@ -121,18 +110,6 @@ def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair,
     assert list_unsettled(run, policy, [suspect]) == ()
     (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
-
-
-@pytest.fixture
-def unsettled_after_a_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> Make:
-    """What is left of a call that takes so long, 10 ms in the base, and a compile of 20 s instead of 10."""
-
-    def find(latency_s: float, *, thorough: bool) -> list[tuple[Metric, ...]]:
-        run = pair_run(paired_case(pairs=1, head={LATENCY: latency_s, COLD: 20.0}))
-        suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), thorough=thorough)
-        return [one.metrics for one in list_unsettled(run, policy, [suspect])]
-
-    return find
 
 
 def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:

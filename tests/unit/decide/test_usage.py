@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.decide.explain.around import compare_kernels, find_bound
+from gate.decide.explain.causes import compare_kernels, find_bound
 from gate.report.words.causes import describe_cause
 
 ARITHMETIC = "arithmetic alone takes 20.0 % of it at this machine's measured rate"

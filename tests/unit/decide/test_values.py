@@ -33,6 +33,12 @@ def test_speedup_is_the_median_ratio_of_super_blocks() -> None:
     assert compute_speedup(eager, (1.0,) * 6) == pytest.approx(3.0)
 
 
+def test_speedup_of_an_even_number_is_the_root_of_the_middle_two() -> None:
+    """Between super-blocks of 2x and 8x the geometric middle is 4x, whatever lies outside."""
+    eager = (100.0, 100.0, 2.0, 2.0, 8.0, 8.0, 1.0, 1.0)
+    assert compute_speedup(eager, (1.0,) * 8) == 4.0
+
+
 def test_speedup_cancels_a_steady_drift_within_a_super_block() -> None:
     """E C C E under a drift of one factor a block: the pairs read 2/d and 2d, the super-block 2."""
     d = 1.1

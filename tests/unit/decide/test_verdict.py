@@ -17,8 +17,8 @@ from gate.decide import (
     measure_coverage,
 )
 from gate.decide.evidence.stored import list_short
+from gate.decide.explain.advice import list_acceptances
 from gate.decide.explain.notes import note_machine
-from gate.decide.explain.steps import list_acceptances
 from gate.decide.judge.compare import find_pair_threshold, find_threshold
 from gate.errors import ExitCode
 from gate.metrics import SPECS

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from gate.check import Need, want_whole
+from gate.check import want_whole
 from gate.check.fleet import Fleet
 from gate.check.work import Answer, Part, Unit
+from gate.decide.suspects import Suspect
 from gate.files.codec import encode
 from gate.files.structure import decode
 from gate.lab.host.fitness import HostSample
@@ -84,7 +85,7 @@ def test_a_fleet_of_one_measures_what_the_lab_measures(lab: Lab, make_case: Make
     cases = [make_case("turns", name, roles=["cold", "rounds"]) for name in ("one", "two")]
     lane = open_lane(lab, *cases, make_case("error", "broken"), trials=2)
     wanted = want_whole(case.id for case in lane.run.cases)
-    needs = [Need(case_id=case.id, metrics=NOISY_DECIDING, more=1) for case in lane.run.cases]
+    needs = [Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=1) for case in lane.run.cases]
 
     def measure(measurer: LabPairs | Fleet) -> Run:
         return measurer.add_pairs(measurer.add_trials(lane.run, wanted, 2), needs, math.inf)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gate.check import Need, PairSlot, count_pairs, settle_pairs
+from gate.check import PairSlot, count_pairs, settle_pairs
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace
 from gate.decide import Suspect
@@ -265,7 +265,7 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeC
         place=PLACE,
     )
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
-    needs = [Need(case_id=case.id, metrics=LATENCY, more=1)]
+    needs = [Suspect(case_id=case.id, metrics=LATENCY, more=1)]
     measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
     measured = measurer.add_pairs(run, needs, 600.0)
     assert [trial.pairing for trial in measured.trials] == [Pairing.TURNS] * 2
@@ -343,7 +343,10 @@ def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) ->
     taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
     alone = Trial(case_id=two.id, index=1)
     run = make_run(taken, replace(taken, arm="head"), alone, cases=(one, two), base=(one, two))
-    needs = [Need(case_id=one.id, metrics=LATENCY, more=1), Need(case_id=two.id, metrics=LATENCY, more=2)]
+    needs = [
+        Suspect(case_id=one.id, metrics=LATENCY, more=1),
+        Suspect(case_id=two.id, metrics=LATENCY, more=2),
+    ]
     slots = list_pair_slots(run, needs)
     assert [("one", 2), ("two", 1), ("two", 2)] == [(slot.case.model, slot.index) for slot in slots]
 
@@ -355,7 +358,7 @@ def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
         cases=(same, changed, new, failed), base=(same, replace(changed, definition="other"), failed)
     )
     failure = make_failure(failed.id, "", stage="build")
-    needs = [Need(case_id=case.id, metrics=LATENCY, more=1) for case in run.cases]
+    needs = [Suspect(case_id=case.id, metrics=LATENCY, more=1) for case in run.cases]
     slots = list_pair_slots(replace(run, failures=(failure,)), needs)
     assert ["same"] == [slot.case.model for slot in slots]
 

@@ -11,7 +11,7 @@ import pytest
 
 from gate.bisect import lab as lab_module
 from gate.bisect.lab import ReusableLab
-from gate.check import Need
+from gate.decide.suspects import Suspect
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runner import make_run
@@ -40,7 +40,7 @@ def measure_one(side_by_side: SideBySide, cases: Sequence[Case]) -> Run:
     run = make_run(side_by_side.lab, cases, "all", 0)
     run = replace(run, base=describe_base(side_by_side, "good", Provenance(), cases))
     measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
-    need = Need(case_id=cases[0].id, metrics=LATENCY, more=1, unchanged_code=True)
+    need = Suspect(case_id=cases[0].id, metrics=LATENCY, more=1, unchanged_code=True)
     return measurer.add_pairs(run, (need,), float("inf"))
 
 

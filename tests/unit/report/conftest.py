@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.conclude.outcome import decide_outcome, note_pairs
-from gate.decide.explain.headline import make_headline
-from gate.decide.explain.inquiry import WEIGHTS
-from gate.decide.explain.steps import list_next_steps
+from gate.decide.explain.advice import list_next_steps, make_headline
+from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
@@ -197,7 +196,7 @@ BERT_CAUSES = (
 
 def make_cause(case_id: str, kind: CauseKind, fact: Fact) -> Cause:
     """Return a cause of the weight that its fact has where it accounts for all."""
-    return Cause(case_id=case_id, kind=kind, fact=fact, weight=WEIGHTS[fact.code])
+    return Cause(case_id=case_id, kind=kind, fact=fact, weight=CAUSES[fact.code][0])
 
 
 def make_regression() -> Verdict:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.explain.headline import make_headline
+from gate.decide.explain.advice import make_headline
 from gate.records import (
     Cause,
     CauseKind,
