@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -217,8 +218,9 @@ def test_the_change_that_brings_gate_yml_is_compared(
     shutil.rmtree("baselines")
     place.plant("graph_break")
     assert place.run("check") == ExitCode.REGRESSION
-    told = "has no gate.yml and is measured by yours: gate.yml, actor.py"
-    assert told in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "has no gate.yml and is measured by yours: gate.yml, actor.py" in told
+    assert re.search(r"^note: base: merge-base with main \(\w+\); head: working tree ", told, re.MULTILINE)
     assert place.run("ab", "main", "feature", "--quiet") == ExitCode.PASS
     assert load_base(place) == ("main", 3)
 

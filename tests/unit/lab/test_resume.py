@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gate.errors import UsageError
 from gate.lab.trials.merging import carry_over
+from gate.lab.trials.runner import measure_plan
 from gate.records import BaseArm, Case, Extent, Provenance, Run, Trial
+from gate.records.events import Event, Noted
 from tests.hosts import CPU_HOST
 from tests.make import make_failure
+from tests.told import describe_measuring
 
 CASE = Case(id="a/x", model="a", definition="1")
 ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
@@ -98,6 +103,18 @@ def test_refuses_another_run(change: Callable[[Run], Run], words: str) -> None:
 def test_unknown_changes_are_no_difference() -> None:
     """A run that was saved before runs kept them, or outside of git, can be continued."""
     assert carry_over(FRESH, replace(PREVIOUS, changes="")).trials == PREVIOUS.trials
+
+
+@pytest.mark.parametrize(("changes", "told"), [("", True), ("f" * 16, False)])
+def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
+    """Outside of git nobody knows whether the earlier trials are of the same code."""
+    events: list[Event] = []
+    measurer: Any = SimpleNamespace(
+        observe=events.append, save=lambda _: None, add_trials=lambda run, *_: run
+    )
+    measure_plan(measurer, replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes))
+    notes = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
+    assert notes == (["git cannot show edits: earlier trials may be of other code"] if told else [])
 
 
 def test_unknown_sampling_is_no_difference() -> None:

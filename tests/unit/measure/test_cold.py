@@ -12,13 +12,15 @@ from gate.devices import CPU, CUDA, DeviceKind
 from gate.measure import cold
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
-from gate.measure.context import WorkerContext
+from gate.measure.context import WorkerContext, prepare_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.logbook import Logbook
+from gate.measure.rounds import Rounds
 from gate.measure.warm import measure_warm
 from gate.records import FIRST_CALL, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
+from tests.told import describe_measuring
 
 
 class PlayedDevice(CpuDevice):
@@ -87,3 +89,21 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     measure_warm(context, workload)
     assert loaded == [b"of the first pair" if is_there else b"saved"]
     assert len(logbook.result.samples[Metric.WARM_COMPILE_TIME]) == 1
+
+
+def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of the timed blocks compiled: what is left of them is no time of a call."""
+    rounds = Rounds(times={}, calls={}, recompiled=2)
+    monkeypatch.setattr(cold, "run_rounds", lambda *_: rounds)
+    logbook = Logbook(None, WorkerRole.COLD)
+    context = WorkerContext(
+        case=Case(id="m/c", model="m", backend="eager"),
+        device=CpuDevice(),
+        sampling=Sampling(super_blocks=2, warmup_s=0.0, min_warmup_calls=1),
+        logbook=logbook,
+        directory="",
+    )
+    workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
+    assert cold.measure_rounds(context, prepare_case(context, workload), play_rounds) is rounds
+    told = "recompiled during 2 of the timed blocks; they are left out"
+    assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == told

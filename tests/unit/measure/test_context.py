@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from gate.measure.process.logbook import Logbook
 from gate.records import CacheUse, Case, Code
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
+from tests.told import describe_measuring
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,23 @@ def test_an_input_that_cannot_be_looked_into_is_named() -> None:
         for fact in logbook.result.warnings
         if fact.code is Code.INPUT_AS_IT_IS
     ]
+
+
+def test_a_parameter_that_no_module_holds_is_told() -> None:
+    """The function has no more than a weak reference to it: nobody can cast, move or copy it."""
+    logbook = Logbook(None, WorkerRole.COLD)
+    context = WorkerContext(
+        case=Case(id="m/c", model="m"),
+        device=CpuDevice(),
+        sampling=Sampling(),
+        logbook=logbook,
+        directory="",
+    )
+    weight = torch.nn.Parameter(torch.ones(3))
+    hidden: Callable[[], Any] = weakref.ref(weight)
+    workload = Workload(forward=lambda value: torch.mul(value, hidden()), inputs=(torch.ones(3),))
+    with torch.no_grad():
+        prepare_case(context, workload)
+    told = "forward uses a parameter of 3 that no module which can be found has registered"
+    notes = [describe_measuring(fact) for fact in logbook.result.warnings]
+    assert f"{told}: it is not cast, moved or copied for float64" in notes

@@ -31,7 +31,7 @@ from gate.measure.usage import (
     record_usage,
     sum_kernels,
 )
-from gate.records import Case, DType, Metric, Task
+from gate.records import Case, DType, Metric, Mode, Task
 from gate.records.protocol import Sampling, Stage, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring
@@ -212,6 +212,21 @@ def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) 
     assert samples[Metric.DEVICE_UTILIZATION] == (pytest.approx(0.5),)
     assert samples[Metric.CALL_P50] <= samples[Metric.CALL_P95] <= samples[Metric.CALL_P99]
     assert context.logbook.result.kernels_s == {"gemm": 5e-6}
+
+
+@pytest.mark.usefixtures("rates")
+@pytest.mark.parametrize(("mode", "told"), [(Mode.REDUCE_OVERHEAD, True), (Mode.DEFAULT, False)])
+def test_a_case_that_asks_for_graphs_and_launches_none_is_told(
+    monkeypatch: pytest.MonkeyPatch, mode: Mode, told: bool
+) -> None:
+    """The mode reduce-overhead falls back to plain calls in silence, where a graph cannot be captured."""
+    monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
+    context, prepared = make(PlayedGpu([make_event("cudaLaunchKernel", 10)]))
+    context = replace(context, case=replace(context.case, mode=mode))
+    with torch.no_grad():
+        record_usage(context, prepared, 1e-5)
+    notes = [describe_measuring(fact) for fact in context.logbook.result.warnings]
+    assert ("the case asks for CUDA graphs, and no call launches one" in notes) is told
 
 
 def test_energy_is_what_the_counter_grew_by_over_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:

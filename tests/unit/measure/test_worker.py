@@ -12,8 +12,9 @@ import pytest
 
 from gate.files import codec
 from gate.measure.process.worker import make_arguments, run_request
-from gate.records import Case
+from gate.records import Case, CaseFailure, FailureKind
 from gate.records.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.report.words.failures import describe_failure
 
 
 def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:
@@ -95,3 +96,28 @@ def test_factories_are_imported_and_their_errors_told(
         "sound_bench:b": "the factory 'sound_bench:b' does not exist: sound_bench has no function 'b'",
     }
     assert 'broken_bench.py", line 1' in told.unimportable["broken_bench:build"].traceback
+
+
+def test_what_another_plugin_raises_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of the session, before the trial's own result was complete."""
+
+    def refuse(*_: object, **__: object) -> int:
+        raise RuntimeError("no report for you")
+
+    monkeypatch.setattr(pytest, "main", refuse)
+    case = Case(id="m/test", model="m", node="tests/test_m.py::test_m")
+    request = make_request(tmp_path, case)
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(codec.encode(request)))
+    run_request(str(path), time.perf_counter())
+    left = codec.decode(WorkerResult, codec.parse_json(Path(request.result).read_bytes(), "r"), "r")
+    failure = (
+        CaseFailure(
+            case_id=case.id, trial=1, kind=FailureKind.ERROR, stage=left.stage, fact=left.failure.fact
+        )
+        if left.failure
+        else None
+    )
+    assert failure is not None
+    told = "pytest ended with RuntimeError: no report for you before the result was complete; see the log"
+    assert told in describe_failure(failure)
