@@ -66,12 +66,12 @@ every_measured = pytest.mark.parametrize(
 def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
     """A workflow that joins them, by a name given in passing, must be meant to."""
     retargeted = {
-        *(".github/gate-retarget.yml", "examples/gate-retarget.yml"),
-        "examples/compile-gate-respond.yml",
+        *(".github/compile-gate-respond.yml", "examples/compile-gate-respond.yml"),
+        "examples/gate-retarget.yml",
     }
 
     assert {name_file(path) for path, _ in MEASURED} == {
-        ".github/gate.yml",
+        ".github/compile-gate.yml",
         "examples/compile-gate.yml",
         "examples/gate.yml",
         "examples/shards.yml",

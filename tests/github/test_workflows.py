@@ -14,7 +14,6 @@ import yaml
 from action.expressions import is_due
 from workflow_files import (
     CLONED,
-    EXAMPLES,
     IN_FULL,
     PERMISSIONS,
     ROOT,
@@ -29,18 +28,14 @@ from workflow_files import (
 
 ACTION = ROOT / "action.yml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
-SHARED = {
-    "anchor.yml",
-    "gate.yml",
-    "gate-accept.yml",
-    "gate-publish.yml",
-    "gate-refresh.yml",
-    "gate-retarget.yml",
-    "upgrade.yml",
-}
-# How an example differs from the workflow of the same name here: where the action comes from.
-OURS = re.compile(r"uses: \./(?:\.git/compile-gate)? # zizmor: ignore\[self-repository\].*")
-THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"
+SHARED = ("anchor.yml", "compile-gate.yml", "compile-gate-respond.yml", "upgrade.yml")
+# How an example differs from the workflow of the same name here: where the action, or what it calls, is from.
+OURS = re.compile(
+    r"uses: \.(?:/\.git/compile-gate|(/\.github/workflows/\w+\.yml)|/)"
+    r"(?: # zizmor: ignore\[self-repository\].*)?$",
+    re.MULTILINE,
+)
+THEIRS = rf"uses: OWNER/compile-gate\1@{'0' * 40} # v0.1.0"
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 # Jobs that run code under test: on their own machine, without a token, and nothing trusted after it.
 MEASURING = {
@@ -55,8 +50,6 @@ MEASURING = {
 }
 # Jobs that share no GPU with another job: each runner has one of its own.
 ON_THEIR_OWN = {("shards", "measure")}
-# Examples that this repository has no use for itself.
-FOR_OTHERS = {"compile-gate.yml", "compile-gate-respond.yml", "shards.yml", "target.yml", "trend.yml"}
 # This repository's alone, on GitHub's own runners.
 NEVER_IN_A_CONTAINER = {"ci.yml", "docs.yml", "package.yml", "release.yml"}
 
@@ -136,7 +129,7 @@ def strip_job(job: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_is_called_does_what_the_long_workflows_do() -> None:
     """Step by step: rights, commands and inputs are the same, but for those that name the caller's file."""
-    called = {path.stem: dict(list_jobs(path)) for path in (ROOT / ".github/workflows").glob("*.yml")}
+    called = {path.stem: dict(list_jobs(path)) for path in WORKFLOWS}
     pairs = {("check", "check"): ("gate", "check")} | {
         ("respond", name): full for name, full in IN_FULL.items()
     }
@@ -323,7 +316,7 @@ def test_every_output_that_is_read_is_declared(path: Path) -> None:
 def test_results_are_uploaded_also_when_the_gate_is_red() -> None:
     """A regression fails the step, and its verdict is just what must be published."""
     uploads = [
-        step for _, step in list_steps(ROOT / ".github/workflows/gate.yml") if "upload" in step["uses"]
+        step for _, step in list_steps(ROOT / "examples/workflows/gate.yml") if "upload" in step["uses"]
     ]
 
     assert len(uploads) == 2
@@ -337,7 +330,7 @@ NOT_TOLD = {"action_required", "neutral", "stale"}
 
 def test_red_runs_are_published_too() -> None:
     """Who publishes only what passed never tells of a regression, a change that hangs or a skipped check."""
-    job = load(ROOT / ".github/workflows/gate-publish.yml")["jobs"]["publish"]
+    job = load(ROOT / "examples/workflows/gate-publish.yml")["jobs"]["publish"]
     status = {"success": True, "failure": False, "always": True, "cancelled": False}
 
     def list_told(name: str) -> set[str]:
@@ -352,9 +345,9 @@ def test_red_runs_are_published_too() -> None:
 
 def test_the_publisher_listens_to_the_workflows_that_there_are() -> None:
     """GitHub knows them by their names: a workflow that is called otherwise starts nothing, in silence."""
-    heard = load(ROOT / ".github/workflows/gate-publish.yml")["on"]["workflow_run"]["workflows"]
+    heard = load(ROOT / "examples/workflows/gate-publish.yml")["on"]["workflow_run"]["workflows"]
 
-    named = [load(ROOT / f".github/workflows/{name}.yml")["name"] for name in ("gate", "gate-retarget")]
+    named = [load(ROOT / f"examples/workflows/{name}.yml")["name"] for name in ("gate", "gate-retarget")]
     assert heard == named
 
 
@@ -366,7 +359,7 @@ def test_a_refresh_that_could_not_be_measured_is_told(
     authorized: str, is_cancelled: bool, expected: bool
 ) -> None:
     """The job that answers runs after one that failed or was skipped, and only where somebody may ask."""
-    job = load(ROOT / ".github/workflows/gate-refresh.yml")["jobs"]["propose"]
+    job = load(ROOT / "examples/workflows/gate-refresh.yml")["jobs"]["propose"]
     status = {"success": False, "failure": True, "always": True, "cancelled": is_cancelled}
     contexts = {"needs": {"authorize": {"outputs": {"authorized": authorized}}}}
 
@@ -376,11 +369,9 @@ def test_a_refresh_that_could_not_be_measured_is_told(
 
 def test_the_examples_are_this_repositorys_own_workflows() -> None:
     """What users copy is what is run here, but for where the action comes from."""
-    shared = [path for path in EXAMPLES if path.name not in FOR_OTHERS]
-    for path in shared:
-        own = (ROOT / ".github" / "workflows" / path.name).read_text()
-        assert path.read_text() == OURS.sub(THEIRS, own), f"run: python {__file__} --write"
-    assert {path.name for path in shared} == SHARED
+    for name in SHARED:
+        own, example = (ROOT / place / "workflows" / name for place in (".github", "examples"))
+        assert example.read_text() == OURS.sub(THEIRS, own.read_text()), f"run: python {__file__} --write"
 
 
 def test_a_release_can_be_published_again() -> None:
@@ -506,6 +497,6 @@ def test_zizmor_finds_nothing() -> None:
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    for name in sorted(SHARED):
+    for name in SHARED:
         text = (ROOT / ".github" / "workflows" / name).read_text()
         (ROOT / "examples" / "workflows" / name).write_text(OURS.sub(THEIRS, text))
