@@ -13,8 +13,15 @@ from gate.files.untrusted import format_value, load_bytes
 from gate.files.yaml_in import MAX_YAML_BYTES, parse_yaml
 from gate.git import find_checkout
 from gate.github.client import GitHubClient, Patience
-from gate.github.finding import PublishContext, Settings
-from gate.github.job import append_summary, is_sha, load_context, write_annotations, write_outputs
+from gate.github.finding import Settings
+from gate.github.job import (
+    append_summary,
+    check_repository,
+    is_sha,
+    load_context,
+    write_annotations,
+    write_outputs,
+)
 from gate.github.publish import publish
 from gate.github.sticky import find_author
 from gate.project.config import Config, load_config
@@ -112,8 +119,11 @@ def run_publish(options: argparse.Namespace) -> int:
     usual = CommentWhen.ON_CHANGE if options.issue else CommentWhen.ALWAYS
     config, key = load_config(Path(options.config) if options.config else None), options.comment_key
     suffix = "" if key == DEFAULT_KEY or not config.status else f" ({key})"
+    client, job = make_client(os.environ), load_context(os.environ)
     settings = Settings(
         run_id=options.run_id,
+        base=load_base(config, job.workspace, key),
+        author=options.comment_author or find_author(client, os.environ["GITHUB_TOKEN"]),
         issue=options.issue,
         conclusion=options.conclusion,
         workflow=options.workflow,
@@ -123,14 +133,7 @@ def run_publish(options: argparse.Namespace) -> int:
         status=f"{config.status}{suffix}",
         fail_on=config.fail_on or FailOn.REGRESSION,
     )
-    client, job = make_client(os.environ), load_context(os.environ)
-    context = PublishContext(
-        client=client,
-        job=job,
-        author=options.comment_author or find_author(client, os.environ["GITHUB_TOKEN"]),
-        base=load_base(config, job.workspace, key),
-    )
-    publication = publish(context, settings)
+    publication = publish(client, job, settings)
     write_outputs(os.environ, publication.outputs)
     append_summary(os.environ, publication.summary)
     write_annotations(publication.lines)
@@ -140,10 +143,10 @@ def run_publish(options: argparse.Namespace) -> int:
 
 
 def make_client(environ: Mapping[str, str], patience: Patience | None = None) -> GitHubClient:
-    """Make a client of the API that the environment names.
+    """Make a client of the API and the repository that the environment names.
 
     Raises:
-        UsageError: There is no token, or the address is not https.
+        UsageError: There is no token or repository, or the address is not https.
     """
     token = environ.get("GITHUB_TOKEN", "")
     if not token or not token.isascii() or not token.isprintable():
@@ -153,8 +156,12 @@ def make_client(environ: Mapping[str, str], patience: Patience | None = None) ->
     api_url = environ.get("GITHUB_API_URL") or DEFAULT_API
     if not api_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or fix it.")
-    patience = patience or Patience(tell=lambda line: print(line, flush=True))
-    return GitHubClient(api_url=api_url, token=token, patience=patience)
+    return GitHubClient(
+        api_url=api_url,
+        token=token,
+        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
+        patience=patience or Patience(tell=lambda line: print(line, flush=True)),
+    )
 
 
 def load_base(config: Config, workspace: Path = Path(), key: str = DEFAULT_KEY) -> Base:

@@ -72,7 +72,7 @@ def run_authorize(options: Namespace) -> ExitCode:
     if name == REFRESH_COMMAND:
         # Of an acceptance the rocket is for the job that accepts: it may still find nothing to accept.
         answerer.react(Reaction.GOES_ON)
-        _warn_of_environment(client, context)
+        _warn_of_environment(client)
     return ExitCode.PASS
 
 
@@ -81,9 +81,9 @@ def make_answerer(context: JobContext, command: CommentCommand | None) -> Answer
     return Answerer(make_client(os.environ, make_patience(print)), context, command, print)
 
 
-def _warn_of_environment(client: GitHubClient, context: JobContext) -> None:
+def _warn_of_environment(client: GitHubClient) -> None:
     try:
-        lack = describe_protection(client, context)
+        lack = describe_protection(client)
     except GitHubError as error:
         print(f"Could not find out whether somebody must approve the refresh: {error.what}. {error.fix}")
         return
@@ -173,7 +173,7 @@ def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> 
     if not (run_id := options.run_id or own):
         what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
         raise UsageError(what, "Name the run that left the artifact with --run-id, or its file with --run.")
-    return fetch_run(client, context, run_id, options.artifact_name)
+    return fetch_run(client, run_id, options.artifact_name)
 
 
 def _print_proposal(outcome: ProposalOutcome) -> None:
@@ -210,7 +210,7 @@ def run_accept_regression(options: Namespace) -> ExitCode:
         if request is None:
             raise UsageError("this comment accepts nothing", "Run this after the mode authorize-command.")
         _check_authorized(request, options.head_sha)
-        accepted = accept_regression(client, context, request, terms)
+        accepted = accept_regression(client, request, terms)
     answerer.react(Reaction.GOES_ON)
     answerer.comment(render_accepted(accepted))
     _print_accepted(request, accepted)

@@ -15,12 +15,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.errors import FileError
-from gate.github.artifact import fetch_verdict
+from gate.github.artifact import fetch_verdict, find_artifact
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError
 from gate.github.events import got_other_base, list_pulls_of_head, list_runs, parse_workflow_run
 from gate.github.git_data import GitData
-from gate.github.job import JobContext
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError
 from gate.publish.submitted_verdict import CiRun, RefusedError
@@ -39,9 +38,7 @@ from gate.store.acceptances import (
 MAX_TRIES = 5  # each loses to another comment that was accepted within the same second or two
 
 
-def find_failed_run(
-    client: GitHubClient, context: JobContext, workflow: str, request: AuthorizedCommand
-) -> CiRun:
+def find_failed_run(client: GitHubClient, workflow: str, request: AuthorizedCommand) -> CiRun:
     """Find the newest run for the head of a pull request, which must have failed.
 
     ``workflow`` is the path of the file that runs the gate.
@@ -51,7 +48,7 @@ def find_failed_run(
             was for another base, or another pull request may have started it.
     """
     short = request.head_sha[:12]
-    found = _list_runs(client, context, workflow, request)
+    found = _list_runs(client, workflow, request)
     if not found:
         raise CommandRefusedError(f"the gate has not run for {short}", "Wait until it has ended.")
     run = found[-1]
@@ -64,8 +61,8 @@ def find_failed_run(
             f"the gate ended with {run.conclusion} for {short}", "Only what failed can be accepted."
         )
     _check_seen(run, request.asked)
-    _check_only(client, context, run, request)
-    if got_other_base(client, context, request.pr_number, run.created):
+    _check_only(client, run, request)
+    if got_other_base(client, request.pr_number, run.created):
         raise CommandRefusedError(
             "the pull request got another base branch after the gate ran",
             "Push a commit, which may be an empty one, so that it is measured against the new base.",
@@ -73,15 +70,13 @@ def find_failed_run(
     return run
 
 
-def _list_runs(
-    client: GitHubClient, context: JobContext, workflow: str, request: AuthorizedCommand
-) -> list[CiRun]:
+def _list_runs(client: GitHubClient, workflow: str, request: AuthorizedCommand) -> list[CiRun]:
     """List the runs that the pull request's head started; the one that began last is the last.
 
     A commit may be the head of several, from other branches and forks, with runs of their own.
     """
     try:
-        runs = list_runs(client, context, workflow, request.head_sha)
+        runs = list_runs(client, workflow, request.head_sha)
         return [run for run in runs if _is_of(run, request)]
     except MissingError:
         raise CommandRefusedError(
@@ -115,9 +110,9 @@ def _check_seen(run: CiRun, asked: str) -> None:
         )
 
 
-def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: AuthorizedCommand) -> None:
+def _check_only(client: GitHubClient, run: CiRun, request: AuthorizedCommand) -> None:
     """Check that no other open pull request has the branch: GitHub does not tell whose a run is."""
-    for pull in list_pulls_of_head(client, context, run.repository, run.head_sha):
+    for pull in list_pulls_of_head(client, run.repository, run.head_sha):
         is_alike = (pull.head_repository, pull.head_branch) == (request.head_repository, request.head_branch)
         if is_alike and pull.number != request.pr_number:
             raise CommandRefusedError(
@@ -126,9 +121,9 @@ def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: 
             )
 
 
-def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> None:
+def rerun_failed_jobs(client: GitHubClient, run: CiRun) -> None:
     """Start the failed jobs of a run again, with its own event and commit; those that passed stay."""
-    path = f"{context.path}/actions/runs/{run.id}"
+    path = f"actions/runs/{run.id}"
     try:
         client.post(f"{path}/rerun-failed-jobs", {})
     except UncertainWriteError:
@@ -141,26 +136,24 @@ def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> 
             raise
 
 
-def accept_regression(
-    client: GitHubClient, context: JobContext, request: AuthorizedCommand, terms: AcceptTerms
-) -> Accepted:
+def accept_regression(client: GitHubClient, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:
     """Accept what regressed in the newest run for the head of a pull request, and start that run again.
 
     Raises:
         CommandRefusedError: There is nothing that could be accepted; nothing was written.
     """
-    run = find_failed_run(client, context, terms.workflow, request)
+    run = find_failed_run(client, terms.workflow, request)
     try:
-        verdict = fetch_verdict(client, context.repository, run, terms.artifact_name)
+        verdict = fetch_verdict(client, run, find_artifact(client, run.id, terms.artifact_name))
     except RefusedError as error:
         raise CommandRefusedError(error.refusal.value, "Run the check again.") from None
     accepted = accept_verdict(verdict, request, terms)
     # Stored before the run starts, whose clone must find it.
     message = write_message(request, accepted)
-    store_acceptances(GitData(client, context.path), accepted.acceptances, message)
+    store_acceptances(GitData(client), accepted.acceptances, message)
     trouble = ""
     try:
-        rerun_failed_jobs(client, context, run)
+        rerun_failed_jobs(client, run)
     except GitHubError as error:
         trouble = f"{error.what}. {error.fix}"
     return replace(accepted, run_url=run.url, trouble=trouble)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.errors import find_text, find_value
 from gate.github.events import parse_time
-from gate.github.job import JobContext
-from gate.publish.measured_run import RunRefusedError, parse_run, read_run_member
+from gate.publish.measured_run import parse_run, read_run_member
 from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
 from gate.records import Run, Verdict
 
@@ -27,19 +27,30 @@ class Artifact:
     created: str
     is_expired: bool
     size_bytes: int
-    path: str  # of its archive, in the API
+
+    @property
+    def path(self) -> str:
+        """The path of its archive in the API."""
+        return f"actions/artifacts/{self.id}/zip"
 
 
-def list_artifacts(client: GitHubClient, repository: str, run_id: int, name: str) -> list[Artifact]:
-    """List the artifacts of a run that have a name, the oldest first."""
-    listed = client.paginate(
-        f"/repos/{repository}/actions/runs/{run_id}/artifacts", {"name": name}, key="artifacts"
-    )
-    found = (_parse_artifact(value, repository) for value in listed if find_text(value, "name") == name)
-    return sorted(filter(None, found), key=lambda one: one.id)
+def find_artifact(client: GitHubClient, run_id: int, name: str) -> Artifact:
+    """Find the newest artifact of a run that has a name.
+
+    Raises:
+        RefusedError: There is none any more.
+    """
+    listed = client.paginate(f"actions/runs/{run_id}/artifacts", {"name": name}, key="artifacts")
+    found = (_parse_artifact(value) for value in listed if find_text(value, "name") == name)
+    newest = max(filter(None, found), key=lambda one: one.id, default=None)
+    if newest is None:
+        raise RefusedError(Refusal.NO_ARTIFACT)
+    if newest.is_expired:
+        raise RefusedError(Refusal.EXPIRED)
+    return newest
 
 
-def _parse_artifact(value: Mapping[str, Any], repository: str) -> Artifact | None:
+def _parse_artifact(value: Mapping[str, Any]) -> Artifact | None:
     number, size = value.get("id"), value.get("size_in_bytes")
     if not isinstance(number, int) or not isinstance(size, int):
         return None
@@ -48,48 +59,41 @@ def _parse_artifact(value: Mapping[str, Any], repository: str) -> Artifact | Non
         created=parse_time(value.get("created_at")),
         is_expired=value.get("expired") is not False,
         size_bytes=size,
-        path=f"/repos/{repository}/actions/artifacts/{number}/zip",
     )
 
 
-def fetch_verdict(client: GitHubClient, repository: str, run: CiRun, name: str) -> Verdict:
-    """Fetch the verdict that a run left in the artifact ``name``.
+def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Verdict:
+    """Fetch the verdict that a run left in an artifact.
 
     Raises:
-        RefusedError: There is none, or none that can be believed to be one.
+        RefusedError: There is none that can be believed to be one.
     """
-    found = list_artifacts(client, repository, run.id, name)
-    if not found:
-        raise RefusedError(Refusal.NO_ARTIFACT)
-    newest = found[-1]
-    if newest.is_expired:
-        raise RefusedError(Refusal.EXPIRED)
     # A job that succeeded is not run again with the failed ones, so its artifact may be older; with
     # a run that failed, an older artifact would pass an earlier attempt's result off as this one's.
-    if newest.created < run.started and run.conclusion != "success":
+    if artifact.created < run.started and run.conclusion != SUCCESS:
         raise RefusedError(Refusal.OLD_ATTEMPT)
-    if newest.size_bytes > MAX_VERDICT_ARCHIVE_BYTES:
+    if artifact.size_bytes > MAX_VERDICT_ARCHIVE_BYTES:
         raise RefusedError(Refusal.TOO_LARGE)
-    return parse_archive(client.download(newest.path, MAX_VERDICT_ARCHIVE_BYTES))
+    return parse_archive(client.download(artifact.path, MAX_VERDICT_ARCHIVE_BYTES))
 
 
-def fetch_run(client: GitHubClient, context: JobContext, run_id: int, name: str) -> Run:
+def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
     """Fetch the ``run.json`` that a workflow run left in the artifact ``name``.
 
     Raises:
-        RunRefusedError: There is none, or none that can be used.
+        UsageError: There is none, or none that can be used.
     """
-    found = list_artifacts(client, context.repository, run_id, name)
-    kept = [one for one in found if not one.is_expired]
-    if not kept:
+    try:
+        artifact = find_artifact(client, run_id, name)
+    except RefusedError:
         what = f"there is no artifact {name} in run {run_id}"
-        raise RunRefusedError(what, "Look at the job that measured.")
-    return parse_run(read_run_member(client.download(kept[-1].path, MAX_RUN_ARCHIVE_BYTES)))
+        raise UsageError(what, "Look at the job that measured.") from None
+    return parse_run(read_run_member(client.download(artifact.path, MAX_RUN_ARCHIVE_BYTES)))
 
 
 # A step is called `Run actions/upload-artifact@...` unless the workflow names it.
 _UPLOADS = re.compile("upload|artifact", re.IGNORECASE)
-_SUCCESS = "success"
+SUCCESS = "success"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,19 +116,15 @@ class RunJob:
         return any(began <= moment <= ended for began, ended in self.uploads)
 
 
-def find_own_conclusion(client: GitHubClient, repository: str, run: CiRun, artifact_name: str) -> str:
-    """Find how the job ended that left an artifact; empty where there is none, or nobody can tell.
+def find_own_conclusion(client: GitHubClient, run: CiRun, artifact: Artifact) -> str:
+    """Find how the job ended that left an artifact; empty where nobody can tell.
 
     GitHub does not say which job that was. It is the one that uploaded something when the artifact was made,
     and of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
     """
-    found = list_artifacts(client, repository, run.id, artifact_name)
-    if not found:
-        return ""
     # Those of earlier attempts too: what succeeded is not run again with what failed.
-    path = f"/repos/{repository}/actions/runs/{run.id}/jobs"
-    listed = client.paginate(path, {"filter": "all"}, key="jobs")
-    return choose_conclusion(tuple(filter(None, map(_parse_job, listed))), found[-1].created)
+    listed = client.paginate(f"actions/runs/{run.id}/jobs", {"filter": "all"}, key="jobs")
+    return choose_conclusion(tuple(filter(None, map(_parse_job, listed))), artifact.created)
 
 
 def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
@@ -134,7 +134,7 @@ def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
     last = [max((job for job in jobs if job.name == one.name), key=lambda job: job.attempt) for one in likely]
     ends = {job.conclusion for job in last}
     names = {job.name for job in last}
-    return ends.pop() if len(names) == 1 or ends == {_SUCCESS} else ""
+    return ends.pop() if len(names) == 1 or ends == {SUCCESS} else ""
 
 
 def _parse_job(value: Mapping[str, Any]) -> RunJob | None:

@@ -2,20 +2,15 @@
 
 Use it like this; every call may raise the errors of :mod:`gate.github.errors`:
 
-    client = GitHubClient(api_url="https://api.github.com", token=token)
-    pull = client.get("/repos/o/r/pulls/7")                     # decoded JSON; redirects are followed
-    for comment in client.paginate("/repos/o/r/issues/7/comments"):          # all pages, 100 each
-    for artifact in client.paginate("/repos/o/r/actions/runs/1/artifacts", key="artifacts"):
-    made = client.post("/repos/o/r/issues/7/comments", {"body": "..."})      # never repeated blindly
-    client.patch("/repos/o/r/issues/comments/3", {"body": "..."})            # repeated when needed
-    client.delete(path)
-    zipped = client.download("/repos/o/r/actions/artifacts/5/zip", limit_bytes=4 << 20)
-    client.request_count, client.waited_s                        # how much of GitHub's patience was used
+    client = GitHubClient(api_url="https://api.github.com", token=token, repository="owner/name")
+    pull = client.get("pulls/7")                                 # decoded JSON; redirects are followed
+    for comment in client.paginate("issues/7/comments"):         # all pages, 100 each
+    for artifact in client.paginate("actions/runs/1/artifacts", key="artifacts"):
+    made = client.post("issues/7/comments", {"body": "..."})     # never repeated blindly
 
-A path is relative to the API's address; quote foreign parts with :func:`quote_part`. ``post`` raises
-:class:`UncertainWriteError` when the request was sent and no answer came: list by marker, then decide.
-Errors carry ``.status`` (404 is ``MissingError``, 401 and 403 ``DeniedError``, 409 and 422
-``RejectedError``).
+A path is below the repository's, or the API's where it begins with a slash; quote foreign parts with
+:func:`quote_part`. ``post`` raises :class:`UncertainWriteError` when the request was sent and no answer
+came: list by marker, then decide.
 
 Waiting: on 403 and 429, what ``Retry-After`` says; else, with no requests left, until
 ``x-ratelimit-reset``; else, where the answer speaks of a secondary limit, 60 s and then twice as long
@@ -30,21 +25,20 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from gate.github.errors import (
     DeniedError,
     GitHubError,
     MissingError,
-    RateLimitedError,
     RejectedError,
     UncertainWriteError,
-    UnreachableError,
+    find_text,
 )
+from gate.github.job import make_line
 from gate.github.transport import (
     EXCHANGE_S,
-    MAX_ANSWER_BYTES,
     Clock,
     ExchangeFailedError,
     Request,
@@ -61,6 +55,8 @@ WRITE_SPACING_S = 1.0  # GitHub's advice between writes
 PER_PAGE = 100
 MAX_PAGES = 40  # an issue holds at most 2,500 comments: 25 pages
 _SHOWN_CHARS = 200  # of GitHub's own message in ours
+
+T = TypeVar("T")
 
 
 def _ignore(_: str) -> None:
@@ -80,8 +76,11 @@ class Patience:
 class GitHubClient:
     """Talks to one GitHub API with one token; see the module for how to use it."""
 
-    def __init__(self, *, api_url: str, token: str, patience: Patience | None = None) -> None:
+    def __init__(
+        self, *, api_url: str, token: str, repository: str = "", patience: Patience | None = None
+    ) -> None:
         self._api_url = api_url.rstrip("/")
+        self._repository_url = f"{self._api_url}/repos/{repository}/"
         self._token = token
         self._patience = patience or Patience()
         self._transport = Transport(self._api_url, token, self._patience.exchange_s)
@@ -106,21 +105,21 @@ class GitHubClient:
         """Yield the objects of a list over all its pages; ``key`` is where an object holds the list.
 
         Raises:
-            UnreachableError: Something that is not a list of objects, or a list without end.
+            GitHubError: Something that is not a list of objects, or a list without end.
         """
         url = self._make_url(path, {"per_page": PER_PAGE, **(params or {})})
         for _ in range(MAX_PAGES):
             page, response = self._call("GET", url)
             items = page.get(key) if key and isinstance(page, dict) else page
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise UnreachableError(f"GitHub's answer to GET {path} is not a list", "Try again later.")
+                raise GitHubError(f"GitHub's answer to GET {path} is not a list", "Try again later.")
             yield from items
             url = response.links.get("next", "")
             if not url:
                 return
             if get_origin(url) != get_origin(self._api_url):
-                raise UnreachableError(f"the next page of {path} is at another host", "Check proxies.")
-        raise UnreachableError(f"GET {path} has more than {MAX_PAGES} pages", "Narrow the question.")
+                raise GitHubError(f"the next page of {path} is at another host", "Check proxies.")
+        raise GitHubError(f"GET {path} has more than {MAX_PAGES} pages", "Narrow the question.")
 
     def post(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
         """Post a JSON value once; only an answer that says "refused for now" is a reason to repeat.
@@ -150,56 +149,55 @@ class GitHubClient:
         """Download what a path leads to, without the token once the host is another.
 
         Raises:
-            TooLargeError: It is larger than ``limit_bytes``.
+            GitHubError: It is larger than ``limit_bytes``.
         """
         request = Request(method="GET", url=self._make_url(path), limit_bytes=limit_bytes)
-        return self._send(request, lambda _: True).body
+        return self._send(request, bytes)[0]
 
     def _make_url(self, path: str, params: Mapping[str, object] | None = None) -> str:
         query = f"?{urlencode({name: str(value) for name, value in params.items()})}" if params else ""
-        return f"{self._api_url}/{path.lstrip('/')}{query}"
+        return f"{self._api_url if path.startswith('/') else self._repository_url}{path}{query}"
 
     def _call(self, method: str, url: str, body: object = None) -> tuple[Any, Response]:
         payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-        request = Request(method=method, url=url, payload=payload, limit_bytes=MAX_ANSWER_BYTES)
-        response = self._send(request, _is_json)
-        return (json.loads(response.body) if response.body else None), response
+        return self._send(Request(method=method, url=url, payload=payload), _decode_json)
 
-    def _send(self, request: Request, is_usable: Callable[[Response], bool]) -> Response:
+    def _send(self, request: Request, decode: Callable[[bytes], T]) -> tuple[T, Response]:
+        """Send a request until it has an answer of use; return that decoded, and as it came."""
         repeats = limits = 0
         while True:
-            attempt = self._try_once(request, is_usable)
-            response = attempt.response
-            if response is not None and not attempt.problem:
-                return response
-            if response is not None and 400 <= response.status < 500:  # noqa: PLR2004 -- HTTP's classes
-                wait_s = compute_wait_s(response, limits, self._patience.clock.time())
-                if wait_s is None:
-                    raise self._describe_refusal(request, response)
-                self._wait(wait_s, RateLimitedError(f"{request.name}: GitHub limits the rate", _LATER))
-                limits += 1
+            try:
+                response = self._exchange(request)
+                if response.status < 400:  # noqa: PLR2004 -- HTTP's classes
+                    return decode(response.body), response
+            except ExchangeFailedError as failed:
+                self._wait_to_repeat(request, failed, repeats)
+                repeats += 1
                 continue
-            if request.method == "POST" and attempt.is_sent:
-                problem = f"{request.name}: {attempt.problem}; it may have taken effect"
-                raise UncertainWriteError(problem, "Look for it before sending it again.")
-            error = UnreachableError(f"{request.name}: {attempt.problem}", _LATER)
-            if repeats == len(REPEAT_WAITS_S):
-                raise error
-            self._wait(REPEAT_WAITS_S[repeats], error)
-            repeats += 1
+            wait_s = compute_wait_s(response, limits, self._patience.clock.time())
+            if wait_s is None:
+                raise self._describe_refusal(request, response)
+            self._wait(wait_s, GitHubError(f"{request.name}: GitHub limits the rate", _LATER))
+            limits += 1
 
-    def _try_once(self, request: Request, is_usable: Callable[[Response], bool]) -> _Attempt:
+    def _exchange(self, request: Request) -> Response:
         if request.method != "GET":
             self.wait_to_write()
             self._next_write = self._patience.clock.monotonic() + WRITE_SPACING_S
-        try:
-            response = self._transport.send(request)
-        except ExchangeFailedError as error:
-            return _Attempt(response=None, problem=error.problem, is_sent=error.is_sent)
-        if not 200 <= response.status < 300:  # noqa: PLR2004 -- HTTP's classes
-            return _Attempt(response=response, problem=f"GitHub answers {response.status}", is_sent=True)
-        problem = "" if is_usable(response) else "GitHub's answer is not JSON"
-        return _Attempt(response=response, problem=problem, is_sent=True)
+        response = self._transport.send(request)
+        if not (200 <= response.status < 300 or 400 <= response.status < 500):  # noqa: PLR2004 -- HTTP's classes
+            raise ExchangeFailedError(f"GitHub answers {response.status}", is_sent=True)
+        return response
+
+    def _wait_to_repeat(self, request: Request, failed: ExchangeFailedError, repeats: int) -> None:
+        """Wait before a request is repeated, or raise what is wrong where it must not be."""
+        if request.method == "POST" and failed.is_sent:
+            problem = f"{request.name}: {failed.problem}; it may have taken effect"
+            raise UncertainWriteError(problem, "Look for it before sending it again.") from None
+        error = GitHubError(f"{request.name}: {failed.problem}", _LATER)
+        if repeats == len(REPEAT_WAITS_S):
+            raise error from None
+        self._wait(REPEAT_WAITS_S[repeats], error)
 
     def _wait(self, seconds: float, error: GitHubError) -> None:
         """Wait, or raise ``error`` where that is more than is left of the budget."""
@@ -224,26 +222,16 @@ class GitHubClient:
 
     def _read_message(self, response: Response) -> str:
         try:
-            value = json.loads(response.body)
-        except (ValueError, RecursionError):
+            return self._clean(find_text(_decode_json(response.body), "message"))
+        except ExchangeFailedError:
             return ""
-        message = value.get("message") if isinstance(value, dict) else ""
-        return self._clean(message) if isinstance(message, str) else ""
 
     def _clean(self, text: str) -> str:
         """Make GitHub's words one printable line that cannot hold the token."""
-        hidden = text.replace(self._token, "***") if self._token else text
-        return "".join(char if char.isprintable() else " " for char in hidden)[:_SHOWN_CHARS]
+        return make_line(text.replace(self._token, "***") if self._token else text, _SHOWN_CHARS)
 
 
 _LATER = "Try again later, and look at GitHub's status page."
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Attempt:
-    response: Response | None
-    problem: str  # "" where the response is usable
-    is_sent: bool
 
 
 def quote_part(text: str) -> str:
@@ -251,11 +239,8 @@ def quote_part(text: str) -> str:
     return quote(text, safe="")
 
 
-def _is_json(response: Response) -> bool:
-    if not response.body:
-        return True
+def _decode_json(body: bytes) -> Any:  # noqa: ANN401 -- JSON
     try:
-        json.loads(response.body)
+        return json.loads(body) if body else None
     except (ValueError, RecursionError):
-        return False
-    return True
+        raise ExchangeFailedError("GitHub's answer is not JSON", is_sent=True) from None

@@ -108,7 +108,7 @@ def authorize(
         raise UsageError(what, f"Start this workflow by {events}.")
     if command is None:
         return None
-    author, words = _read_command(client, context, command)
+    author, words = _read_command(client, command)
     pull = _load_pull(client, context, command)
     if is_refresh and pull.head_repository != pull.base_repository:
         raise CommandRefusedError(
@@ -149,14 +149,14 @@ def _authorize_dispatch(client: GitHubClient, context: JobContext) -> Authorized
     if select and not parse_select(f"select={select}"):
         raise UsageError("the input select is not a selection", "Write it as in tag:smoke,bert/*.")
     return AuthorizedCommand(
-        author=check_writer(client, context, find_value(context.event, "sender")),
+        author=check_writer(client, find_value(context.event, "sender")),
         head_sha=context.sha,
         head_branch=ref.removeprefix(_BRANCH),
         words=CommandWords(select=select),
     )
 
 
-def check_writer(client: GitHubClient, context: JobContext, user: object) -> str:
+def check_writer(client: GitHubClient, user: object) -> str:
     """Ask GitHub what somebody may do here, and return their login.
 
     What the event says of them is not believed.
@@ -171,7 +171,7 @@ def check_writer(client: GitHubClient, context: JobContext, user: object) -> str
         "this needs the right to write to the repository", "Ask somebody who has it to comment."
     )
     try:
-        answer = client.get(f"{context.path}/collaborators/{quote_part(login)}/permission")
+        answer = client.get(f"collaborators/{quote_part(login)}/permission")
     except MissingError:
         raise denied from None
     if find_value(answer, "permission") not in WRITERS or find_text(answer, "user.login") != login:
@@ -179,28 +179,26 @@ def check_writer(client: GitHubClient, context: JobContext, user: object) -> str
     return login
 
 
-def _read_command(
-    client: GitHubClient, context: JobContext, command: CommentCommand
-) -> tuple[str, CommandWords]:
+def _read_command(client: GitHubClient, command: CommentCommand) -> tuple[str, CommandWords]:
     """Check who wrote a command, then what it says; return the login and the parsed words."""
     parse = parse_refresh_words if command.name == REFRESH_COMMAND else parse_accept_words
     try:
         words = parse(command.words)
     except CommandRefusedError:
         try:
-            check_writer(client, context, command.user)
+            check_writer(client, command.user)
         except CommandRefusedError as denied:
             denied.is_told = False
             raise denied from None
         raise
-    return check_writer(client, context, command.user), words
+    return check_writer(client, command.user), words
 
 
 def _load_pull(client: GitHubClient, context: JobContext, command: CommentCommand) -> PullRequest:
     """Load the pull request that a command is about, which must be an open one of this repository."""
     if not command.is_on_pull:
         raise CommandRefusedError(f"{command.name} works on pull requests only", "Comment on a pull request.")
-    pull = parse_pull(client.get(f"{context.path}/pulls/{command.number}"))
+    pull = parse_pull(client.get(f"pulls/{command.number}"))
     if not pull.is_open:
         raise CommandRefusedError("the pull request is closed", "Reopen it, and ask again.")
     if pull.base_repository != find_value(context.event, "repository.id") or not is_sha(pull.head_sha):
@@ -208,10 +206,10 @@ def _load_pull(client: GitHubClient, context: JobContext, command: CommentComman
     return pull
 
 
-def describe_protection(client: GitHubClient, context: JobContext) -> str:
+def describe_protection(client: GitHubClient) -> str:
     """Describe what the environment of the job that measures lacks; empty where somebody must approve."""
     try:
-        environment = client.get(f"{context.path}/environments/{ENVIRONMENT}")
+        environment = client.get(f"environments/{ENVIRONMENT}")
     except MissingError:
         return f"There is no environment {ENVIRONMENT}: GitHub makes it when it is first used. {_ADVICE}"
     rules = find_value(environment, "protection_rules")
@@ -273,7 +271,7 @@ class Answerer:
     def react(self, reaction: Reaction) -> None:
         """React to the comment."""
         if self._command is not None and self._command.comment_id:
-            path = f"{self._context.path}/issues/comments/{self._command.comment_id}/reactions"
+            path = f"issues/comments/{self._command.comment_id}/reactions"
             self._attempt(lambda: self._client.post(path, {"content": reaction.value}))
 
     def refuse(self, what: str, fix: str) -> None:
@@ -285,7 +283,7 @@ class Answerer:
     def comment(self, text: str) -> None:
         """Write one comment: ``text`` is Markdown of ours."""
         if self._command is not None:
-            path = f"{self._context.path}/issues/{self._command.number}/comments"
+            path = f"issues/{self._command.number}/comments"
             body = render_answer(self._context, self._command, text)
             self._attempt(lambda: self._client.post(path, {"body": body}))
 

@@ -1,13 +1,11 @@
 """What can go wrong with GitHub, none of which says anything about the measured code.
 
-GitHubError              exit code 4, as every trouble with the surroundings
-├── UnreachableError     no usable answer: network, 5xx, a body cut short, after bounded repeats
+GitHubError              exit code 4, as every trouble with the surroundings: no usable answer after bounded
+│                        repeats, one beyond its size, or a wait for longer than the budget has left
 ├── UncertainWriteError  a POST was sent and no answer came: it may have happened, so look first
-├── RateLimitedError     GitHub asks to wait for longer than is left of the waiting budget
 ├── DeniedError          401, or a 403 that is about rights
 ├── MissingError         404 or 410
-├── RejectedError        any other 4xx, or a redirect that must not be followed
-└── TooLargeError        an answer beyond its size limit
+└── RejectedError        any other 4xx, or a redirect that must not be followed
 
 Parts of an answer are found by their path, such as ``pull_request.head.sha``.
 """
@@ -28,16 +26,8 @@ class GitHubError(MachineError):
         self.status = status
 
 
-class UnreachableError(GitHubError):
-    """No usable answer."""
-
-
 class UncertainWriteError(GitHubError):
     """A POST may or may not have taken effect; find out before sending it again."""
-
-
-class RateLimitedError(GitHubError):
-    """A rate limit that outlasts the waiting budget."""
 
 
 class DeniedError(GitHubError):
@@ -50,10 +40,6 @@ class MissingError(GitHubError):
 
 class RejectedError(GitHubError):
     """GitHub refuses the request as such."""
-
-
-class TooLargeError(GitHubError):
-    """An answer is larger than anything that is expected there."""
 
 
 def find_value(payload: object, path: str) -> object:
@@ -74,7 +60,7 @@ def need_text(payload: object, path: str, pattern: re.Pattern[str] | None = None
     """Find a text that GitHub's description promises.
 
     Raises:
-        UnreachableError: It is missing, empty, or does not match.
+        GitHubError: It is missing, empty, or does not match.
     """
     if text := find_text(payload, path, pattern):
         return text
@@ -89,6 +75,6 @@ def need_number(payload: object, path: str) -> int:
     raise describe_surprise(path)
 
 
-def describe_surprise(path: str) -> UnreachableError:
+def describe_surprise(path: str) -> GitHubError:
     """The error of an answer that is not what GitHub's description promises."""
-    return UnreachableError(f"GitHub's answer has no usable {path!r}", "Try again later.")
+    return GitHubError(f"GitHub's answer has no usable {path!r}", "Try again later.")

@@ -21,8 +21,8 @@ from typing import Any
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.errors import (
+    GitHubError,
     MissingError,
-    UnreachableError,
     describe_surprise,
     find_text,
     find_value,
@@ -75,42 +75,41 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
         UsageError: The job's event is about another run.
     """
     attempt = _find_attempt(run_id, job)
-    run = load_workflow_run(client, job.repository, run_id)
+    run = load_workflow_run(client, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, silence="a newer attempt of the run has begun")
     if job.event_name in PULL_REQUEST_EVENTS:
         number = need_number(job.event, "number")
-        target = _choose_pull(run, [parse_pull(client.get(f"{job.path}/pulls/{number}"))])
-        return _find_sharing(client, job, target)
+        target = _choose_pull(run, [parse_pull(client.get(f"pulls/{number}"))])
+        return _find_sharing(client, target)
     if run.event == MERGE_GROUP:
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
-    return _find_sharing(client, job, _choose_pull(run, _find_pulls(client, job, run)))
+    return _find_sharing(client, _choose_pull(run, _find_pulls(client, run)))
 
 
-def load_workflow_run(client: GitHubClient, repository: str, run_id: int) -> CiRun:
+def load_workflow_run(client: GitHubClient, run_id: int) -> CiRun:
     """Load a run."""
-    run = parse_workflow_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
+    run = parse_workflow_run(client.get(f"actions/runs/{run_id}"))
     if run.id != run_id:
-        raise UnreachableError(f"GitHub's answer is about another run than {run_id}", "Try again later.")
+        raise GitHubError(f"GitHub's answer is about another run than {run_id}", "Try again later.")
     return run
 
 
-def list_runs(client: GitHubClient, job: JobContext, workflow: str, head_sha: str) -> list[CiRun]:
+def list_runs(client: GitHubClient, workflow: str, head_sha: str) -> list[CiRun]:
     """List the runs of a workflow's file for a commit; the one that began last is the last."""
     name = quote_part(workflow.rpartition("/")[2])  # GitHub takes the file's name for its workflow
-    path = f"{job.path}/actions/workflows/{name}/runs"
-    listed = client.paginate(path, {"head_sha": head_sha}, key="workflow_runs")
+    listed = client.paginate(f"actions/workflows/{name}/runs", {"head_sha": head_sha}, key="workflow_runs")
     return sorted(map(parse_workflow_run, listed), key=lambda run: (run.started, run.id))
 
 
-def is_of_workflow(run: CiRun, repository: str, expected: str) -> bool:
+def is_of_workflow(run: CiRun, expected: str) -> bool:
     """Whether a run is of the workflow file ``expected``, as far as GitHub tells."""
-    return run.path in {expected, f"{repository}/{expected}", ""}
+    return run.path in {expected, ""}
 
 
-def check_workflow(run: CiRun, repository: str, expected: str) -> None:
+def check_workflow(run: CiRun, expected: str) -> None:
     """Check that a run is of the workflow file ``expected``.
 
     A change may bring a workflow of its own under the name that starts this job.
@@ -118,33 +117,33 @@ def check_workflow(run: CiRun, repository: str, expected: str) -> None:
     Raises:
         UsageError: It is of another.
     """
-    if not is_of_workflow(run, repository, expected):
+    if not is_of_workflow(run, expected):
         raise UsageError(
             f"run {run.id} is of another workflow file than {expected}: it is not published",
             "Where your gate lies in another file, name that in the input workflow.",
         )
 
 
-def has_moved(client: GitHubClient, repository: str, target: Target) -> bool:
+def has_moved(client: GitHubClient, target: Target) -> bool:
     """Whether the pull request's head is another commit by now, or it was closed."""
     if target.pull is None:
         return False
-    pull = parse_pull(client.get(f"/repos/{repository}/pulls/{target.pull.number}"))
+    pull = parse_pull(client.get(f"pulls/{target.pull.number}"))
     return pull.head_sha != target.run.head_sha or not pull.is_open
 
 
-def got_other_base(client: GitHubClient, job: JobContext, pr_number: int, since: str) -> bool:
+def got_other_base(client: GitHubClient, pr_number: int, since: str) -> bool:
     """Whether a pull request got another base branch since a time, as ``2026-11-01T12:00:00Z``."""
     return any(
         find_text(event, "event") in _RETARGETED and parse_time(event.get("created_at")) >= since
-        for event in client.paginate(f"{job.path}/issues/{pr_number}/events")
+        for event in client.paginate(f"issues/{pr_number}/events")
     )
 
 
-def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -> bool:
+def is_on_branch(client: GitHubClient, branch: str, sha: str) -> bool:
     """Whether a commit is among the branch's: whoever may push a fork can bring any other one along."""
     try:
-        found = client.get(f"/repos/{repository}/compare/{quote_part(branch)}...{sha}")
+        found = client.get(f"compare/{quote_part(branch)}...{sha}")
     except MissingError:
         return False
     return find_value(found, "status") in {"behind", "identical"}
@@ -163,13 +162,13 @@ def _find_attempt(run_id: int, job: JobContext) -> int:
     return need_number(run, "run_attempt")
 
 
-def _find_pulls(client: GitHubClient, job: JobContext, run: CiRun) -> list[PullRequest]:
+def _find_pulls(client: GitHubClient, run: CiRun) -> list[PullRequest]:
     if run.head_owner and run.head_branch:
         head = f"{run.head_owner}:{run.head_branch}"
-        found = client.paginate(f"{job.path}/pulls", {"state": "open", "head": head})
+        found = client.paginate("pulls", {"state": "open", "head": head})
     else:
         # The fork is gone: GitHub still knows which pull requests have the commit.
-        found = client.paginate(f"{job.path}/commits/{run.head_sha}/pulls")
+        found = client.paginate(f"commits/{run.head_sha}/pulls")
     return [parse_pull(value) for value in found]
 
 
@@ -193,14 +192,12 @@ def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:
     return Target(run=run, pull=exact[0])
 
 
-def list_pulls_of_head(
-    client: GitHubClient, job: JobContext, repository: int, head_sha: str
-) -> list[PullRequest]:
+def list_pulls_of_head(client: GitHubClient, repository: int, head_sha: str) -> list[PullRequest]:
     """List the open pull requests into a repository, by its id, that have a commit as their head.
 
     From whatever branch or fork: GitHub lists those that have the commit anywhere.
     """
-    found = map(parse_pull, client.paginate(f"{job.path}/commits/{head_sha}/pulls"))
+    found = map(parse_pull, client.paginate(f"commits/{head_sha}/pulls"))
     return [
         pull
         for pull in found
@@ -208,7 +205,7 @@ def list_pulls_of_head(
     ]
 
 
-def _find_sharing(client: GitHubClient, job: JobContext, target: Target) -> Target:
+def _find_sharing(client: GitHubClient, target: Target) -> Target:
     """Find whether another pull request has the run's commit: a status of it would count for both.
 
     Also where the run's own one was closed: a pass that was measured for it says nothing of the other.
@@ -216,7 +213,7 @@ def _find_sharing(client: GitHubClient, job: JobContext, target: Target) -> Targ
     if target.sharing:
         return target
     own = target.pull.number if target.pull else 0
-    listed = list_pulls_of_head(client, job, target.run.repository, target.run.head_sha)
+    listed = list_pulls_of_head(client, target.run.repository, target.run.head_sha)
     count = sum(pull.number != own for pull in listed)
     if not count:
         return target
@@ -228,9 +225,11 @@ def parse_workflow_run(value: object) -> CiRun:
     """Parse a run as the API or an event tells it.
 
     Raises:
-        UnreachableError: It is not what GitHub's description promises.
+        GitHubError: It is not what GitHub's description promises.
     """
     has_head = find_value(value, "head_repository") is not None
+    # Of a reusable workflow the path begins with its repository, and goes on with its ref.
+    path = find_text(value, "path").partition("@")[0]
     started = parse_time(find_value(value, "run_started_at")) or parse_time(find_value(value, "created_at"))
     if not started:
         raise describe_surprise("run_started_at")
@@ -247,7 +246,7 @@ def parse_workflow_run(value: object) -> CiRun:
         started=started,
         created=parse_time(find_value(value, "created_at")),
         url=need_text(value, "html_url"),
-        path=find_text(value, "path").partition("@")[0],  # a reusable one's goes on with its ref
+        path=path.removeprefix(f"{find_text(value, 'repository.full_name')}/"),
     )
 
 
@@ -277,15 +276,13 @@ def parse_time(text: object) -> str:
 MAX_FILES = 300  # three requests; a change of more files is looked at in another way
 
 
-def note_touched(
-    client: GitHubClient, repository: str, number: int, rules: Iterable[str]
-) -> tuple[Fact, ...]:
+def note_touched(client: GitHubClient, number: int, rules: Iterable[str]) -> tuple[Fact, ...]:
     """Note which of ``rules`` (paths in the repository) a pull request changes.
 
     Only the rules are named, never a file of the pull request.
     """
     known = tuple(rules)
-    files = client.paginate(f"/repos/{repository}/pulls/{number}/files")
+    files = client.paginate(f"pulls/{number}/files")
     touched: Counter[str] = Counter()
     seen = 0
     for file in islice(files, MAX_FILES):
@@ -309,12 +306,7 @@ def _is_below(name: str, rule: str) -> bool:
 RETARGET = ".github/workflows/gate-retarget.yml"
 
 
-def is_of_retarget(run: CiRun, repository: str) -> bool:
-    """Whether a run is of the workflow that takes back what was said of another base."""
-    return run.path in {RETARGET, f"{repository}/{RETARGET}"}
-
-
-def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflow: str) -> Target:
+def find_outdated(client: GitHubClient, target: Target, workflow: str) -> Target:
     """Find what a failed run of ``gate-retarget`` takes back: the newest run of ``workflow`` for its commit.
 
     Nothing where the run did not fail, the pull request has moved on, or the gate's run has not ended: then
@@ -327,7 +319,7 @@ def find_outdated(client: GitHubClient, job: JobContext, target: Target, workflo
     # One commit may be a fork's head too, whose runs are for another pull request.
     found = [
         one
-        for one in list_runs(client, job, workflow, run.head_sha)
+        for one in list_runs(client, workflow, run.head_sha)
         if one.is_of_pull_request
         and (one.head_sha, one.head_repository) == (run.head_sha, run.head_repository)
     ]

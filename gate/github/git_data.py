@@ -20,7 +20,6 @@ from gate.github.errors import (
     MissingError,
     RejectedError,
     UncertainWriteError,
-    UnreachableError,
     find_text,
     find_value,
     need_text,
@@ -41,15 +40,14 @@ class Tip:
 
 
 class GitData:
-    """The objects of one repository; every call may raise the errors of :mod:`gate.github.errors`."""
+    """The objects of the client's repository; calls may raise the errors of :mod:`gate.github.errors`."""
 
-    def __init__(self, client: GitHubClient, path: str) -> None:
+    def __init__(self, client: GitHubClient) -> None:
         self._client = client
-        self._path = f"{path}/git"
 
     def load_tip(self, sha: str) -> Tip:
         """Load a commit."""
-        commit = self._client.get(f"{self._path}/commits/{sha}")
+        commit = self._client.get(f"git/commits/{sha}")
         parents = find_value(commit, "parents")
         first = parents[0] if isinstance(parents, list) and parents else {}
         return Tip(
@@ -63,7 +61,7 @@ class GitData:
         """List the files below a directory of a tree: path from the top -> blob; empty if there is none.
 
         Raises:
-            UnreachableError: There are more than GitHub lists at once.
+            GitHubError: There are more than GitHub lists at once.
         """
         found = self.find_directory(tree, directory)
         entries = self._load_tree(found, {"recursive": 1}) if found else []
@@ -81,10 +79,10 @@ class GitData:
         return tree
 
     def _load_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
-        answer = self._client.get(f"{self._path}/trees/{sha}", params)
+        answer = self._client.get(f"git/trees/{sha}", params)
         entries = find_value(answer, "tree")
         if find_value(answer, "truncated") or not isinstance(entries, list):
-            raise UnreachableError(
+            raise GitHubError(
                 "GitHub does not list all files of a directory", "Remove baselines of old environments."
             )
         return entries
@@ -93,19 +91,18 @@ class GitData:
         """Load a file's content.
 
         Raises:
-            UnreachableError: It is larger than ``limit_bytes``, or not what GitHub says it is.
+            GitHubError: It is larger than ``limit_bytes``, or not what GitHub says it is.
         """
-        return _decode_content(self._client.get(f"{self._path}/blobs/{sha}"), sha, limit_bytes)
+        return _decode_content(self._client.get(f"git/blobs/{sha}"), sha, limit_bytes)
 
     def load_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
         """Load a file at a branch or a commit; None where there is none.
 
         Raises:
-            UnreachableError: It is larger than ``limit_bytes``, or not what GitHub says it is.
+            GitHubError: It is larger than ``limit_bytes``, or not what GitHub says it is.
         """
-        place = f"{self._path.removesuffix('/git')}/contents/{quote_branch(path)}"
         try:
-            file = self._client.get(place, {"ref": ref})
+            file = self._client.get(f"contents/{quote_branch(path)}", {"ref": ref})
         except MissingError:
             return None
         if find_text(file, "type") != "file":
@@ -140,21 +137,21 @@ class GitData:
     def _post(self, kind: str, body: object) -> Any:  # noqa: ANN401 -- JSON
         """Post an object, twice if need be: a second copy of a tree or a commit harms nobody."""
         try:
-            return self._client.post(f"{self._path}/{kind}", body)
+            return self._client.post(f"git/{kind}", body)
         except UncertainWriteError:
-            return self._client.post(f"{self._path}/{kind}", body)
+            return self._client.post(f"git/{kind}", body)
 
     def find_branch(self, branch: str) -> str:
         """Find the commit of a branch; empty where there is no such branch."""
         try:
-            found = self._client.get(f"{self._path}/ref/heads/{quote_branch(branch)}")
+            found = self._client.get(f"git/ref/heads/{quote_branch(branch)}")
         except MissingError:
             return ""
         return find_text(found, "object.sha") if find_text(found, "ref") == f"refs/heads/{branch}" else ""
 
     def force_branch(self, branch: str, sha: str) -> None:
         """Point a branch to a commit, whatever it pointed to."""
-        self._client.patch(f"{self._path}/refs/heads/{quote_branch(branch)}", {"sha": sha, "force": True})
+        self._client.patch(f"git/refs/heads/{quote_branch(branch)}", {"sha": sha, "force": True})
 
     def advance_branch(self, branch: str, old: str, new: str) -> bool:
         """Point a branch from ``old``, empty where it is to be made, to its child ``new``.
@@ -163,11 +160,9 @@ class GitData:
         """
         try:
             if old:
-                self._client.patch(
-                    f"{self._path}/refs/heads/{quote_branch(branch)}", {"sha": new, "force": False}
-                )
+                self._client.patch(f"git/refs/heads/{quote_branch(branch)}", {"sha": new, "force": False})
             else:
-                self._client.post(f"{self._path}/refs", {"ref": f"refs/heads/{branch}", "sha": new})
+                self._client.post("git/refs", {"ref": f"refs/heads/{branch}", "sha": new})
         except (UncertainWriteError, RejectedError) as error:
             found = self.find_branch(branch)
             if found == old and isinstance(error, RejectedError):
@@ -183,7 +178,7 @@ def _decode_content(value: object, sha: str, limit_bytes: int) -> bytes:
     except (binascii.Error, ValueError):
         content = b""
     if len(content) > limit_bytes or compute_blob_sha(content) != sha:
-        raise UnreachableError(f"GitHub's blob {sha[:12]} cannot be used", "Look at the stored file.")
+        raise GitHubError(f"GitHub's blob {sha[:12]} cannot be used", "Look at the stored file.")
     return content
 
 

@@ -43,11 +43,6 @@ class JobContext:
     event: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
-    def path(self) -> str:
-        """The start of the repository's paths in the API."""
-        return f"/repos/{self.repository}"
-
-    @property
     def owner(self) -> str:
         """The account that the repository belongs to."""
         return self.repository.partition("/")[0]

@@ -129,7 +129,7 @@ def commit_files(
     Raises:
         UsageError: The branch that the proposal is for has moved on.
     """
-    data = GitData(client, context.path)
+    data = GitData(client)
     head = data.load_tip(request.head_sha)
     message = f"{message}\nDirectory: {request.directory}\n"
     for _ in range(_MAX_TRIES):
@@ -195,19 +195,19 @@ def _open_pull(
     if not number:
         body = {**fields, "head": request.branch, "base": request.head_ref}
         try:
-            return find_text(client.post(f"{context.path}/pulls", body), "html_url")
+            return find_text(client.post("pulls", body), "html_url")
         except (UncertainWriteError, RejectedError):
             # It may be there after all: by this request, or by one that ran at the same time.
             number = _find_pull(client, context, request)
             if not number:
                 raise
-    return find_text(client.patch(f"{context.path}/pulls/{number}", fields), "html_url")
+    return find_text(client.patch(f"pulls/{number}", fields), "html_url")
 
 
 def _find_pull(client: GitHubClient, context: JobContext, request: RefreshRequest) -> int:
     head = f"{context.owner}:{request.branch}"
     query = {"state": "open", "head": head, "base": request.head_ref}
-    for pull in map(parse_pull, client.paginate(f"{context.path}/pulls", query)):
+    for pull in map(parse_pull, client.paginate("pulls", query)):
         if (pull.head_branch, pull.base_branch) == (request.branch, request.head_ref):
             return pull.number
     return 0

@@ -40,7 +40,7 @@ from gate.project.registry import load_cases
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Case, Policy, Provenance, Run
-from gate.store.baselines import MAX_BASELINE_BYTES, make_key, make_place, propose_baselines
+from gate.store.baselines import MAX_BASELINE_BYTES, Proposal, make_key, make_place, propose_baselines
 from gate.version import __version__
 
 _LINK = re.compile(r"https?://[A-Za-z0-9./:_~-]{1,300}")
@@ -57,7 +57,7 @@ def propose_refresh(
             the branch has moved on.
         FileError: A stored baseline is damaged.
     """
-    data = GitData(client, context.path)
+    data = GitData(client)
     check_tip(data, request)
     tree = data.load_tip(request.head_sha).tree
     check_measured_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
@@ -87,12 +87,7 @@ class _Stored:
         old = _load_stored(self.data, self.listed, new, request.directory)
         environment_id = compute_environment_id(new[0].environment)
         return ProposalText(
-            proposals=tuple(
-                proposal
-                for proposal in propose_baselines(new, old, self.policy)
-                if not _is_stored(proposal.baseline, old.values())
-            ),
-            old=tuple(old.values()),
+            proposals=tuple(one for one in propose_baselines(new, old, self.policy) if not _is_stored(one)),
             head_sha=request.head_sha,
             run_url=run_url,
             environment_id=environment_id,
@@ -168,9 +163,10 @@ def _find_file(listed: Mapping[str, str], directory: PurePosixPath, own: Path) -
     return first if first in listed else next(moved, None)
 
 
-def _is_stored(baseline: Baseline, old: Iterable[Baseline]) -> bool:
+def _is_stored(proposal: Proposal) -> bool:
     """Whether the same values are stored already; where they came from is no reason to store them again."""
-    return any(replace(item, provenance=baseline.provenance) == baseline for item in old)
+    old, new = proposal.old, proposal.baseline
+    return old is not None and replace(old, provenance=new.provenance) == new
 
 
 MAX_REGISTRIES = 50  # each is a request

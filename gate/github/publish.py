@@ -15,18 +15,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from gate.github.artifact import SUCCESS
+from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError
 from gate.github.events import has_moved, load_workflow_run
-from gate.github.finding import (
-    SUCCESS,
-    PublishContext,
-    Settings,
-    Task,
-    find_result,
-    find_target,
-    find_upgrade,
-)
-from gate.github.job import MAX_ANNOTATIONS, render_annotation
+from gate.github.finding import Settings, Task, find_result, find_target, find_upgrade
+from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
 from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.submitted_verdict import MERGE_GROUP, SCHEDULE, CiRun
@@ -58,18 +52,18 @@ class Publication:
     lines: tuple[str, ...] = ()
 
 
-def publish(context: PublishContext, settings: Settings) -> Publication:
+def publish(client: GitHubClient, job: JobContext, settings: Settings) -> Publication:
     """Publish the verdict of a run.
 
     Raises:
         UsageError: The settings do not fit the event or the run. Nothing that GitHub does is an error here.
     """
     try:
-        target = (find_upgrade if settings.issue else find_target)(context, settings)
+        target = find_upgrade(client, settings) if settings.issue else find_target(client, job, settings)
         if target.silence:
             text = f"{escape_text(f'There is nothing to publish: {target.silence}.')}\n"
             return Publication(outputs={"head-sha": target.run.head_sha}, summary=text)
-        task = Task(context=context, settings=settings, target=target)
+        task = Task(client=client, settings=settings, target=target)
         finding = find_result(task)
     except GitHubError as error:
         trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
@@ -145,7 +139,7 @@ def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
     A commit has several runs where a pull request was closed and opened again, and the older one may
     be published last. One whose fate is unknown is looked for before it is sent again.
     """
-    path = f"{task.context.job.path}/statuses/{run.head_sha}"
+    path = f"statuses/{run.head_sha}"
     match = _RUN.search(str(_find_newest_status(task, run, fields["context"]).get("target_url")))
     other = int(match[1]) if match else 0
     if other > run.id and _began_later(task, other, run):
@@ -161,14 +155,14 @@ def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
 def _began_later(task: Task, other: int, run: CiRun) -> bool:
     """Whether another run, of a higher number, is the newer one: ours may have been started again since."""
     try:
-        return load_workflow_run(task.client, task.repository, other).started >= run.started
+        return load_workflow_run(task.client, other).started >= run.started
     except MissingError:  # it was deleted, or the address is made up
         return False
 
 
 def _find_newest_status(task: Task, run: CiRun, context: str) -> dict[str, Any]:
     """Find the status in force, which GitHub lists first; empty where there is none."""
-    listed = task.client.paginate(f"{task.context.job.path}/commits/{run.head_sha}/statuses")
+    listed = task.client.paginate(f"commits/{run.head_sha}/statuses")
     return next((found for found in listed if found.get("context") == context), {})
 
 
@@ -178,7 +172,8 @@ def _write_comment(task: Task, finding: TrustedResult) -> str:
     if pull is None or task.settings.comment is CommentWhen.NEVER:
         task.notes.append("No comment, as the settings ask." if pull else f"No comment: {task.target.note}.")
         return ""
-    return _write(task, finding, StickyComment, f"Comment on pull request {pull.number}")
+    sticky = StickyComment(task.client, task.settings.author, f"issues/{pull.number}/comments")
+    return _write(task, finding, sticky, f"Comment on pull request {pull.number}")
 
 
 _TITLE = "compile-gate: upgrade of the stack"
@@ -195,34 +190,31 @@ def _write_issue(task: Task, finding: TrustedResult) -> str:
         # Whoever starts a run chooses its cases and its stack: it takes back nothing of what the issue says.
         task.notes.append("The issue was left alone: only a scheduled run that passes closes it.")
         return ""
-    return _write(task, finding, StickyIssue, f"Issue of {task.settings.key}")
+    key = task.settings.key
+    title = _TITLE if key == DEFAULT_KEY else f"{_TITLE} ({key})"
+    sticky = StickyIssue(task.client, task.settings.author, "issues", title=title)
+    return _write(task, finding, sticky, f"Issue of {key}")
 
 
-def _write(task: Task, finding: TrustedResult, kind: type[StickyComment], name: str) -> str:
-    """Write the comment or the issue, and return its page; empty where there is none."""
-    context, settings, pull = task.context, task.settings, task.target.pull
+def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str) -> str:
+    settings = task.settings
     marker = make_marker(settings.key, finding.run, settings.artifact_name)
     draft = Draft(
-        repository=task.repository,
         workflow=finding.run.path if settings.issue else settings.workflow,
         marker=marker,
         body=render_body(marker, finding),
         is_wanted=is_wanted(finding, settings.comment),
-        number=pull.number if pull else 0,
-        title=_TITLE if settings.key == DEFAULT_KEY else f"{_TITLE} ({settings.key})",
     )
     written = task.attempt(
-        f"The {kind.noun} was not written",
-        lambda: kind(task.client, context.author).write(
-            draft, lambda: has_moved(task.client, task.repository, task.target)
-        ),
+        f"The {sticky.noun} was not written",
+        lambda: sticky.write(draft, lambda: has_moved(task.client, task.target)),
     )
     if written is None:
         return ""
     task.notes.append(f"{name}: {written.action.value}.")
     if written.displaced:
         task.troubles.append(
-            f"The {kind.noun} showed the artifact {written.displaced} of the same run, as its commit status"
+            f"The {sticky.noun} showed the artifact {written.displaced} of the same run, as its commit status"
             " may have. Give each gate a `comment-key` of its own."
         )
     return written.url

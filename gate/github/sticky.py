@@ -62,17 +62,13 @@ class Post:
 class Draft:
     """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
 
-    ``workflow`` is the file whose runs are published there; "" where GitHub does not tell. A comment has the
-    ``number`` of its pull request, an issue a ``title``.
+    ``workflow`` is the file whose runs are published there; "" where GitHub does not tell.
     """
 
-    repository: str
     workflow: str
     marker: Marker
     body: str
     is_wanted: bool = True
-    number: int = 0
-    title: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,31 +86,25 @@ class StickyComment:
     noun = "comment"
     key_name = "id"  # of the field that GitHub's paths call a post by
 
-    def __init__(self, client: GitHubClient, author: str) -> None:
+    def __init__(self, client: GitHubClient, author: str, place: str, **more: object) -> None:
         self._client = client
         self._author = author
+        self._place = place  # the path at which posts are made and listed
+        self._more = more  # what a new post has besides its body
 
-    def locate(self, draft: Draft) -> str:
-        """Name the path at which a post of a draft is made and listed."""
-        return f"/repos/{draft.repository}/issues/{draft.number}/comments"
-
-    def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+    def list_all(self, since: datetime | None) -> Iterable[Mapping[str, Any]]:
         """List what there is, of anybody; where that can be asked for, what was touched ``since``."""
         asked = {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")} if since else None
-        return self._client.paginate(self.locate(draft), asked)
+        return self._client.paginate(self._place, asked)
 
-    def make_fields(self, draft: Draft) -> dict[str, object]:
-        """Make the fields of a new post."""
-        return {"body": draft.body}
-
-    def change(self, post: Post, draft: Draft, fields: Mapping[str, object]) -> None:
+    def change(self, post: Post, fields: Mapping[str, object]) -> None:
         """Change fields of a post."""
-        self._client.patch(f"/repos/{draft.repository}/issues/comments/{post.id}", fields)
+        self._client.patch(f"issues/comments/{post.id}", fields)
 
-    def retire(self, post: Post, kept: Post, draft: Draft) -> None:
+    def retire(self, post: Post, kept: Post) -> None:
         """Take back a post beside the one that is kept."""
         del kept
-        self._client.delete(f"/repos/{draft.repository}/issues/comments/{post.id}")
+        self._client.delete(f"issues/comments/{post.id}")
 
     def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
         """Choose what becomes of the post that is kept."""
@@ -152,13 +142,13 @@ class StickyComment:
             kept, (_, fields) = _find_oldest(own), self._plan(own, draft)
             try:
                 if fields:
-                    self.change(kept, draft, fields)
+                    self.change(kept, fields)
             except MissingError:  # somebody else retired it
                 own = self.list_own(draft)
                 continue
             for post in own:
                 if post.id != kept.id:
-                    self.retire(post, kept, draft)
+                    self.retire(post, kept)
             return Written(action=action, url=kept.url)
         return Written(action=action)
 
@@ -194,16 +184,14 @@ class StickyComment:
 
     def list_own(self, draft: Draft, since: datetime | None = None) -> Sequence[Post]:
         """List our own posts of the draft's key, none trusted further than its marker goes."""
-        own = (
-            value for value in self.list_all(draft, since) if find_text(value, "user.login") == self._author
-        )
+        own = (value for value in self.list_all(since) if find_text(value, "user.login") == self._author)
         posts = [post for value in own if (post := self._parse(value, draft)) is not None]
         return [replace(post, marker=_check_marker(self._client, draft, post.marker)) for post in posts]
 
     def _post(self, draft: Draft) -> Mapping[str, Any] | None:
         """Post once; ``None`` where the answer does not say that it is there now."""
         try:
-            made = self._client.post(self.locate(draft), self.make_fields(draft))
+            made = self._client.post(self._place, {**self._more, "body": draft.body})
         except UncertainWriteError:
             return None
         return made if isinstance(made, dict) and isinstance(made.get(self.key_name), int) else None
@@ -239,12 +227,12 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     if found.order <= ours.order:
         return found
     try:
-        run = load_workflow_run(client, draft.repository, found.run_id)
+        run = load_workflow_run(client, found.run_id)
     except MissingError:
         return replace(found, run_id=0, attempt=0)
     is_told = run.head_sha == found.head_sha and run.attempt >= found.attempt
     is_older = run.head_sha == ours.head_sha and run.started < ours.started
-    is_foreign = bool(draft.workflow) and not is_of_workflow(run, draft.repository, draft.workflow)
+    is_foreign = bool(draft.workflow) and not is_of_workflow(run, draft.workflow)
     return found if is_told and not is_older and not is_foreign else replace(found, run_id=0, attempt=0)
 
 
@@ -281,10 +269,9 @@ def find_author(client: GitHubClient, token: str) -> str:
     if token.startswith(_INSTALLATION):
         return DEFAULT_AUTHOR
     try:
-        login = client.get("/user").get("login")
-    except (GitHubError, AttributeError):
+        return find_text(client.get("/user"), "login") or DEFAULT_AUTHOR
+    except GitHubError:
         return DEFAULT_AUTHOR
-    return login if isinstance(login, str) and login else DEFAULT_AUTHOR
 
 
 class StickyIssue(StickyComment):
@@ -293,28 +280,20 @@ class StickyIssue(StickyComment):
     noun = "issue"
     key_name = "number"
 
-    def locate(self, draft: Draft) -> str:
-        """Name the repository's issues."""
-        return f"/repos/{draft.repository}/issues"
-
-    def list_all(self, draft: Draft, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+    def list_all(self, since: datetime | None) -> Iterable[Mapping[str, Any]]:
         """List the author's issues: a racing publisher's is among those touched last."""
         del since
         asked = {"state": "all", "creator": self._author, "sort": "updated", "direction": "desc"}
-        return islice(self._client.paginate(self.locate(draft), asked), MAX_LISTED)
+        return islice(self._client.paginate(self._place, asked), MAX_LISTED)
 
-    def make_fields(self, draft: Draft) -> dict[str, object]:
-        """Make the fields of an issue."""
-        return {"title": draft.title, "body": draft.body}
-
-    def change(self, post: Post, draft: Draft, fields: Mapping[str, object]) -> None:
+    def change(self, post: Post, fields: Mapping[str, object]) -> None:
         """Change an issue."""
-        self._client.patch(f"{self.locate(draft)}/{post.id}", fields)
+        self._client.patch(f"issues/{post.id}", fields)
 
-    def retire(self, post: Post, kept: Post, draft: Draft) -> None:
+    def retire(self, post: Post, kept: Post) -> None:
         """Close an issue without its marker, and point to the one that is kept."""
         said = {"body": f"Continued in #{kept.id}.", "state": "closed", "state_reason": NOT_PLANNED}
-        self.change(post, draft, said)
+        self.change(post, said)
 
     def choose_action(self, kept: Post, draft: Draft, *, has_news: bool) -> Action:
         """Open the issue while there is something to report, and close it after."""

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
-from gate.github.errors import RejectedError, TooLargeError
+from gate.github.errors import GitHubError, RejectedError
 
 API_VERSION = "2022-11-28"  # the REST version whose OpenAPI description the tests hold us to
 CONNECT_TIMEOUT_S = 10.0
@@ -92,7 +92,7 @@ class Transport:
         Raises:
             ExchangeFailedError: No complete answer.
             RejectedError: A redirect of a write, to a weaker scheme, or one too many.
-            TooLargeError: A body beyond ``request.limit_bytes``.
+            GitHubError: A body beyond ``request.limit_bytes``.
         """
         url = request.url
         for _ in range(MAX_REDIRECTS + 1):
@@ -192,8 +192,8 @@ def _read_body(answer: requests.Response, limit_bytes: int, limit_s: float) -> b
     return bytes(body)
 
 
-def _describe_size(limit_bytes: int) -> TooLargeError:
-    return TooLargeError(
+def _describe_size(limit_bytes: int) -> GitHubError:
+    return GitHubError(
         f"GitHub's answer is larger than {limit_bytes:,} bytes", "Nothing of that size is expected."
     )
 

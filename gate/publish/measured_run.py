@@ -15,7 +15,7 @@ from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, NewerFileError, decode_file
 from gate.files.consistency import check_baseline
-from gate.publish.submitted_verdict import ArchiveError, read_member
+from gate.publish.submitted_verdict import RefusedError, read_member
 from gate.records import Baseline, Case, Fact, Provenance, Run
 from gate.records.protocol import Stage
 from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
@@ -37,45 +37,41 @@ MAX_RUN_BYTES = 32 * 1024 * 1024
 _FIX = "Measure again, and upload nothing but run.json under that name."
 
 
-class RunRefusedError(UsageError):
-    """A run that must not become baselines; ``what`` and ``fix`` hold no text of it."""
-
-
 def read_run_member(archive: bytes) -> bytes:
     """Read ``run.json`` from a zip archive within bounds, extracting nothing.
 
     Raises:
-        RunRefusedError: It is not there once, is no regular file, or is too large or broken.
+        UsageError: It is not there once, is no regular file, or is too large or broken.
     """
     try:
         return read_member(archive, RUN_MEMBER, MAX_RUN_BYTES)
-    except ArchiveError as error:
-        raise RunRefusedError(f"the artifact {error.fault.value}: {RUN_MEMBER}", _FIX) from None
+    except RefusedError as error:
+        raise UsageError(error.refusal.value, _FIX) from None
 
 
 def parse_run(content: bytes, name: str = RUN_MEMBER) -> Run:
     """Parse a ``run.json`` that measured code may have written; errors call it by ``name``.
 
     Raises:
-        RunRefusedError: It is none; what is wrong with it is not told, since it would be its own words.
+        UsageError: It is none; what is wrong with it is not told, since it would be its own words.
     """
     try:
         return decode_file(RUN, content, RUN_MEMBER)
     except NewerFileError:
         what = f"{name} was written by a newer compile-gate than this job's"
-        raise RunRefusedError(what, "Use one version in all jobs that refresh.") from None
+        raise UsageError(what, "Use one version in all jobs that refresh.") from None
     except FileError:
-        raise RunRefusedError(f"{name} is no run that this compile-gate reads", _FIX) from None
+        raise UsageError(f"{name} is no run that this compile-gate reads", _FIX) from None
 
 
 def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
     """Check a run against the authorised commit and the cases that this commit's registry makes.
 
     Raises:
-        RunRefusedError: It does not fit.
+        UsageError: It does not fit.
     """
     if run.provenance.commit != head_sha or run.provenance.dirty:
-        raise RunRefusedError(
+        raise UsageError(
             "the run did not measure the commit that was authorised, or measured it with changes",
             "Check out the output head-sha of authorize-command in the job that measures.",
         )
@@ -83,24 +79,24 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
     named = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
     if len(planned) != len(run.cases) or not 0 < len(planned) <= MAX_CASES or not named <= planned.keys():
         problem = f"the run's cases contradict its trials, or are none or more than {MAX_CASES}"
-        raise RunRefusedError(problem, _AGAIN)
+        raise UsageError(problem, _AGAIN)
     known = {case.id: case.definition for case in cases}
     unknown = len(planned.keys() - known.keys())
     if unknown:
         many = f"{unknown} of the run's {len(planned)} cases {'is' if unknown == 1 else 'are'}"
-        raise RunRefusedError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
+        raise UsageError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
     other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
     if other:
         problem = f"the run defines cases differently than the registry of {head_sha[:12]}"
-        raise RunRefusedError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
+        raise UsageError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
     _check_complete(run)
 
 
 def _check_complete(run: Run) -> None:
     if not run.finished:
-        raise RunRefusedError("the run was stopped before its end", _AGAIN)
+        raise UsageError("the run was stopped before its end", _AGAIN)
     if unfit := list_unfit(run, lambda stage: stage if stage in _STAGES else "an unknown stage"):
-        raise RunRefusedError(
+        raise UsageError(
             f"not fit to be recorded: {join_some([*unfit.values()], _NAMED)}",
             "Fix them or measure more trials; to record the others, leave these out with select=!CASE.",
         )
@@ -110,9 +106,9 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     """Make the baselines of a run that was checked.
 
     Raises:
-        RunRefusedError: Numbers of it are such as no measurement gives.
+        UsageError: Numbers of it are such as no measurement gives.
     """
-    refused = RunRefusedError("the run holds numbers that no measurement gives", _AGAIN)
+    refused = UsageError("the run holds numbers that no measurement gives", _AGAIN)
     try:
         baselines = make_baselines(run, provenance)
         for baseline in baselines:
@@ -122,7 +118,7 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     if not all(map(math.isfinite, _list_numbers(baselines))):
         raise refused
     if any(len(encode_baseline(baseline)) > MAX_BASELINE_BYTES for baseline in baselines):
-        raise RunRefusedError("a case of the run would make a larger file than a baseline may be", _AGAIN)
+        raise UsageError("a case of the run would make a larger file than a baseline may be", _AGAIN)
     return baselines
 
 

@@ -42,50 +42,34 @@ class Move:
         return (self.new < self.old) is SPECS[self.metric].higher_is_better
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Replacement:
-    """What is proposed, and the stored baseline that it would replace."""
-
-    old: Baseline
-    new: Baseline
-
-
-def list_replacements(
-    proposals: Iterable[Proposal], old: Iterable[Baseline], kind: ProposalKind
-) -> list[Replacement]:
-    """List the proposals of a kind beside what they would replace."""
-    before = {item.case_id: item for item in old}
-    proposed = (proposal.baseline for proposal in proposals if proposal.kind is kind)
-    return [Replacement(old=before[new.case_id], new=new) for new in proposed]
-
-
-def list_moves(pairs: Iterable[Replacement]) -> list[Move]:
+def list_moves(proposals: Iterable[Proposal]) -> list[Move]:
     """List the deciding metrics whose median moved."""
     return [
         move
-        for pair in pairs
-        for move in _compare(pair, lambda _, values: median(values))
+        for one in proposals
+        for move in _compare(one, lambda _, values: median(values))
         if abs(move.new - move.old) > SMALLEST_MOVE * abs(move.old)
     ]
 
 
-def list_growths(pairs: Iterable[Replacement]) -> list[Move]:
+def list_growths(proposals: Iterable[Proposal]) -> list[Move]:
     """List the deciding metrics that scatter at least twice as much as before."""
     return [
         growth
-        for pair in pairs
-        for growth in _compare(pair, compute_scatter)
+        for one in proposals
+        for growth in _compare(one, compute_scatter)
         if growth.new > SMALLEST_NOISE[SPECS[growth.metric].family]
         and growth.new >= NOISE_FACTOR * growth.old
     ]
 
 
-def _compare(pair: Replacement, compute: Callable[[Metric, Sequence[float]], float]) -> Iterator[Move]:
+def _compare(one: Proposal, compute: Callable[[Metric, Sequence[float]], float]) -> Iterator[Move]:
+    stored = one.old.trials if one.old else {}
     for metric in Metric:
-        old, new = pair.old.trials.get(metric), pair.new.trials.get(metric)
+        old, new = stored.get(metric), one.baseline.trials.get(metric)
         if SPECS[metric].role is Role.DECIDES and old and new:
             values = {"old": compute(metric, old), "new": compute(metric, new)}
-            yield Move(case_id=pair.new.case_id, metric=metric, **values)
+            yield Move(case_id=one.baseline.case_id, metric=metric, **values)
 
 
 def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
@@ -104,10 +88,12 @@ def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
     return stdev(values) / abs(median(values)) if median(values) else math.inf
 
 
-def describe_rest(pair: Replacement) -> str:
+def describe_rest(proposal: Proposal) -> str:
     """Describe what else changed in a case: everything but the medians that decide."""
-    old, new = pair.old, pair.new
-    moved = {move.metric for move in list_moves([pair])}
+    old, new = proposal.old, proposal.baseline
+    if old is None:
+        return ""
+    moved = {move.metric for move in list_moves([proposal])}
     values = [one for one in Metric if one in old.trials and one in new.trials and one not in moved]
     parts = (
         _count_trials(old, new),
@@ -143,7 +129,6 @@ class ProposalText:
     """All that the words are made from: codes, ids, numbers and a reason, nothing else of who measured."""
 
     proposals: tuple[Proposal, ...]
-    old: tuple[Baseline, ...]
     head_sha: str
     run_url: str
     environment_id: str
@@ -152,6 +137,10 @@ class ProposalText:
     reason: str
     pr_number: int = 0
     notes: tuple[Fact, ...] = ()  # on the machine that measured
+
+    def list_of(self, *kinds: ProposalKind) -> list[Proposal]:
+        """List the proposals of some kinds."""
+        return [proposal for proposal in self.proposals if proposal.kind in kinds]
 
     @property
     def setbacks(self) -> tuple[Setback, ...]:
@@ -201,22 +190,21 @@ def render_proposal(*texts: ProposalText) -> str:
 
 
 def _list_sections(text: ProposalText) -> list[str]:
-    counts = {kind: sum(item.kind is kind for item in text.proposals) for kind in ProposalKind}
-    summary = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    counts = ((len(text.list_of(kind)), kind) for kind in ProposalKind)
+    summary = ", ".join(f"{count} {kind}" for count, kind in counts if count)
     asked = f" for #{text.pr_number}" if text.pr_number else ""
     origin = f"measured at {text.head_sha} by [this run]({text.run_url}){asked}"
-    changed = list_replacements(text.proposals, text.old, ProposalKind.CHANGED)
-    redefined = list_replacements(text.proposals, text.old, ProposalKind.REDEFINED)
-    moves = list_moves(changed)
+    stored = text.list_of(ProposalKind.CHANGED, ProposalKind.REDEFINED)
+    moves = list_moves(text.list_of(ProposalKind.CHANGED))
     return [
         f"Baselines of `{text.environment_id}` in {escape_code(text.directory)}, {origin}: {summary}.",
         "\n".join(f"- {escape_text(write_note(note))}" for note in text.notes),
         "" if text.is_known else _NEW_ENVIRONMENT,
         _render_setbacks(text),
-        _render_growths(list_growths([*changed, *redefined])),
-        _render_redefined(redefined),
+        _render_growths(list_growths(stored)),
+        _render_redefined(text.list_of(ProposalKind.REDEFINED)),
         fold(f"What moved: {count_noun(len(moves), 'value')}", _render_moves(moves)) if moves else "",
-        _render_rest([*changed, *redefined]),
+        _render_rest(stored),
         _render_new(text),
     ]
 
@@ -262,13 +250,13 @@ def _render_noise(metric: Metric, noise: float) -> str:
     return render_percent(noise, signed=False)
 
 
-def _render_redefined(pairs: Sequence[Replacement]) -> str:
-    if not pairs:
+def _render_redefined(proposals: Sequence[Proposal]) -> str:
+    if not proposals:
         return ""
-    names = _cut([escape_code(pair.new.case_id) for pair in pairs], "and {} more")
-    moves = list_moves(pairs)
-    verb = "is" if len(pairs) == 1 else "are"
-    title = f"### {count_noun(len(pairs), 'case')} {verb} redefined on this branch"
+    names = _cut([escape_code(one.baseline.case_id) for one in proposals], "and {} more")
+    moves = list_moves(proposals)
+    verb = "is" if len(proposals) == 1 else "are"
+    title = f"### {count_noun(len(proposals), 'case')} {verb} redefined on this branch"
     why = f"The stored values had another definition. Check that it explains what moved: {', '.join(names)}."
     return join_parts((title, why, _render_moves(moves) or "No median moved."))
 
@@ -295,15 +283,15 @@ def _render_table(names: Sequence[str], rows: Sequence[tuple[Move, *tuple[str, .
     return render_table(("case", "metric", *names), names, shown, more) if rows else ""
 
 
-def _render_rest(pairs: Iterable[Replacement]) -> str:
-    described = [(pair.new.case_id, describe_rest(pair)) for pair in pairs]
+def _render_rest(proposals: Iterable[Proposal]) -> str:
+    described = [(one.baseline.case_id, describe_rest(one)) for one in proposals]
     rest = [f"- {escape_code(case_id)}: {escape_text(text)}" for case_id, text in described if text]
     body = "\n".join(_cut(rest, "- and {} more, in the files"))
     return fold(f"What else changed: {count_noun(len(rest), 'case')}", body) if rest else ""
 
 
 def _render_new(text: ProposalText) -> str:
-    names = [escape_code(item.baseline.case_id) for item in text.proposals if item.kind is ProposalKind.NEW]
+    names = [escape_code(one.baseline.case_id) for one in text.list_of(ProposalKind.NEW)]
     if not names:
         return ""
     many = count_noun(len(names), "case").capitalize()

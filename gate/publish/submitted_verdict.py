@@ -71,54 +71,38 @@ _UNREADABLE = (
 )
 
 
-class ArchiveFault(StrEnum):
-    """What is wrong with an archive; the value is shown."""
-
-    NOT_AN_ARCHIVE = "is not a usable zip archive"
-    NO_MEMBER = "does not hold exactly one regular file of the expected name"
-    TOO_LARGE = "is larger than anything that compile-gate writes"
-
-
-class ArchiveError(Exception):
-    """The archive cannot be used."""
-
-    def __init__(self, fault: ArchiveFault) -> None:
-        super().__init__(fault.value)
-        self.fault = fault
-
-
 def read_member(archive: bytes, name: str, limit_bytes: int) -> bytes:
     """Read the member ``name`` of at most ``limit_bytes``.
 
     Raises:
-        ArchiveError: It is not there once, is no regular file, or is too large or broken.
+        RefusedError: It is not there once, is no regular file, or is too large or broken.
     """
     if archive.count(_CENTRAL_HEADER) > MAX_MEMBERS:
-        raise ArchiveError(ArchiveFault.TOO_LARGE)  # before zipfile makes an object of each
+        raise RefusedError(Refusal.TOO_LARGE)  # before zipfile makes an object of each
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             member = _find_member(opened, name, limit_bytes)
             with opened.open(member) as stream:
                 content = stream.read(limit_bytes + 1)
     except _UNREADABLE:
-        raise ArchiveError(ArchiveFault.NOT_AN_ARCHIVE) from None
+        raise RefusedError(Refusal.NOT_AN_ARCHIVE) from None
     if len(content) > limit_bytes:
-        raise ArchiveError(ArchiveFault.TOO_LARGE)
+        raise RefusedError(Refusal.TOO_LARGE)
     return content
 
 
 def _find_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfile.ZipInfo:
     members = [member for member in archive.infolist() if member.filename == name]
     if len(members) != 1:
-        raise ArchiveError(ArchiveFault.NO_MEMBER)
+        raise RefusedError(Refusal.NO_MEMBER)
     member = members[0]
     kind = stat.S_IFMT(member.external_attr >> 16)  # 0 where the archive was not made on Unix
     if kind not in (0, stat.S_IFREG) or member.flag_bits & _ENCRYPTED:
-        raise ArchiveError(ArchiveFault.NO_MEMBER)
+        raise RefusedError(Refusal.NO_MEMBER)
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ArchiveError(ArchiveFault.NOT_AN_ARCHIVE)
+        raise RefusedError(Refusal.NOT_AN_ARCHIVE)
     if member.file_size > limit_bytes:
-        raise ArchiveError(ArchiveFault.TOO_LARGE)
+        raise RefusedError(Refusal.TOO_LARGE)
     return member
 
 
@@ -152,7 +136,9 @@ class Refusal(StrEnum):
     OLD_ATTEMPT = "this attempt of the run left no artifact; the one that exists is of an earlier attempt"
     TOO_LARGE = "the artifact is larger than any result of compile-gate"
     NOT_AN_ARCHIVE = "the artifact is not a usable zip archive"
-    NO_MEMBER = f"the artifact does not hold exactly one regular file {VERDICT_MEMBER}"
+    NO_MEMBER = (
+        "the artifact does not hold exactly one regular file with the result (verdict.json or run.json)"
+    )
     NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
     INCONSISTENT = "the artifact's verdict contradicts itself"
     SKIPPED = "all jobs of the run were skipped: GitHub counts that as passed, but nothing was measured"
@@ -198,24 +184,12 @@ class RefusedError(Exception):
 
 
 def parse_archive(archive: bytes) -> Verdict:
-    """Parse the archive that an artifact is downloaded as.
+    """Parse the archive that an artifact is downloaded as: strictly, and its parts against each other.
 
     Raises:
         RefusedError: It holds no verdict that can be used.
     """
-    try:
-        content = read_member(archive, VERDICT_MEMBER, MAX_MEMBER_BYTES)
-    except ArchiveError as error:
-        raise RefusedError(Refusal[error.fault.name]) from None  # those of archives are called alike
-    return parse_verdict(content)
-
-
-def parse_verdict(content: bytes) -> Verdict:
-    """Parse a verdict strictly, and hold its parts against each other.
-
-    Raises:
-        RefusedError: It cannot be used.
-    """
+    content = read_member(archive, VERDICT_MEMBER, MAX_MEMBER_BYTES)
     try:
         verdict = decode_file(VERDICT, content, VERDICT_MEMBER)
     except NewerFileError:

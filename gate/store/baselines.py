@@ -65,13 +65,21 @@ class SetbackError(UsageError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proposal:
-    """One file to write. ``path`` is relative to the directory of the baselines."""
+    """One file to write. ``path`` is relative to the directory of the baselines; ``old`` lies there now."""
 
-    kind: ProposalKind
     path: Path
     text: str
     baseline: Baseline
+    old: Baseline | None = None
     setbacks: tuple[Setback, ...] = ()
+
+    @property
+    def kind(self) -> ProposalKind:
+        """What the write would do."""
+        if self.old is None:
+            return ProposalKind.NEW
+        is_same = self.old.definition == self.baseline.definition
+        return ProposalKind.CHANGED if is_same else ProposalKind.REDEFINED
 
 
 def load_baselines(directory: Path) -> tuple[Baseline, ...]:
@@ -213,15 +221,12 @@ def _propose(
 ) -> Proposal:
     own = make_place(baseline)
     before = None if place is None else old[place]
-    kind = ProposalKind.NEW if before is None else ProposalKind.CHANGED
-    if before is not None and before.definition != baseline.definition:
-        kind = ProposalKind.REDEFINED
-    comparable = before if kind is ProposalKind.CHANGED else None
+    comparable = before if before and before.definition == baseline.definition else None
     return Proposal(
-        kind=kind,
         path=place or own,
         text=encode_baseline(baseline),
         baseline=baseline,
+        old=before,
         setbacks=() if comparable is None else tuple(_find_setbacks(baseline, comparable, policy)),
     )
 

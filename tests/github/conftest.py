@@ -13,7 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # so that every test here can `i
 from action.samples import make_bare_python
 from fake.clock import FakeClock
 from fake.git_routes import BareRepository
-from fake.server import TOKEN, FakeGitHub
+from fake.server import FakeGitHub
+from publishing import Stage
+from rule_repository import CONFIG, MODELS, Repo, make_baseline
 
 from gate.github.client import GitHubClient, Patience
 
@@ -50,4 +52,21 @@ def clock() -> FakeClock:
 def client(github: FakeGitHub, clock: FakeClock) -> GitHubClient:
     """A client of the fake GitHub that waits by the fake clock."""
     patience = Patience(clock=clock, exchange_s=2.0)
-    return GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
+    return github.connect(patience)
+
+
+@pytest.fixture
+def stage(github: FakeGitHub, client: GitHubClient) -> Stage:
+    """A pull request with one finished run, whose verdict is published."""
+    return Stage(github, client)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    """Return a repository with a configuration, a registry and a baseline."""
+    made = Repo(tmp_path)
+    stored = {"perf/baselines/x.json": make_baseline("base")}
+    made.write({"gate.yml": CONFIG, "models/cases.yml": MODELS} | stored)
+    (made.root / "README.md").write_text("hello")
+    monkeypatch.chdir(made.top)
+    return made

@@ -1,4 +1,4 @@
-"""Payloads of events: GitHub's published examples, and ones derived from them that keep to its schema."""
+"""Payloads of events: GitHub's published examples, ones derived from them, and comments with commands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fake.server import FakeGitHub
+from fake.state import REPO_ID
 from jsonschema import Draft7Validator
 
 _PAYLOADS = Path(__file__).parent / "payloads"
@@ -47,3 +49,28 @@ def make_workflow_run(run: dict[str, Any]) -> dict[str, Any]:
         told[key] |= {"id": run[key]["id"], "full_name": run[key]["full_name"], "name": run[key]["name"]}
         told[key]["owner"] |= {"login": run[key]["owner"]["login"]}
     return payload
+
+
+ASKED = "2026-11-01T12:00:00Z"
+
+
+def make_comment(body: str, author: str = "octocat", kind: str = "User", **more: Any) -> dict[str, Any]:
+    """Make the event of a comment on pull request 7, as far as it is looked at.
+
+    Its own word for who this is must not count: it says OWNER of everybody. ``more`` is of the comment.
+    """
+    user = {"login": author, "type": kind}
+    comment = {"id": 1, "body": body, "user": user, "created_at": ASKED, "author_association": "OWNER"}
+    issue = {"number": 7, "pull_request": {"url": "https://x"}}
+    return {
+        "action": "created",
+        "repository": {"id": REPO_ID},
+        "issue": issue,
+        "comment": comment | more,
+    }
+
+
+def leave_comment(github: FakeGitHub, body: str, author: str = "ada", kind: str = "User") -> dict[str, Any]:
+    """Let somebody comment on pull request 7, and make the event of it."""
+    made = github.state.add_comment(7, body, author)
+    return make_comment(body, author, kind, id=made["id"], created_at=made["created_at"])

@@ -39,6 +39,9 @@ CASES = tuple(
     Case(id=f"{model}/inference-float32-smoke-default", model=model, factory=f"bench:{model}")
     for model in ("bert", "resnet50", "unet")
 )
+GATE_YML = "version: 1\nreference_models: false\nmodels:\n" + "".join(
+    f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n" for case in CASES
+)
 RUN = CiRun(
     id=100,
     attempt=1,

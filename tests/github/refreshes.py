@@ -10,7 +10,11 @@ from typing import Any
 from fake.state import FORK_ID, REPO_ID
 
 from gate.files.yaml_in import decode_yaml
+from gate.fingerprint import compute_environment_id
+from gate.github.client import GitHubClient
 from gate.github.job import JobContext
+from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
+from gate.github.propose import propose_refresh
 from gate.metrics import SPECS
 from gate.project.config import make_config
 from gate.project.entries import GateFile
@@ -45,6 +49,8 @@ def load_definitions(gate_yml: str) -> dict[str, str]:
 
 DEFINITIONS = load_definitions(GATE_YML)
 ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
+STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
+BRANCH = "compile-gate/baselines/pr-7"
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
 
 
@@ -87,3 +93,25 @@ def make_context(event_name: str, event: dict[str, Any], sha: str = "") -> JobCo
         workspace=Path.cwd(),
         event={"repository": {"id": REPO_ID, "full_name": "octo-org/models"}, **event},
     )
+
+
+def propose(
+    client: GitHubClient,
+    run: Run,
+    event: dict[str, Any] | None = None,
+    *,
+    reason: str = "",
+    directory: str = "baselines",
+    run_id: str = "77",
+) -> ProposalOutcome:
+    """Propose what a run recorded for the branch of pull request 7."""
+    request = RefreshRequest(
+        head_sha=run.provenance.commit,
+        head_ref="topic",
+        directory=directory,
+        reason=reason,
+        author="octocat",
+        pr_number=7,
+    )
+    context = replace(make_context("issue_comment", event or {}), run_id=run_id)
+    return propose_refresh(client, context, request, run, POLICY)

@@ -1,40 +1,22 @@
-"""``/accept-regression``: what its words mean, who may, and what becomes an acceptance."""
+"""``/accept-regression``: what its words mean, and what becomes an acceptance."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from fake import git_routes  # noqa: F401 - adds the route of the permission API
-from fake.faults import NO_RIGHT, Fault
-from fake.server import FakeGitHub
-from fake.state import FORK_ID
 from hypothesis import given
 from hypothesis import strategies as st
 from records import CASES, make_comparison, make_failing, make_regressed, make_unchanged, make_verdict
-from refreshes import make_context, make_request
+from refreshes import make_request
 
-from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
-from gate.github.client import GitHubClient
-from gate.github.command import authorize as authorize_command
-from gate.github.command import find_command
-from gate.github.errors import GitHubError
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, render_accepted
-from gate.publish.commands import (
-    ACCEPT_COMMAND,
-    AuthorizedCommand,
-    CommandRefusedError,
-    CommandWords,
-    parse_accept_words,
-)
+from gate.publish.commands import CommandRefusedError, CommandWords, parse_accept_words
 from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 
 HEAD = "a" * 40
-ASKED = "2026-11-01T12:00:00Z"
-COMMAND = '/accept-regression reason="the new attention"'
 LATENCY = Metric.COMPILED_LATENCY
 
 
@@ -97,97 +79,6 @@ def test_any_words_are_safe_or_refused(text: str, begin: str) -> None:
     assert words.reason.isprintable()
     assert 0 < len(words.reason) <= 300
     assert not words.select.startswith("-")
-
-
-def make_event(body: str = COMMAND, **changes: Any) -> dict[str, Any]:
-    """The event of a comment on pull request 7; its own word for who this is must not count."""
-    user = {"login": "octocat", "type": "User"}
-    comment = {"id": 1, "body": body, "user": user, "created_at": ASKED, "author_association": "OWNER"}
-    issue = {"number": 7, "pull_request": {"url": "https://x"}}
-    return {"action": "created", "issue": issue, "comment": comment} | changes
-
-
-def authorize(client: GitHubClient, event: dict[str, Any]) -> AuthorizedCommand | None:
-    context = make_context("issue_comment", event)
-    return authorize_command(client, context, ACCEPT_COMMAND, find_command(context, ACCEPT_COMMAND))
-
-
-@pytest.fixture
-def ready(github: FakeGitHub) -> FakeGitHub:
-    """Pull request 7 from a fork, and somebody who may write here."""
-    github.state.add_pull(7, HEAD, owner="mallory")
-    github.state.permissions = {"octocat": "write"}  # type: ignore[attr-defined]
-    return github
-
-
-def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
-    client: GitHubClient, ready: FakeGitHub
-) -> None:
-    """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
-    assert authorize(client, make_event()) == AuthorizedCommand(
-        author="octocat",
-        asked=ASKED,
-        head_sha=HEAD,
-        head_branch="topic",
-        head_repository=FORK_ID,
-        pr_number=7,
-        words=CommandWords(reason="the new attention"),
-    )
-    assert ready.list_writes() == []
-
-
-@pytest.mark.parametrize("permission", ["read", "none", None])
-def test_who_may_not_write_may_not_accept(
-    client: GitHubClient, ready: FakeGitHub, permission: str | None
-) -> None:
-    """Whatever the event says of them, and though the pull request may be their own."""
-    ready.state.permissions = {"octocat": permission} if permission else {}  # type: ignore[attr-defined]
-    with pytest.raises(CommandRefusedError, match="the right to write"):
-        authorize(client, make_event())
-
-
-def test_a_permission_that_cannot_be_asked_for_is_none(client: GitHubClient, ready: FakeGitHub) -> None:
-    """A 403 from the permission API ends everything."""
-    ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
-    with pytest.raises(GitHubError):
-        authorize(client, make_event())
-
-
-def test_a_closed_pull_request_has_nothing_to_accept(client: GitHubClient, ready: FakeGitHub) -> None:
-    """Its check decides nothing any more."""
-    ready.state.pulls[7]["state"] = "closed"
-    with pytest.raises(CommandRefusedError, match="is closed"):
-        authorize(client, make_event())
-
-
-@pytest.mark.usefixtures("ready")
-@pytest.mark.parametrize(("sha", "is_head"), [(HEAD[:7], True), (HEAD, True), ("b" * 7, False)])
-def test_a_commit_in_the_comment_must_be_the_head(client: GitHubClient, sha: str, is_head: bool) -> None:
-    """Who looked at a commit can name it, and a push meanwhile is then not accepted."""
-    event = make_event(f"{COMMAND} {sha}")
-    if is_head:
-        assert authorize(client, event) is not None
-    else:
-        with pytest.raises(CommandRefusedError, match="is not the head"):
-            authorize(client, event)
-
-
-@pytest.mark.parametrize(
-    "event",
-    [make_event(action="edited"), make_event("/accept-regressions x"), make_event("/refresh-baselines")],
-)
-def test_what_is_no_new_command_accepts_nothing(
-    client: GitHubClient, ready: FakeGitHub, event: dict[str, Any]
-) -> None:
-    """Edited comments and other commands: nobody is even looked up."""
-    assert authorize(client, event) is None
-    assert ready.requests == []
-
-
-def test_only_a_comment_can_accept(client: GitHubClient) -> None:
-    """A workflow that starts it by anything else is wrong, and is told."""
-    with pytest.raises(UsageError, match="cannot be asked for by the event 'workflow_dispatch'"):
-        authorize_command(client, make_context("workflow_dispatch", {}), ACCEPT_COMMAND, None)
 
 
 TERMS = AcceptTerms(

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from action.checkout import check_out, make_clone
 from action.composite import ActionRun, run_composite
 from action.samples import ACTION, make_job
+from deliveries import leave_comment
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
-from fake.state import REPO_ID
 from records import make_zip
 from refreshes import CASE, ENVIRONMENT
 from test_action_chain import Jobs, pass_outputs
@@ -112,18 +111,7 @@ class Stage:
 
     def comment(self, author: str, body: str, **inputs: str) -> tuple[ActionRun, ActionRun | None]:
         """Let somebody comment: the job that authorises, and where it does, the job that accepts."""
-        comment = self.github.state.add_comment(7, body, author)
-        event: dict[str, Any] = {
-            "action": "created",
-            "issue": {"number": 7, "pull_request": {}},
-            "comment": {
-                "id": comment["id"],
-                "body": body,
-                "user": {"login": author, "type": "User"},
-                "created_at": comment["created_at"],
-            },
-            "repository": {"id": REPO_ID},
-        }
+        event = leave_comment(self.github, body, author)
         given = {"mode": "authorize-command", "command": "accept-regression"}
         authorized = self.jobs.run("issue_comment", event, given)
         if authorized.outputs["authorized"] != "true":

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deliveries import leave_comment
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
-from fake.state import REPO_ID
 from hostile_archives import ARCHIVES, INJECTED
-from records import CASES, make_archive, make_comparison, make_failing, make_regressed, make_verdict
+from records import CASES, GATE_YML, make_archive, make_comparison, make_failing, make_regressed, make_verdict
 from runner_log import list_commands
 
 from gate.cli import main
@@ -26,16 +26,12 @@ from tests.told import say
 HEAD = "a" * 40
 COMMAND = '/accept-regression reason="the new attention"'
 RUN_ID = 100
-MODELS = "".join(
-    f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n" for case in CASES
-)
-CONFIG = f"version: 1\nreference_models: false\nmodels:\n{MODELS}"
 
 
 @pytest.fixture
 def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository, pull request 7 of a fork whose gate failed, and two people."""
-    bare.commit({"gate.yml": CONFIG}, branch="main")
+    bare.commit({"gate.yml": GATE_YML}, branch="main")
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(RUN_ID, HEAD, owner="mallory")
@@ -59,37 +55,19 @@ def ask(
 ) -> Any:
     """Let somebody comment, and run the command that holds the token that writes."""
     assert git.find_ref("heads/main")
-    (tmp_path / "gate.yml").write_text(CONFIG)
+    (tmp_path / "gate.yml").write_text(GATE_YML)
     # Writes are a second apart, by the clock.
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
 
     def run(body: str = COMMAND, author: str = "ada", head_sha: str = HEAD, *options: str) -> Asked:
-        comment = github.state.add_comment(7, body, author)
-        user = {"login": author, "type": "User"}
-        event = {
-            "action": "created",
-            "repository": {"id": REPO_ID},
-            "issue": {"number": 7, "pull_request": {"url": "https://x"}},
-            "comment": {
-                "id": comment["id"],
-                "body": body,
-                "user": user,
-                "author_association": "OWNER",
-                "created_at": comment["created_at"],
-            },
-        }
-        (tmp_path / "event.json").write_text(json.dumps(event))
+        (tmp_path / "event.json").write_text(json.dumps(leave_comment(github, body, author)))
         (tmp_path / "summary.md").write_text("")
-        environ = {
+        environ = github.environ | {
             "GITHUB_ACTIONS": "true",
-            "GITHUB_API_URL": github.api_url,
             "GITHUB_EVENT_NAME": "issue_comment",
             "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
-            "GITHUB_REPOSITORY": "octo-org/models",
             "GITHUB_RUN_ID": "77",
             "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-            "GITHUB_TOKEN": TOKEN,
-            "no_proxy": "*",
         }
         for name, value in environ.items():
             monkeypatch.setenv(name, value)

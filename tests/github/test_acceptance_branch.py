@@ -54,7 +54,7 @@ def git(bare: BareRepository) -> BareRepository:
 def data(client: GitHubClient, git: BareRepository) -> GitData:
     """The Git data API of that repository."""
     assert git.find_ref("heads/main")
-    return GitData(client, "/repos/octo-org/models")
+    return GitData(client)
 
 
 def list_files(git: BareRepository) -> list[str]:

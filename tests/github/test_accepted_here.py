@@ -9,26 +9,12 @@ from typing import Any
 import pytest
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
-from fake.server import FakeGitHub
-from records import (
-    CASES,
-    RUN,
-    SHA,
-    make_archive,
-    make_base,
-    make_comparison,
-    make_failing,
-    make_unchanged,
-    make_verdict,
-)
+from publishing import Stage
+from records import CASES, RUN, SHA, make_base, make_comparison, make_failing, make_unchanged, make_verdict
 
 from gate.cli.publish import load_base
 from gate.fingerprint import compute_environment_id
-from gate.github.client import GitHubClient
-from gate.github.finding import PublishContext, Settings
-from gate.github.job import JobContext
-from gate.github.publish import Publication, publish
-from gate.github.sticky import DEFAULT_AUTHOR
+from gate.github.publish import Publication
 from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.telling import make_finding
@@ -57,36 +43,26 @@ def change_lack(**changes: Any) -> tuple[Acceptance, ...]:
 
 
 @pytest.fixture
-def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> PublishContext:
+def stage(stage: Stage, bare: BareRepository) -> Stage:
     """A pull request whose check ran again after an acceptance, and is green."""
-    github.state.git = BareRepository.create(tmp_path / "bare.git")  # type: ignore[attr-defined]
-    github.state.add_pull(7, SHA)
-    github.state.add_run(RUN.id, SHA)["conclusion"] = "success"
-    return PublishContext(
-        client=client,
-        job=JobContext(repository="octo-org/models"),
-        author=DEFAULT_AUTHOR,
-        base=replace(make_base(), gate="gate.yml"),
-    )
+    assert bare
+    stage.run["conclusion"] = "success"
+    stage.base = replace(stage.base, gate="gate.yml")
+    return stage
 
 
-def tell(
-    github: FakeGitHub, context: PublishContext, verdict: Verdict, accepted: tuple[Acceptance, ...] | str
-) -> tuple[Publication, str]:
+def tell(stage: Stage, verdict: Verdict, accepted: tuple[Acceptance, ...] | str) -> tuple[Publication, str]:
     """Store what is accepted, publish a verdict, and return what was published and the comment."""
     if accepted:
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
-        github.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)  # type: ignore[attr-defined]
-    github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
-    published = publish(context, Settings(run_id=RUN.id))
-    (comment,) = github.state.list_comments(7)
-    return published, str(comment["body"])
+        stage.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)  # type: ignore[attr-defined]
+    return stage.publish(verdict), stage.body
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: PublishContext) -> None:
+def test_who_accepted_is_told_and_why_is_not(stage: Stage) -> None:
     """The login is GitHub's; the reason is in the comment that gave it."""
-    published, body = tell(github, context, ACCEPTED, (ENTRY,))
+    published, body = tell(stage, ACCEPTED, (ENTRY,))
 
     assert "ada accepted 1 change for this commit alone, until 2026-11-15." in body
     assert "evil" not in body
@@ -108,11 +84,9 @@ def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: Publis
     ],
     ids=["smaller", "another metric", "another case", "expired", "another gate", "another key", "elsewhere"],
 )
-def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(
-    github: FakeGitHub, context: PublishContext, entry: Acceptance
-) -> None:
+def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(stage: Stage, entry: Acceptance) -> None:
     """An artifact that calls something accepted puts no name to it."""
-    _, body = tell(github, context, ACCEPTED, (entry,))
+    _, body = tell(stage, ACCEPTED, (entry,))
 
     assert "accepted 1 change" not in body
     is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
@@ -120,11 +94,9 @@ def test_what_an_acceptance_does_not_cover_is_not_laid_to_anybody(
     assert (told in body.replace("`", "").replace("\\", "")) is is_elsewhere
 
 
-def test_a_check_that_is_green_without_baselines_is_told_so(
-    github: FakeGitHub, context: PublishContext
-) -> None:
+def test_a_check_that_is_green_without_baselines_is_told_so(stage: Stage) -> None:
     """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
-    published, body = tell(github, context, NEW, LACK)
+    published, body = tell(stage, NEW, LACK)
 
     assert published.outputs["status-state"] == "success"
     assert published.outputs["verdict"] == "NOTHING_COMPARED"
@@ -151,40 +123,40 @@ def test_a_check_that_is_green_without_baselines_is_told_so(
     ],
 )
 def test_without_an_acceptance_that_counts_nothing_compared_fails(
-    github: FakeGitHub, context: PublishContext, accepted: tuple[Acceptance, ...] | str, conclusion: str
+    stage: Stage, accepted: tuple[Acceptance, ...] | str, conclusion: str
 ) -> None:
     """Whatever a fork's own workflow makes of its exit code."""
-    github.state.runs[RUN.id]["conclusion"] = conclusion
+    stage.run["conclusion"] = conclusion
 
-    published, body = tell(github, context, NEW, accepted)
+    published, body = tell(stage, NEW, accepted)
 
     assert published.outputs["status-state"] == "failure"
     assert 'comments `/accept-regression reason="..."`' in body
 
 
-def test_a_file_that_cannot_be_read_is_told(github: FakeGitHub, context: PublishContext) -> None:
+def test_a_file_that_cannot_be_read_is_told(stage: Stage) -> None:
     """Silence would look like nobody's."""
-    _, body = tell(github, context, ACCEPTED, "version: 1\n")
+    _, body = tell(stage, ACCEPTED, "version: 1\n")
 
     assert "The acceptances of this commit cannot be read, and do not count." in body
 
 
-def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: PublishContext) -> None:
+def test_trouble_in_asking_changes_nothing_else(stage: Stage) -> None:
     """The verdict is told; that who accepted is not known is told as trouble."""
-    github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
+    stage.github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
 
-    published, body = tell(github, context, ACCEPTED, (ENTRY,))
+    published, body = tell(stage, ACCEPTED, (ENTRY,))
 
     assert "PASS" in body
     assert "Trouble: Who accepted what could not be looked up: " in published.summary
 
 
-def test_where_nothing_was_accepted_nobody_is_asked(github: FakeGitHub, context: PublishContext) -> None:
+def test_where_nothing_was_accepted_nobody_is_asked(stage: Stage) -> None:
     """One request is saved for each of the most verdicts."""
-    github.state.runs[RUN.id]["conclusion"] = "failure"
-    tell(github, context, make_failing(), ())
+    stage.run["conclusion"] = "failure"
+    tell(stage, make_failing(), ())
 
-    assert not any("/contents/" in seen.path for seen in github.requests)
+    assert not any("/contents/" in seen.path for seen in stage.github.requests)
 
 
 @pytest.mark.parametrize("has_workflow", [True, False])

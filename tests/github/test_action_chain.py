@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import records
 import yaml
 from action.composite import ActionRun, Job, run_composite
 from action.samples import ACTION, commit, make_job
-from deliveries import make_workflow_run
+from deliveries import make_comment, make_workflow_run
 from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 from fake.state import BOT, REPO_ID
 from records import CASES, SHA, make_archive, make_passing, make_regressed, make_verdict, make_zip
-from refreshes import CASE, ENVIRONMENT, GATE_YML, make_run
+from refreshes import GATE_YML, STORED, make_run
 from runner_log import list_commands
+from workflow_files import load
 
 from gate.cli import main
 from gate.files.codec import RUN, encode_file
-from gate.fingerprint import compute_environment_id
 
 RUN_ID = 77
 DECLARED = set(yaml.safe_load(ACTION.read_text())["outputs"])
-STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 
 
 @pytest.fixture
@@ -71,14 +71,6 @@ def jobs(github: FakeGitHub, git: BareRepository, bare_python: Path, tmp_path: P
     return Jobs(github, git, bare_python, tmp_path)
 
 
-def make_comment(author: str, body: str) -> dict[str, Any]:
-    return {
-        "action": "created",
-        "issue": {"number": 7, "pull_request": {}},
-        "comment": {"body": body, "user": {"login": author, "type": "User"}, "author_association": "OWNER"},
-    }
-
-
 def leave_run(github: FakeGitHub, head: str, members: dict[str, bytes] | None = None) -> None:
     """Leave the artifact that the job that measures leaves."""
     content = encode_file(RUN, make_run(head)).encode()
@@ -87,9 +79,7 @@ def leave_run(github: FakeGitHub, head: str, members: dict[str, bytes] | None = 
 
 def pass_outputs(workflow: str, job: str, outputs: dict[str, str]) -> dict[str, str]:
     """Give a job of a workflow what it says it takes from the outputs of the job that authorised."""
-    steps = yaml.safe_load((ACTION.parent / ".github" / "workflows" / workflow).read_text())["jobs"][job][
-        "steps"
-    ]
+    steps = load(ACTION.parent / "examples" / "workflows" / workflow)["jobs"][job]["steps"]
     given = {}
     for name, value in steps[-1]["with"].items():
         needed = str(value).removeprefix("${{ needs.authorize.outputs.").removesuffix(" }}")
@@ -100,7 +90,7 @@ def pass_outputs(workflow: str, job: str, outputs: dict[str, str]) -> dict[str, 
 
 def test_a_comment_becomes_a_pull_request(jobs: Jobs, github: FakeGitHub, git: BareRepository) -> None:
     """Authorised by permission, measured at the pinned commit, proposed, wired as the workflow is."""
-    event = make_comment("ada", "/refresh-baselines select=bert/*")
+    event = make_comment("/refresh-baselines select=bert/*", "ada", id=0)
     head = git.find_ref("heads/topic")
 
     authorized = jobs.run("issue_comment", event, {"mode": "authorize-command"})
@@ -129,7 +119,7 @@ def list_answers(github: FakeGitHub) -> list[str]:
 def propose_after(jobs: Jobs, head: str, conclusion: str) -> ActionRun:
     """Run the job that proposes, for a comment, after one that measured and ended so."""
     inputs = {"mode": "propose-baselines", "conclusion": conclusion, "head-sha": head, "head-ref": "topic"}
-    event = make_comment("ada", "/refresh-baselines")
+    event = make_comment("/refresh-baselines", "ada", id=0)
     return jobs.run("issue_comment", event, inputs | {"pr-number": "7"})
 
 
@@ -184,7 +174,9 @@ def test_a_refused_run_is_answered_without_its_words(
 
 def test_a_reader_gets_nothing(jobs: Jobs, github: FakeGitHub) -> None:
     """Refused, whatever the event calls them; the following jobs see ``authorized`` false."""
-    run = jobs.run("issue_comment", make_comment("eve", "/refresh-baselines"), {"mode": "authorize-command"})
+    run = jobs.run(
+        "issue_comment", make_comment("/refresh-baselines", "eve", id=0), {"mode": "authorize-command"}
+    )
 
     assert (run.steps[0].code, run.outputs["authorized"], run.outputs["head-sha"]) == (2, "false", "")
     assert "this needs the right to write to the repository" in run.log
@@ -193,7 +185,7 @@ def test_a_reader_gets_nothing(jobs: Jobs, github: FakeGitHub) -> None:
 
 def test_other_comments_are_no_error(jobs: Jobs) -> None:
     """The job ends well and nothing follows."""
-    run = jobs.run("issue_comment", make_comment("eve", "nice"), {"mode": "authorize-command"})
+    run = jobs.run("issue_comment", make_comment("nice", "eve", id=0), {"mode": "authorize-command"})
 
     assert (run.succeeded, run.outputs["authorized"]) == (True, "false")
 
@@ -247,11 +239,7 @@ def test_a_red_check_becomes_a_comment_and_a_status(
     github.state.runs[RUN_ID] |= {"head_sha": SHA}
     github.state.pulls[7]["head"] |= {"sha": SHA}
     github.state.add_artifact(RUN_ID, "compile-gate", make_archive(verdict))
-    models = "".join(
-        f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n"
-        for case in CASES
-    )
-    git.commit({"gate.yml": f"version: 1\nreference_models: false\nmodels:\n{models}"}, branch="main")
+    git.commit({"gate.yml": records.GATE_YML}, branch="main")
 
     run = jobs.run("workflow_run", make_workflow_run(github.state.runs[RUN_ID]), {"mode": "publish"})
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from deliveries import leave_comment
 from fake import git_routes  # noqa: F401 - adds the route of the permission API
 from fake.faults import NO_RIGHT, SECONDARY, Fault
 from fake.server import FakeGitHub
@@ -32,12 +31,7 @@ def ask(
     github: FakeGitHub, client: GitHubClient, body: str, author: str = "octocat", kind: str = "User"
 ) -> tuple[int, list[str], Exception | None]:
     """Let somebody comment, decide and answer; return the comment, what the log says, what was raised."""
-    comment = github.state.add_comment(7, body, author)
-    event: dict[str, Any] = {
-        "action": "created",
-        "issue": {"number": 7, "pull_request": {"url": "https://x"}},
-        "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": kind}},
-    }
+    event = leave_comment(github, body, author, kind)
     context, told = make_context("issue_comment", event), list[str]()
     command = find_command(context, REFRESH_COMMAND)
     answerer = Answerer(client, context, command, told.append)
@@ -45,10 +39,10 @@ def ask(
         with answerer.answering():
             authorization = authorize(client, context, REFRESH_COMMAND, command)
     except (UsageError, GitHubError) as error:
-        return comment["id"], told, error
+        return event["comment"]["id"], told, error
     if authorization is not None:
         answerer.react(Reaction.GOES_ON)
-    return comment["id"], told, None
+    return event["comment"]["id"], told, None
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)

@@ -29,12 +29,12 @@ from records import (
 )
 
 from gate.github import publish as github_publish
-from gate.github.artifact import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict
+from gate.github.artifact import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
 from gate.github.client import GitHubClient
-from gate.github.errors import TooLargeError
+from gate.github.errors import GitHubError
 from gate.publish import telling
 from gate.publish.body import make_marker, render_body
-from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
+from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
 from gate.publish.telling import make_upgrade_finding
 from gate.publish.trusted import make_trusted_verdict
 from gate.records import (
@@ -193,9 +193,8 @@ def test_time_and_memory() -> None:
     assert peak < 200 * MIB
 
 
-def fetch(github: FakeGitHub, client: GitHubClient) -> Verdict:
-    assert github.api_url
-    return fetch_verdict(client, "octo-org/models", replace(RUN, conclusion="failure"), "compile-gate")
+def fetch(client: GitHubClient, run: CiRun = RUN) -> Verdict:
+    return fetch_verdict(client, run, find_artifact(client, RUN.id, "compile-gate"))
 
 
 def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
@@ -204,7 +203,7 @@ def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     github.state.add_artifact(RUN.id, "other", b"x")
-    assert fetch(github, client) == make_failing()
+    assert fetch(client) == make_failing()
     assert client.request_count == 3
 
 
@@ -212,7 +211,7 @@ def test_no_artifact(github: FakeGitHub, client: GitHubClient) -> None:
     """A run without an artifact has no verdict."""
     github.state.add_run(RUN.id, SHA)
     with pytest.raises(RefusedError) as caught:
-        fetch(github, client)
+        fetch(client)
     assert caught.value.refusal is Refusal.NO_ARTIFACT
 
 
@@ -233,7 +232,7 @@ def test_refused_unread(
     artifact |= fields
     github.state.artifacts[artifact["id"]] = artifact
     with pytest.raises(RefusedError) as caught:
-        fetch(github, client)
+        fetch(client)
     assert caught.value.refusal is refusal
     assert client.request_count == 1
 
@@ -243,8 +242,7 @@ def test_earlier_artifact_of_success(github: FakeGitHub, client: GitHubClient) -
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
     artifact["created_at"] = "2026-10-31T00:00:00Z"
-    run = replace(RUN, conclusion="success")
-    assert fetch_verdict(client, "octo-org/models", run, "compile-gate") == make_passing()
+    assert fetch(client, GREEN) == make_passing()
 
 
 def test_lying_size(github: FakeGitHub, client: GitHubClient) -> None:
@@ -252,8 +250,8 @@ def test_lying_size(github: FakeGitHub, client: GitHubClient) -> None:
     github.state.add_run(RUN.id, SHA)
     artifact = github.state.add_artifact(RUN.id, "compile-gate", b"x" * (MAX_VERDICT_ARCHIVE_BYTES + 1))
     artifact["size_in_bytes"] = 1000
-    with pytest.raises(TooLargeError):
-        fetch(github, client)
+    with pytest.raises(GitHubError):
+        fetch(client)
 
 
 def test_a_summary_is_made_anew() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fake.clock import FakeClock
 from fake.faults import Fault
-from fake.server import TOKEN, FakeGitHub
+from fake.server import FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
@@ -33,8 +33,11 @@ def _pull(github: FakeGitHub) -> None:
 def make_draft(run_id: int = 100, attempt: int = 1, text: str = "text", **more: Any) -> Draft:
     marker = Marker(key="default", run_id=run_id, attempt=attempt, head_sha=SHA)
     body = f"{render_marker(marker)}\n{text} of run {run_id}.{attempt}"
-    where: dict[str, Any] = {"repository": "octo-org/models", "workflow": WORKFLOW, "number": 7}
-    return Draft(**(where | more), marker=marker, body=body)
+    return Draft(**({"workflow": WORKFLOW} | more), marker=marker, body=body)
+
+
+def make_sticky(client: GitHubClient) -> StickyComment:
+    return StickyComment(client, DEFAULT_AUTHOR, "issues/7/comments")
 
 
 def stay() -> bool:
@@ -43,7 +46,7 @@ def stay() -> bool:
 
 
 def write(client: GitHubClient, draft: Draft) -> Written:
-    return StickyComment(client, DEFAULT_AUTHOR).write(draft, stay)
+    return make_sticky(client).write(draft, stay)
 
 
 def list_bodies(github: FakeGitHub) -> list[str]:
@@ -150,7 +153,7 @@ def test_moved(github: FakeGitHub, client: GitHubClient, exists: bool) -> None:
     """Nothing is written once the head has moved."""
     if exists:
         github.state.add_comment(7, make_draft(99).body, DEFAULT_AUTHOR)
-    written = StickyComment(client, DEFAULT_AUTHOR).write(make_draft(100), lambda: True)
+    written = make_sticky(client).write(make_draft(100), lambda: True)
     assert written.action is Action.SUPERSEDED
     assert github.list_writes() == []
 
@@ -235,8 +238,8 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
 
     def publish(run_id: int) -> None:
         patience = Patience(clock=FakeClock())
-        client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
-        StickyComment(client, DEFAULT_AUTHOR).write(make_draft(run_id), meet)
+        client = github.connect(patience)
+        make_sticky(client).write(make_draft(run_id), meet)
 
     threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in order]
     for thread in threads:
@@ -250,9 +253,7 @@ def test_find_author(github: FakeGitHub, clock: FakeClock) -> None:
     """A person's token is asked for its name; an installation's, or a failing one, has the default."""
 
     def ask(token: str) -> str:
-        return find_author(
-            GitHubClient(api_url=github.api_url, token=TOKEN, patience=Patience(clock=clock)), token
-        )
+        return find_author(github.connect(Patience(clock=clock)), token)
 
     github.state.user = "ada"
     assert ask("ghp_personal") == "ada"
@@ -277,10 +278,8 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
         return False
 
     def publish(run_id: int) -> None:
-        client = GitHubClient(
-            api_url=github.api_url, token=TOKEN, patience=Patience(clock=FakeClock(), exchange_s=10.0)
-        )
-        StickyComment(client, DEFAULT_AUTHOR).write(make_draft(run_id), meet)
+        client = github.connect(Patience(clock=FakeClock(), exchange_s=10.0))
+        make_sticky(client).write(make_draft(run_id), meet)
 
     runs = chance.sample(range(100, 110), 4)
     before = github.state.add_comment(7, "somebody's")["body"]

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import records
 from action.composite import parse_command_file
-from deliveries import make_workflow_run
+from deliveries import leave_comment, make_comment, make_workflow_run
 from fake.faults import Fault
 from fake.git_routes import BareRepository
-from fake.server import TOKEN, FakeGitHub
+from fake.server import FakeGitHub
 from fake.state import REPO_ID
 from hostile_archives import ARCHIVES, COSTLY, encode_verdict, put
-from records import CASES, RUN, make_zip
+from records import RUN, make_zip
 from refreshes import CASE, GATE_YML, make_run
 from runner_log import STOP, list_commands
 from test_log import COMMANDS
@@ -57,19 +58,12 @@ class Job:
         self._place, self._patch, self._capfd = place, patch, capfd
         patch.setattr(time, "sleep", lambda _: None)
         place.mkdir()
-        models = "".join(
-            f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{}}]}}\n" for case in CASES
-        )
-        (place / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
+        (place / "gate.yml").write_text(records.GATE_YML)
         patch.chdir(place)
-        self._environ = {
+        self._environ = github.environ | {
             "GITHUB_ACTIONS": "true",
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_REPOSITORY": "octo-org/models",
             "GITHUB_RUN_ID": str(RUN.id),
-            "GITHUB_TOKEN": TOKEN,
             "GITHUB_WORKSPACE": str(place),
-            "no_proxy": "*",
         }
 
     def run(self, arguments: list[str], event_name: str = "", event: dict[str, Any] | None = None) -> str:
@@ -171,15 +165,7 @@ def test_what_is_accepted(job: Job, github: FakeGitHub, git: BareRepository, nam
     """The same verdicts where a writer accepts what regressed, with a reason that is a command."""
     head = git.find_ref("heads/topic")
     github.state.add_artifact(RUN.id, "compile-gate", make_zip({"verdict.json": VERDICTS[name]()}))
-    comment = github.state.add_comment(
-        7, '/accept-regression reason="##[add-mask]a ::set-env name=x::y"', "ada"
-    )
-    event = {
-        "action": "created",
-        "issue": {"number": 7, "pull_request": {}},
-        "comment": {key: comment[key] for key in ("id", "body", "created_at")}
-        | {"user": {"login": "ada", "type": "User"}},
-    }
+    event = leave_comment(github, '/accept-regression reason="##[add-mask]a ::set-env name=x::y"')
 
     told = job.run(["github", "accept-regression", "--head-sha", head], "issue_comment", event)
 
@@ -260,13 +246,7 @@ def test_runs(job: Job, git: BareRepository, tmp_path: Path, place: str, text: s
 @pytest.mark.parametrize("asked", ["refresh-baselines", "accept-regression"])
 def test_comments(job: Job, github: FakeGitHub, command: str, asked: str) -> None:
     """Anybody may comment, and the first words are read before it is asked who wrote them."""
-    body, author = f"/{asked} {command} reason={command}\n{TEXT}", "eve"
-    comment = github.state.add_comment(7, body, author)
-    event = {
-        "action": "created",
-        "issue": {"number": 7, "pull_request": {}},
-        "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": "User"}},
-    }
+    event = leave_comment(github, f"/{asked} {command} reason={command}\n{TEXT}", "eve")
 
     told = job.run(["github", "authorize", "--command", asked], "issue_comment", event)
 
@@ -278,15 +258,10 @@ def test_comments(job: Job, github: FakeGitHub, command: str, asked: str) -> Non
 def test_names_that_github_tells(job: Job, github: FakeGitHub, command: str) -> None:
     """A branch, an event, a login and an error of GitHub's may be called anything."""
     github.state.pulls[7]["head"]["ref"] = command
-    asked = {"id": 1, "body": "/refresh-baselines", "user": {"login": "ada", "type": "User"}}
-    event = {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": asked}
+    event = make_comment("/refresh-baselines", "ada")
     job.run(["github", "authorize"], "issue_comment", event)
     job.run(["github", "authorize"], command, event)
-    job.run(
-        ["github", "authorize"],
-        "issue_comment",
-        {**event, "comment": {**asked, "user": {"login": command, "type": "User"}}},
-    )
+    job.run(["github", "authorize"], "issue_comment", make_comment("/refresh-baselines", command))
     job.run(["github", "authorize"], "workflow_dispatch", {"ref": command, "inputs": {"select": command}})
     github.fail(
         "GET",

@@ -9,7 +9,7 @@ import pytest
 from fake.clock import FakeClock
 from fake.faults import NO_RIGHT, Fault
 from fake.issue_routes import add_issue, list_issues
-from fake.server import TOKEN, FakeGitHub
+from fake.server import FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
@@ -31,12 +31,11 @@ def _runs(github: FakeGitHub) -> None:
 def make_draft(run_id: int = 100, key: str = "h200", **more: Any) -> Draft:
     marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
     body = f"{render_marker(marker)}\ntext of run {run_id}"
-    where: dict[str, Any] = {"repository": "octo-org/models", "workflow": WORKFLOW, "title": "An upgrade"}
-    return Draft(**(where | more), marker=marker, body=body)
+    return Draft(**({"workflow": WORKFLOW} | more), marker=marker, body=body)
 
 
 def write(client: GitHubClient, draft: Draft) -> Written:
-    return StickyIssue(client, DEFAULT_AUTHOR).write(draft, lambda: False)
+    return StickyIssue(client, DEFAULT_AUTHOR, "issues", title="An upgrade").write(draft, lambda: False)
 
 
 def list_told(github: FakeGitHub) -> Told:
@@ -224,7 +223,7 @@ def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed
 
     def publish(run_id: int) -> None:
         patience = Patience(clock=FakeClock(), exchange_s=10.0)
-        write(GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience), make_draft(run_id))
+        write(github.connect(patience), make_draft(run_id))
 
     threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in runs]
     for thread in threads:

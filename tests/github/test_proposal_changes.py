@@ -14,16 +14,14 @@ from gate.publish.proposal_text import (
     MAX_PROPOSAL_BYTES,
     Move,
     ProposalText,
-    Replacement,
     compute_scatter,
     describe_rest,
     list_growths,
     list_moves,
-    list_replacements,
     render_proposal,
 )
 from gate.records import Baseline, CodeIdentity, GraphBreak, Metric, Provenance
-from gate.store.baselines import ProposalKind, propose_baselines
+from gate.store.baselines import Proposal, ProposalKind, propose_baselines
 from tests import make
 
 LATENCY = Metric.COMPILED_LATENCY
@@ -47,7 +45,6 @@ def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = 
     """Make the words' material as ``propose`` does."""
     return ProposalText(
         proposals=propose_baselines(new, {Path(str(place)): one for place, one in enumerate(old)}, POLICY),
-        old=old,
         head_sha="a" * 40,
         run_url="https://github.com/octo-org/models/actions/runs/77",
         environment_id="cpu-x",
@@ -57,9 +54,8 @@ def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = 
     )
 
 
-def pair_up(new: Baseline, old: Baseline = OLD) -> Replacement:
-    text = make_text(new, old=(old,))
-    return Replacement(old=old, new=text.proposals[0].baseline)
+def pair_up(new: Baseline, old: Baseline = OLD) -> Proposal:
+    return make_text(new, old=(old,)).proposals[0]
 
 
 @pytest.mark.parametrize(
@@ -190,10 +186,7 @@ def test_kinds_are_told_apart() -> None:
     """A new case has nothing to be paired with; a changed and a redefined one are two lists."""
     text = make_text(replace(OLD, identity=CodeIdentity(digest="x")), make_baseline(OTHER))
 
-    assert [
-        len(list_replacements(text.proposals, text.old, kind))
-        for kind in (ProposalKind.CHANGED, ProposalKind.REDEFINED)
-    ] == [1, 0]
+    assert [one.kind for one in text.proposals] == [ProposalKind.CHANGED, ProposalKind.NEW]
     assert "1 case recorded for the first time" in render_proposal(text).lower()
 
 

@@ -12,40 +12,33 @@ from fake import git_routes
 from fake.clock import FakeClock
 from fake.faults import Fault
 from fake.git_routes import BareRepository
-from fake.server import TOKEN, FakeGitHub
+from fake.server import FakeGitHub
 from refreshes import (
+    BRANCH,
     CASE,
     ENVIRONMENT,
     GATE_YML,
     OTHER,
     POLICY,
+    STORED,
     load_definitions,
     make_context,
     make_gate_yml,
     make_run,
+    propose,
 )
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient, Patience
-from gate.github.errors import GitHubError, UnreachableError
+from gate.github.errors import GitHubError
 from gate.github.git_data import GitData, compute_blob_sha
-from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
+from gate.github.proposal_branch import RefreshRequest
 from gate.github.propose import propose_refresh
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
-from gate.records import (
-    Case,
-    Conditions,
-    Disturbance,
-    Provenance,
-    Run,
-    Trial,
-)
+from gate.records import Case, Conditions, Disturbance, Provenance, Trial
 from tests.make import make_failure
-
-STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
-BRANCH = "compile-gate/baselines/pr-7"
 
 
 @pytest.fixture
@@ -54,21 +47,6 @@ def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     bare.commit({"gate.yml": GATE_YML, "src/model.py": "x = 1\n"}, branch="topic")
     github.state.permissions = {}  # type: ignore[attr-defined]
     return bare
-
-
-def propose(
-    client: GitHubClient, run: Run, reason: str = "", directory: str = "baselines", run_id: str = "77"
-) -> ProposalOutcome:
-    request = RefreshRequest(
-        head_sha=run.provenance.commit,
-        head_ref="topic",
-        directory=directory,
-        reason=reason,
-        author="octocat",
-        pr_number=7,
-    )
-    context = replace(make_context("issue_comment", {}), run_id=run_id)
-    return propose_refresh(client, context, request, run, POLICY)
 
 
 def check_repository(git: BareRepository, place: Path) -> str:
@@ -340,7 +318,7 @@ def test_nothing_outside_the_baselines_can_be_written(
 ) -> None:
     """The layer that writes refuses every path that is not below the directory, before anything is sent."""
     with pytest.raises(UsageError, match="does not lie below"):
-        GitData(client, "/repos/octo-org/models").write_tree("0" * 40, "baselines", {path: "x"})
+        GitData(client).write_tree("0" * 40, "baselines", {path: "x"})
 
     assert github.list_writes() == []
 
@@ -349,8 +327,8 @@ def test_a_stored_baseline_is_checked_against_its_id(client: GitHubClient, git: 
     """A blob that is larger than a baseline may be is not used."""
     git.commit({STORED: "x" * 100}, branch="topic")
 
-    with pytest.raises(UnreachableError, match="cannot be used"):
-        GitData(client, "/repos/octo-org/models").load_blob(compute_blob_sha(b"x" * 100), limit_bytes=99)
+    with pytest.raises(GitHubError, match="cannot be used"):
+        GitData(client).load_blob(compute_blob_sha(b"x" * 100), limit_bytes=99)
 
 
 def test_a_damaged_stored_baseline_is_named(client: GitHubClient, git: BareRepository) -> None:
@@ -374,7 +352,7 @@ def test_many_files_are_written_in_several_trees(
 
     # The stand-in starts a git for each file of a request.
     patience = Patience(clock=FakeClock(), exchange_s=30.0)
-    client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
+    client = github.connect(patience)
     propose(client, replace(make_run(head, cases=tuple(definitions)), cases=cases))
 
     assert len(check_repository(git, tmp_path / "clone").splitlines()) == 152

@@ -11,38 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from action.composite import parse_command_file
 from deliveries import make_workflow_run
 from fake.faults import Fault
 from fake.server import TOKEN, FakeGitHub
 from hostile_archives import COSTLY
-from records import (
-    RUN,
-    SHA,
-    make_archive,
-    make_failing,
-    make_passing,
-    make_regressed,
-    make_verdict,
-)
+from records import GATE_YML, RUN, SHA, make_archive, make_failing, make_passing, make_regressed, make_verdict
 
 from gate.cli import main
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 
-GATE_YML = """\
-version: 1
-reference_models: false
-models:
-  - name: bert
-    factory: bench:bert
-    cases: [{size: smoke}]
-  - name: resnet50
-    factory: bench:resnet50
-    cases: [{size: smoke}]
-  - name: unet
-    factory: bench:unet
-    cases: [{size: smoke}]
-"""
 MAX_RSS_BYTES = 320 * 1024 * 1024
 MAX_S = 5.0
 # The kernel's own count of the process: a child's resource usage would count its parent's memory, too.
@@ -85,17 +64,13 @@ def job(github: FakeGitHub, tmp_path: Path) -> Path:
 
 def make_environ(github: FakeGitHub, job: Path) -> dict[str, str]:
     """The environment of the step."""
-    return {
+    return github.environ | {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(Path(__file__).parents[2]),
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_REPOSITORY": "octo-org/models",
         "GITHUB_EVENT_NAME": "workflow_run",
         "GITHUB_EVENT_PATH": str(job.parent / "event.json"),
         "GITHUB_OUTPUT": str(job.parent / "output"),
         "GITHUB_STEP_SUMMARY": str(job.parent / "summary"),
-        "GITHUB_TOKEN": TOKEN,
-        "no_proxy": "*",
     }
 
 
@@ -103,18 +78,8 @@ def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Do
     """Run the command as a step does."""
     files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
     environ = make_environ(github, job) | {"PEAK_FILE": str(files["peak"]), **more}
-    command = [
-        sys.executable,
-        "-X",
-        "importtime",
-        "-c",
-        MAIN,
-        "github",
-        "publish",
-        "--run-id",
-        "100",
-        *options,
-    ]
+    python = [sys.executable, "-X", "importtime", "-c", MAIN]
+    command = [*python, "github", "publish", "--run-id", "100", *options]
     started = time.perf_counter()
     with files["told"].open("w") as told:
         done = subprocess.run(command, cwd=job, env=environ, stdout=told, stderr=told, check=False)
@@ -130,28 +95,13 @@ def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Do
     )
 
 
-def parse_outputs(text: str) -> dict[str, str]:
-    """Parse GITHUB_OUTPUT as the runner does."""
-    outputs = {}
-    lines = iter(text.splitlines())
-    for line in lines:
-        name, _, delimiter = line.partition("<<")
-        value = []
-        for following in lines:
-            if following == delimiter:
-                break
-            value.append(following)
-        outputs[name] = "\n".join(value)
-    return outputs
-
-
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_fork(github: FakeGitHub, job: Path) -> None:
     """A fork's regression is told in full by a process that is quick, small and without torch."""
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
     done = run_publish(github, job)
     comment = github.state.list_comments(7)[0]
-    outputs = parse_outputs(done.outputs)
+    outputs = parse_command_file(done.outputs)
     assert done.code == 0
     assert (outputs["verdict"], outputs["pr-number"]) == ("REGRESSION", "7")
     assert outputs["comment-url"] == comment["html_url"]
@@ -184,7 +134,7 @@ def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     verdict = make_verdict(*(row for case in cases for row in make_regressed(case)), cases=cases)
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
     done = run_publish(github, job)
-    assert parse_outputs(done.outputs)["regressions"] == "2303"
+    assert parse_command_file(done.outputs)["regressions"] == "2303"
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
 
 
@@ -195,7 +145,7 @@ def test_costly_artifact(github: FakeGitHub, job: Path, name: str) -> None:
     github.state.add_artifact(RUN.id, "compile-gate", archive)
     done = run_publish(github, job)
     assert len(archive) < 64 * 1024
-    assert parse_outputs(done.outputs)["verdict"] == "INCOMPLETE"
+    assert parse_command_file(done.outputs)["verdict"] == "INCOMPLETE"
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
     assert 0 < done.processor_s < MAX_S
 
@@ -208,7 +158,7 @@ def test_trouble_is_not_failure(github: FakeGitHub, job: Path) -> None:
     assert done.code == 0
     assert "::warning title=compile-gate::The comment was not written" in done.told
     assert "Trouble: The comment was not written" in done.summary
-    assert parse_outputs(done.outputs)["status-state"] == "failure"
+    assert parse_command_file(done.outputs)["status-state"] == "failure"
 
 
 def test_options(github: FakeGitHub, job: Path) -> None:

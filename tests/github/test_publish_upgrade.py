@@ -13,9 +13,11 @@ from fake.clock import FakeClock
 from fake.issue_routes import add_issue, list_issues
 from fake.server import TOKEN, FakeGitHub
 from hostile_archives import ARCHIVES, MARKS
+from publishing import FOR_GOOD, make_faults
 from records import (
     CASES,
     ENVIRONMENT_ID,
+    GATE_YML,
     RUN,
     SHA,
     make_archive,
@@ -24,13 +26,12 @@ from records import (
     make_unchanged,
     make_verdict,
 )
-from test_publish import FOR_GOOD, make_faults
 
 from gate.cli import main
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.finding import PublishContext, Settings
+from gate.github.finding import Settings
 from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
@@ -200,33 +201,30 @@ def test_an_upgrade_of_which_nothing_was_judged_is_not_to_be_taken() -> None:
     assert list_upgrade_steps(verdict) == ()
 
 
-@pytest.fixture
-def context(github: FakeGitHub, client: GitHubClient) -> PublishContext:
+@pytest.fixture(autouse=True)
+def _run(github: FakeGitHub) -> None:
     """A run of the default branch that is still going on, as it is for a job of its own."""
     run = github.state.add_run(RUN.id, SHA, branch="main", event="schedule")
     run |= {"status": "in_progress", "conclusion": None}
-    return PublishContext(
-        client=client,
-        job=JobContext(repository="octo-org/models", event_name="schedule", event={"schedule": "17 2 * * *"}),
-        author=DEFAULT_AUTHOR,
-        base=make_base(),
-    )
 
 
-def publish_verdict(
-    github: FakeGitHub, context: PublishContext, verdict: Verdict, **more: Any
-) -> Publication:
+def publish_run(client: GitHubClient, **more: Any) -> Publication:
+    usual = {"conclusion": "success", "key": "h200", "comment": CommentWhen.ON_CHANGE}
+    settings = Settings(run_id=RUN.id, base=make_base(), issue=True, **{**usual, **more})
+    return publish(client, JobContext(repository="octo-org/models"), settings)
+
+
+def publish_verdict(github: FakeGitHub, client: GitHubClient, verdict: Verdict, **more: Any) -> Publication:
     """Let the run leave a verdict, and publish it."""
     github.state.artifacts.clear()
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
-    usual = {"conclusion": "success", "key": "h200", "comment": CommentWhen.ON_CHANGE}
-    return publish(context, Settings(run_id=RUN.id, issue=True, **{**usual, **more}))
+    return publish_run(client, **more)
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_an_upgrade_that_got_worse(github: FakeGitHub, context: PublishContext, clock: FakeClock) -> None:
+def test_an_upgrade_that_got_worse(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
     """An issue with the paragraph on top, outputs, a summary and annotations, in few requests."""
-    published = publish_verdict(github, context, make_worse())
+    published = publish_verdict(github, client, make_worse())
 
     (issue,) = list_issues(github.state).values()
     assert (issue["title"], issue["state"]) == ("compile-gate: upgrade of the stack (h200)", "open")
@@ -247,14 +245,14 @@ def test_an_upgrade_that_got_worse(github: FakeGitHub, context: PublishContext, 
     assert "Issue of h200: created." in published.summary
     assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 2 regressed")
     assert not any(line.startswith("::warning") for line in published.lines)
-    assert context.client.request_count <= 8
+    assert client.request_count <= 8
     assert clock.slept == []
     assert TOKEN not in str(published)
 
 
-def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: PublishContext) -> None:
+def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, client: GitHubClient) -> None:
     """A first PASS opens nothing; after trouble it is said, and the issue is closed."""
-    publish_verdict(github, context, make_upgrade())
+    publish_verdict(github, client, make_upgrade())
     assert list_issues(github.state) == {}
     add_issue(
         github.state,
@@ -262,7 +260,7 @@ def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: P
         DEFAULT_AUTHOR,
     )
 
-    published = publish_verdict(github, context, make_upgrade())
+    published = publish_verdict(github, client, make_upgrade())
 
     (issue,) = list_issues(github.state).values()
     assert issue["state"] == "closed"
@@ -272,14 +270,14 @@ def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: P
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
 def test_a_pass_by_hand_takes_nothing_back(
-    github: FakeGitHub, context: PublishContext, when: CommentWhen
+    github: FakeGitHub, client: GitHubClient, when: CommentWhen
 ) -> None:
     """A run of chosen cases or of a chosen stack leaves the issue as it is, and says so in its summary."""
-    publish_verdict(github, context, make_worse())
+    publish_verdict(github, client, make_worse())
     (before,) = (dict(issue) for issue in list_issues(github.state).values())
     github.state.runs[RUN.id]["event"] = "workflow_dispatch"
 
-    published = publish_verdict(github, context, make_upgrade(), comment=when)
+    published = publish_verdict(github, client, make_upgrade(), comment=when)
 
     (issue,) = list_issues(github.state).values()
     assert (issue["state"], issue["body"]) == ("open", before["body"])
@@ -288,10 +286,10 @@ def test_a_pass_by_hand_takes_nothing_back(
     assert published.outputs["issue-url"] == ""
 
 
-def test_a_failure_by_hand_is_told(github: FakeGitHub, context: PublishContext) -> None:
+def test_a_failure_by_hand_is_told(github: FakeGitHub, client: GitHubClient) -> None:
     """What got worse opens the issue, whoever asked."""
     github.state.runs[RUN.id]["event"] = "workflow_dispatch"
-    publish_verdict(github, context, make_worse())
+    publish_verdict(github, client, make_worse())
     (issue,) = list_issues(github.state).values()
     assert issue["state"] == "open"
 
@@ -307,27 +305,27 @@ def test_a_failure_by_hand_is_told(github: FakeGitHub, context: PublishContext) 
     ],
 )
 def test_when(
-    github: FakeGitHub, context: PublishContext, when: CommentWhen, verdict: Verdict, is_open: bool
+    github: FakeGitHub, client: GitHubClient, when: CommentWhen, verdict: Verdict, is_open: bool
 ) -> None:
     """The setting says when there is to be an open issue."""
-    publish_verdict(github, context, verdict, comment=when)
+    publish_verdict(github, client, verdict, comment=when)
 
     assert bool(list_issues(github.state)) is is_open
 
 
-def test_a_lenient_rule_is_a_warning(github: FakeGitHub, context: PublishContext) -> None:
+def test_a_lenient_rule_is_a_warning(github: FakeGitHub, client: GitHubClient) -> None:
     """With fail-on never a regression is no error on the run's page."""
-    published = publish_verdict(github, context, make_worse(), fail_on=FailOn.NEVER)
+    published = publish_verdict(github, client, make_worse(), fail_on=FailOn.NEVER)
 
     assert [line.partition(" ")[0] for line in published.lines] == ["::warning"] * 3
 
 
 @pytest.mark.parametrize("name", ["unknown key", "deep", "case twice", "no JSON", "zip slip"])
-def test_hostile_artifacts(github: FakeGitHub, context: PublishContext, name: str) -> None:
+def test_hostile_artifacts(github: FakeGitHub, client: GitHubClient, name: str) -> None:
     """Read as a pull request's is, on which the whole corpus is tried: it is not published."""
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
 
-    published = publish(context, Settings(run_id=RUN.id, issue=True, conclusion="success"))
+    published = publish_run(client)
 
     told = str(published) + "".join(issue["body"] for issue in list_issues(github.state).values())
     assert [mark for mark in MARKS if mark in told] == []
@@ -338,12 +336,12 @@ def test_hostile_artifacts(github: FakeGitHub, context: PublishContext, name: st
     ("conclusion", "told"), [("success", "(slower)"), ("failure", "there is no verdict")]
 )
 def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
-    github: FakeGitHub, context: PublishContext, conclusion: str, told: str
+    github: FakeGitHub, client: GitHubClient, conclusion: str, told: str
 ) -> None:
     """When only the report is run again the measurement stands; when measuring failed anew it does not."""
     github.state.runs[RUN.id] |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
 
-    publish_verdict(github, context, make_worse(), conclusion=conclusion)
+    publish_verdict(github, client, make_worse(), conclusion=conclusion)
 
     (issue,) = list_issues(github.state).values()
     assert told in issue["body"]
@@ -351,13 +349,13 @@ def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
 
 @pytest.mark.parametrize("more", [{"event": "pull_request"}, {"owner": "mallory"}])
 def test_a_pull_requests_run_is_no_upgrade(
-    github: FakeGitHub, context: PublishContext, more: dict[str, str]
+    github: FakeGitHub, client: GitHubClient, more: dict[str, str]
 ) -> None:
     """A fork's run, whatever it calls itself, cannot write the repository's issue."""
     github.state.add_run(RUN.id, SHA, **more)
 
     with pytest.raises(UsageError, match="measured a pull request"):
-        publish_verdict(github, context, make_worse())
+        publish_verdict(github, client, make_worse())
     assert github.list_writes() == []
 
 
@@ -374,7 +372,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_faults(
     github: FakeGitHub,
-    context: PublishContext,
+    client: GitHubClient,
     place: str,
     fault: str,
     times: int,
@@ -388,39 +386,29 @@ def test_faults(
     broken.times = times
     github.fail(*PLACES[place], broken)
 
-    published = publish_verdict(github, context, make_worse())
+    published = publish_verdict(github, client, make_worse())
 
     assert published.outputs["verdict"] == "REGRESSION"
     assert len(list_issues(github.state)) <= 1
-    assert context.client.request_count <= 30
+    assert client.request_count <= 30
     assert TOKEN not in f"{published} {capfd.readouterr()} {list_issues(github.state)}"
     assert ("Trouble" in published.summary) == any(line.startswith("::warning") for line in published.lines)
 
 
 def test_the_command(
     github: FakeGitHub,
-    context: PublishContext,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """As a job calls it: settings from options, registry from the checkout, outputs to the runner."""
-    assert context.base.cases
-    models = "".join(
-        f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n"
-        for case in CASES
-    )
-    (tmp_path / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
+    (tmp_path / "gate.yml").write_text(GATE_YML)
     (tmp_path / "event.json").write_text(json.dumps({"schedule": "17 2 * * *"}))
-    environ = {
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_REPOSITORY": "octo-org/models",
+    environ = github.environ | {
         "GITHUB_EVENT_NAME": "schedule",
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
         "GITHUB_OUTPUT": str(tmp_path / "output"),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-        "GITHUB_TOKEN": TOKEN,
-        "no_proxy": "*",
     }
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import test_publish_upgrade as upgrade
+from deliveries import make_comment
 from fake import git_routes  # noqa: F401 - adds the route of the permission API
 from fake.server import FakeGitHub
 from hostile_archives import ARCHIVES, INJECTED
+from publishing import FOR_GOOD, make_faults
 from refreshes import make_context
-from test_publish import FOR_GOOD, PLACES, make_faults
 from test_publish_command import MAX_RSS_BYTES, MAX_S
+from test_publish_faults import PLACES
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
@@ -53,12 +55,10 @@ SITUATIONS = ("a branch's pull request", "a fork's", "a closed one", "an issue",
 
 def make_event(situation: str, body: str = "/refresh-baselines") -> tuple[str, dict[str, Any]]:
     """Make the event that gives a command in a situation."""
-    user = {"login": "octocat", "type": "User"}
     if situation == "started by hand":
-        return "workflow_dispatch", {"ref": "refs/heads/topic", "sender": user}
-    issue = {"number": 7} | ({} if situation == "an issue" else {"pull_request": {"url": "https://x"}})
-    comment = {"body": body, "user": user, "author_association": "OWNER"}
-    return "issue_comment", {"action": "created", "issue": issue, "comment": comment}
+        sender = {"login": "octocat", "type": "User"}
+        return "workflow_dispatch", {"ref": "refs/heads/topic", "sender": sender}
+    return "issue_comment", make_comment(body) | ({"issue": {"number": 7}} if situation == "an issue" else {})
 
 
 def set_stage(github: FakeGitHub, role: str, situation: str) -> None:

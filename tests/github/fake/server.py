@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from fake.contract import PREFIXES, Contract
 from fake.faults import Fault, Rule
 from fake.routes import Query, find_route, not_found
-from fake.state import State
+from fake.state import OWNER, REPO, State
+from gate.github.client import GitHubClient, Patience
 
 TOKEN = "ghs_a-token-that-must-not-be-seen"
 Handle = Callable[["_Handler", bytes], None]
@@ -55,6 +56,22 @@ class FakeGitHub:
         for server in (self._api, self._storage):
             server.handle = _refuse
             _IDLE.append(server)
+
+    def connect(self, patience: Patience) -> GitHubClient:
+        """Make a client of the repository that this GitHub has."""
+        return GitHubClient(
+            api_url=self.api_url, token=TOKEN, repository=f"{OWNER}/{REPO}", patience=patience
+        )
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables by which a job knows this GitHub."""
+        return {
+            "GITHUB_API_URL": self.api_url,
+            "GITHUB_REPOSITORY": f"{OWNER}/{REPO}",
+            "GITHUB_TOKEN": TOKEN,
+            "no_proxy": "*",
+        }
 
     def fail(self, method: str, pattern: str, fault: Fault) -> None:
         """Let requests whose path matches meet a fault, the next ``fault.times`` times."""

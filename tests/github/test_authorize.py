@@ -1,4 +1,4 @@
-"""Who may refresh baselines, of which branch, at which commit."""
+"""Who may give a command in a comment, of which pull request, at which commit; and what its words are."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
+from deliveries import ASKED, make_comment
 from fake import git_routes  # noqa: F401 - adds the route of the permission API
 from fake.faults import NO_RIGHT, Fault
 from fake.server import FakeGitHub
-from fake.state import OWNER
+from fake.state import FORK_ID, OWNER, REPO_ID
 from hypothesis import given
 from hypothesis import strategies as st
 from refreshes import make_context
@@ -17,13 +18,10 @@ from refreshes import make_context
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.command import authorize as authorize_command
-from gate.github.command import (
-    describe_protection,
-    find_command,
-    make_outputs,
-)
+from gate.github.command import describe_protection, find_command, make_outputs
 from gate.github.errors import GitHubError
 from gate.publish.commands import (
+    ACCEPT_COMMAND,
     REFRESH_COMMAND,
     AuthorizedCommand,
     CommandRefusedError,
@@ -33,32 +31,16 @@ from gate.publish.commands import (
 )
 
 HEAD = "a" * 40
+REFRESH = f"{REFRESH_COMMAND} select=tag:smoke"
+ACCEPT = f'{ACCEPT_COMMAND} reason="worth it"'
+both = pytest.mark.parametrize("body", [REFRESH, ACCEPT])
 
 
-def make_comment_event(body: str, **changes: Any) -> dict[str, Any]:
-    """Make the event of a comment on pull request 7, as far as it is looked at."""
-    event: dict[str, Any] = {
-        "action": "created",
-        "issue": {"number": 7, "pull_request": {"url": "https://x"}},
-        # The payload's own word for who this is must not count: it says OWNER in every test here.
-        "comment": {
-            "body": body,
-            "user": {"login": "octocat", "type": "User"},
-            "author_association": "OWNER",
-        },
-    }
-    return event | changes
-
-
-def authorize(client: GitHubClient, event: dict[str, Any]) -> AuthorizedCommand | None:
+def authorize(client: GitHubClient, event: dict[str, Any], name: str = "") -> AuthorizedCommand | None:
+    """Decide about the command that a comment begins with, or about another."""
+    name = name or event["comment"]["body"].split()[0]
     context = make_context("issue_comment", event)
-    return authorize_command(client, context, REFRESH_COMMAND, find_command(context, REFRESH_COMMAND))
-
-
-def parse_body(body: str) -> CommandWords | None:
-    """Parse a comment's text as the command that it is, if it is one."""
-    words = split_command(body, REFRESH_COMMAND)
-    return None if words is None else parse_refresh_words(words)
+    return authorize_command(client, context, name, find_command(context, name))
 
 
 @pytest.fixture
@@ -69,13 +51,10 @@ def ready(github: FakeGitHub) -> FakeGitHub:
     return github
 
 
-@pytest.mark.usefixtures("ready")
-def test_a_writers_command_is_pinned_to_the_head_of_the_moment(client: GitHubClient) -> None:
-    """Commit and branch are GitHub's word, the selection is the comment's."""
-    authorization = authorize(client, make_comment_event("/refresh-baselines select=tag:smoke"))
+def test_a_refresh_is_pinned_to_the_head_of_the_moment(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Commit and branch are GitHub's word, the selection is the comment's; two requests decide."""
+    authorization = authorize(client, make_comment(REFRESH))
 
-    assert authorization is not None
-    assert authorization.author == "octocat"
     assert make_outputs(REFRESH_COMMAND, authorization) == {
         "authorized": "true",
         "head-sha": HEAD,
@@ -83,108 +62,143 @@ def test_a_writers_command_is_pinned_to_the_head_of_the_moment(client: GitHubCli
         "select": "tag:smoke",
         "pr-number": 7,
     }
+    assert [(seen.method, seen.path) for seen in ready.requests] == [
+        ("GET", f"/repos/{OWNER}/models/collaborators/octocat/permission"),
+        ("GET", f"/repos/{OWNER}/models/pulls/7"),
+    ]
 
 
+@pytest.mark.parametrize(("owner", "repository"), [("mallory", FORK_ID), (OWNER, REPO_ID)])
+def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
+    client: GitHubClient, ready: FakeGitHub, owner: str, repository: int
+) -> None:
+    """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
+    ready.state.add_pull(7, HEAD, owner=owner)
+    assert authorize(client, make_comment(ACCEPT)) == AuthorizedCommand(
+        author="octocat",
+        asked=ASKED,
+        head_sha=HEAD,
+        head_branch="topic",
+        head_repository=repository,
+        pr_number=7,
+        words=CommandWords(reason="worth it"),
+    )
+    assert ready.list_writes() == []
+
+
+@both
 @pytest.mark.parametrize(
     ("permission", "is_allowed"),
     [("admin", True), ("write", True), ("read", False), ("none", False), (None, False)],
 )
 def test_the_permission_api_decides(
-    client: GitHubClient, ready: FakeGitHub, permission: str | None, is_allowed: bool
+    client: GitHubClient, ready: FakeGitHub, body: str, permission: str | None, is_allowed: bool
 ) -> None:
     """Write or more may; what the payload says of its author counts for nothing; unknown is no."""
     ready.state.permissions = {"octocat": permission} if permission else {}  # type: ignore[attr-defined]
-    event = make_comment_event("/refresh-baselines")
 
     if is_allowed:
-        assert authorize(client, event) is not None
+        assert authorize(client, make_comment(body)) is not None
     else:
-        with pytest.raises(UsageError, match="needs the right to write"):
-            authorize(client, event)
+        with pytest.raises(CommandRefusedError, match="needs the right to write"):
+            authorize(client, make_comment(body))
 
 
-def test_a_permission_that_cannot_be_asked_for_is_no_permission(
-    client: GitHubClient, ready: FakeGitHub
+@both
+def test_a_permission_that_cannot_be_asked_for_is_none(
+    client: GitHubClient, ready: FakeGitHub, body: str
 ) -> None:
     """A 403 from the permission API ends everything; it is not taken for a yes."""
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(GitHubError):
-        authorize(client, make_comment_event("/refresh-baselines"))
+        authorize(client, make_comment(body))
 
 
+@both
 @pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize("kind", ["Bot", "Organization", None])
-def test_only_people_may_ask(client: GitHubClient, kind: str | None) -> None:
-    """A bot that repeats somebody's words in a comment does not start a refresh."""
-    event = make_comment_event("/refresh-baselines")
+def test_only_people_may_ask(client: GitHubClient, body: str, kind: str | None) -> None:
+    """A bot that repeats somebody's words in a comment starts nothing."""
+    event = make_comment(body)
     event["comment"]["user"]["type"] = kind
 
-    with pytest.raises(UsageError, match="by a person"):
+    with pytest.raises(CommandRefusedError, match="by a person"):
         authorize(client, event)
 
 
-def test_a_fork_is_refused(client: GitHubClient, github: FakeGitHub) -> None:
-    """However much the commenter may do: a fork's code must not run where baselines are measured."""
-    github.state.add_pull(7, HEAD, owner="mallory")
-    github.state.permissions = {"octocat": "admin"}  # type: ignore[attr-defined]
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_forks_code_is_not_measured(client: GitHubClient, ready: FakeGitHub, is_gone: bool) -> None:
+    """However much the commenter may do; the head's repository is null where the fork was deleted."""
+    ready.state.add_pull(7, HEAD, owner="mallory")
+    if is_gone:
+        ready.state.pulls[7]["head"]["repo"] = None
 
-    with pytest.raises(UsageError, match="comes from a fork"):
-        authorize(client, make_comment_event("/refresh-baselines"))
-
-
-def test_a_fork_that_is_gone_is_refused(client: GitHubClient, ready: FakeGitHub) -> None:
-    """A head repository that was deleted is null in GitHub's answer."""
-    ready.state.pulls[7]["head"]["repo"] = None
-
-    with pytest.raises(UsageError, match="comes from a fork"):
-        authorize(client, make_comment_event("/refresh-baselines"))
+    with pytest.raises(CommandRefusedError, match="comes from a fork"):
+        authorize(client, make_comment(REFRESH))
     ready.violations.clear()  # GitHub's description says that it is never null; GitHub sends it all the same
 
 
-def test_a_closed_pull_request_is_refused(client: GitHubClient, ready: FakeGitHub) -> None:
-    """Its branch may be anything by now."""
+@both
+def test_a_closed_pull_request_is_refused(client: GitHubClient, ready: FakeGitHub, body: str) -> None:
+    """Its branch may be anything by now, and its check decides nothing any more."""
     ready.state.pulls[7]["state"] = "closed"
 
-    with pytest.raises(UsageError, match="is closed"):
-        authorize(client, make_comment_event("/refresh-baselines"))
+    with pytest.raises(CommandRefusedError, match="is closed"):
+        authorize(client, make_comment(body))
 
 
+@both
+@pytest.mark.usefixtures("ready")
+def test_an_issue_has_nothing_to_ask_for(client: GitHubClient, body: str) -> None:
+    """The command on an issue is answered with where it belongs."""
+    with pytest.raises(CommandRefusedError, match="works on pull requests only"):
+        authorize(client, make_comment(body) | {"issue": {"number": 7}})
+
+
+@both
 @pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize(
     ("sha", "is_head"),
     [(HEAD, True), (HEAD[:7], True), ("b" * 40, False), ("b" * 7, False)],
 )
-def test_a_commit_in_the_comment_must_be_the_head(client: GitHubClient, sha: str, is_head: bool) -> None:
-    """Who reviewed a commit can name it, and a push after the comment is then not measured."""
-    event = make_comment_event(f"/refresh-baselines {sha}")
+def test_a_commit_in_the_comment_must_be_the_head(
+    client: GitHubClient, body: str, sha: str, is_head: bool
+) -> None:
+    """Who reviewed a commit can name it, and a push after the comment is then not meant."""
+    event = make_comment(f"{body} {sha}")
 
     if is_head:
         assert authorize(client, event) is not None
     else:
-        with pytest.raises(UsageError, match=f"is not the head of the pull request, which is {HEAD[:12]}"):
+        with pytest.raises(
+            CommandRefusedError, match=f"is not the head of the pull request, which is {HEAD[:12]}"
+        ):
             authorize(client, event)
 
 
+@both
 @pytest.mark.parametrize(
-    "changes",
-    [{"action": "edited"}, {"action": "deleted"}, {"comment": {"body": "please /refresh-baselines"}}],
+    ("action", "told"),
+    [("edited", "{}"), ("deleted", "{}"), ("created", "please {}"), ("created", "/accept-regressions {}")],
 )
 def test_what_is_no_new_command_asks_for_nothing(
-    client: GitHubClient, ready: FakeGitHub, changes: dict[str, Any]
+    client: GitHubClient, ready: FakeGitHub, body: str, action: str, told: str
 ) -> None:
-    """Edited and deleted comments, and the command in the middle of a sentence: nobody is even looked up."""
-    event = make_comment_event("/refresh-baselines", **changes)
+    """Edited and deleted comments, and other first words: nobody is even looked up."""
+    event = make_comment(told.format(body)) | {"action": action}
 
-    assert authorize(client, event) is None
+    assert authorize(client, event, body.split(maxsplit=1)[0]) is None
     assert ready.requests == []
 
 
-@pytest.mark.usefixtures("ready")
-def test_an_issue_has_nothing_to_refresh(client: GitHubClient) -> None:
-    """The command on an issue is answered with where it belongs."""
-    with pytest.raises(UsageError, match="works on pull requests only"):
-        authorize(client, make_comment_event("/refresh-baselines", issue={"number": 7}))
+@pytest.mark.parametrize(
+    ("name", "event"), [(REFRESH_COMMAND, "pull_request_target"), (ACCEPT_COMMAND, "workflow_dispatch")]
+)
+def test_other_events_cannot_ask(client: GitHubClient, name: str, event: str) -> None:
+    """A workflow that starts it by anything else is wrong, and is told."""
+    with pytest.raises(UsageError, match=f"cannot be asked for by the event '{event}'"):
+        authorize_command(client, make_context(event, {}), name, None)
 
 
 @pytest.mark.usefixtures("ready")
@@ -225,11 +239,10 @@ def test_a_dispatch_that_may_not_go_on(client: GitHubClient, event: dict[str, An
         )
 
 
-@pytest.mark.usefixtures("ready")
-def test_other_events_cannot_refresh(client: GitHubClient) -> None:
-    """A workflow that starts it by anything else is wrong, and is told."""
-    with pytest.raises(UsageError, match="cannot be asked for by the event 'pull_request_target'"):
-        authorize_command(client, make_context("pull_request_target", {}), REFRESH_COMMAND, None)
+def parse_body(body: str) -> CommandWords | None:
+    """Parse a comment's text as a refresh, if it is one."""
+    words = split_command(body, REFRESH_COMMAND)
+    return None if words is None else parse_refresh_words(words)
 
 
 @pytest.mark.parametrize(
@@ -285,16 +298,6 @@ def test_any_comment_is_a_safe_command_or_none(text: str, is_command: bool) -> N
         assert re.fullmatch(r"([0-9a-f]{7,40})?", command.sha)
 
 
-def test_the_pull_request_is_looked_up_here(client: GitHubClient, ready: FakeGitHub) -> None:
-    """Two requests decide: the commenter's permission, then the pull request."""
-    authorize(client, make_comment_event("/refresh-baselines"))
-
-    assert [(seen.method, seen.path) for seen in ready.requests] == [
-        ("GET", f"/repos/{OWNER}/models/collaborators/octocat/permission"),
-        ("GET", f"/repos/{OWNER}/models/pulls/7"),
-    ]
-
-
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(
     ("environments", "said"),
@@ -311,7 +314,7 @@ def test_an_environment_that_nobody_guards_is_told(
     """Missing, bare, or with rules that ask nobody: GitHub would let the refresh run on its own."""
     ready.state.environments = environments  # type: ignore[attr-defined]
 
-    lack = describe_protection(client, make_context("issue_comment", {}))
+    lack = describe_protection(client)
 
     assert said in lack
     assert bool(lack) is bool(said)

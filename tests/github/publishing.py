@@ -1,0 +1,115 @@
+"""A run that is published on the fake GitHub, and how GitHub fails meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fake.faults import NO_RIGHT, SECONDARY, Fault, html
+from fake.server import FakeGitHub
+from records import CASES, RUN, SHA, make_archive, make_base, make_comparison, make_verdict
+
+from gate.github.client import GitHubClient
+from gate.github.finding import Settings
+from gate.github.job import JobContext
+from gate.github.publish import Publication, publish
+from gate.github.sticky import DEFAULT_AUTHOR
+from gate.records import Metric, Reason, Status, Verdict
+
+REPOSITORY = "octo-org/models"
+INCONCLUSIVE = make_verdict(
+    make_comparison(CASES[0], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED)
+)
+
+
+class Stage:
+    """Pull request 7 with one finished run, whose verdict is published."""
+
+    def __init__(self, github: FakeGitHub, client: GitHubClient) -> None:
+        self.github, self.client, self.state = github, client, github.state
+        self.job, self.base = JobContext(repository=REPOSITORY), make_base()
+        self.state.add_pull(7, SHA)
+        self.run = self.state.add_run(RUN.id, SHA)
+
+    def publish(self, verdict: Verdict | None = None, **more: Any) -> Publication:
+        """Publish what the run left: nothing but this verdict, if one is given."""
+        if verdict is not None:
+            self.state.artifacts.clear()
+            self.leave(verdict)
+        settings = Settings(**{"run_id": RUN.id, "base": self.base, **more})
+        return publish(self.client, self.job, settings)
+
+    def leave(
+        self, verdict: Verdict | bytes, name: str = "compile-gate", run_id: int = RUN.id
+    ) -> dict[str, Any]:
+        """Leave a verdict, or an archive, as an artifact of a run."""
+        archive = verdict if isinstance(verdict, bytes) else make_archive(verdict)
+        return self.state.add_artifact(run_id, name, archive)
+
+    def set_status(self, state: str, run_id: int = RUN.id) -> None:
+        """Set the gate's commit status, as another run has."""
+        url = f"https://github.com/{REPOSITORY}/actions/runs/{run_id}"
+        fields = {"state": state, "context": "compile-gate/report", "target_url": url}
+        self.state.add_status(SHA, fields)
+
+    def add_comment(self, run_id: int, head: str) -> dict[str, Any]:
+        """Let a run of a commit have told its verdict."""
+        marker = f"<!-- compile-gate key=default run={run_id} attempt=1 head={head} -->"
+        return self.state.add_comment(7, f"{marker}\n## PASS", DEFAULT_AUTHOR)
+
+    def know_rules(self, *rules: str) -> None:
+        """Let the base commit be judged by these files."""
+        self.base = replace(self.base, rules=rules)
+
+    def leave_pass(self) -> None:
+        """What an earlier attempt of the run said of the commit: a green status, and a comment of it."""
+        self.set_status("success")
+        self.add_comment(RUN.id, SHA)
+        self.run["run_attempt"] = 2
+
+    @property
+    def comments(self) -> list[dict[str, Any]]:
+        return self.state.list_comments(7)
+
+    @property
+    def body(self) -> str:
+        """The one comment's text."""
+        (comment,) = self.comments
+        return str(comment["body"])
+
+    @property
+    def status_told(self) -> tuple[str, str]:
+        return self.status["state"], self.status["description"]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.state.statuses[SHA][0]
+
+
+def make_faults() -> dict[str, Fault]:
+    reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99999999999"}
+    return {
+        "401": Fault(status=401, message="Bad credentials"),
+        "403 rights": Fault(status=403, message=NO_RIGHT),
+        "403 primary": Fault(status=403, message="API rate limit exceeded", headers=reset),
+        "403 secondary": Fault(status=403, message=SECONDARY),
+        "403 retry-after": Fault(status=403, message=SECONDARY, headers={"Retry-After": "9999"}),
+        "403 HTML": html(403),
+        "404": Fault(status=404, message="Not Found"),
+        "410": Fault(status=410, message="Gone"),
+        "422": Fault(status=422, message="Validation Failed"),
+        "429": Fault(status=429, message="slow down"),
+        "500": Fault(status=500),
+        "502 HTML": html(502),
+        "503": Fault(status=503, headers={"Retry-After": "5"}),
+        "reset": Fault(),
+        "truncated": Fault(truncate=True),
+        "broken JSON": Fault(status=200, body=b'{"id": '),
+        "wrong JSON": Fault(status=200, body=b'"text"'),
+        "list": Fault(status=200, body=b"[]"),
+        "object": Fault(status=200, body=b"{}"),
+        "empty": Fault(status=200, body=b""),
+    }
+
+
+FOR_GOOD = ("401", "403 secondary", "502 HTML", "reset", "truncated", "empty")

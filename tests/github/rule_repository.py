@@ -1,0 +1,96 @@
+"""A repository whose rules are read from its commits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from action.samples import commit
+from refreshes import make_run
+
+from gate.action.base import BaseCommit
+from gate.action.inputs import parse_inputs
+from gate.action.rules import RuleSource, prepare_rules
+from gate.action.step import ActionStep
+from gate.decide.evidence.baselines import make_baselines
+from gate.errors import UsageError
+from gate.files.codec import BASELINE, decode_file
+from gate.project.config import Config, load_config
+from gate.records import Baseline
+from gate.store.baselines import encode_baseline
+from tests.git import run_git
+
+MODELS = """\
+version: 1
+models:
+  - {name: lin, factory: "mm.f:ok", sizes: {smoke: {width: 8}}, cases: [{expected_s: 5}]}
+"""
+CONFIG = """\
+version: 1
+reference_models: false
+registry: [models/cases.yml]
+baselines: perf/baselines
+out: results
+thresholds:
+  compiled_latency: {relative: 0.05}
+"""
+
+
+class Repo:
+    """A repository with a directory ``top`` for the gate, below a directory with a space, entered."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.root = place / "a repository"
+        self.top = self.root / "sub"
+
+    def write(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (self.top / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.top / name).write_text(text)
+
+    def commit(self, files: dict[str, str] | None = None, *, gone: str = "") -> str:
+        """Commit what there is, with these files and without that one."""
+        if gone:
+            (self.top / gone).unlink()
+        self.write(files or {})
+        return commit(self.root, "a commit")
+
+    def git(self, *arguments: str) -> str:
+        return run_git(self.root, *arguments)
+
+    def prepare(self, sha: str, place: str = "rules", **more: str) -> RuleSource:
+        """Prepare the rules of a commit, or of the working tree."""
+        base = BaseCommit(sha=sha, origin="") if sha else None
+        return prepare_rules(more.get("config", ""), more.get("baselines", ""), base, self.place / place)
+
+    def load(self, sha: str, place: str = "rules") -> Config:
+        """Load the configuration that is prepared of a commit."""
+        return load_config(Path(self.prepare(sha, place).config))
+
+    def prepare_in_vain(self, sha: str, **more: str) -> UsageError:
+        with pytest.raises(UsageError) as caught:
+            self.prepare(sha, **more)
+        return caught.value
+
+
+def make_baseline(reason: str, case: str = "lin/inference-float32-smoke-default") -> str:
+    """Make the text of a baseline that holds its ``reason``."""
+    run = make_run("a" * 40, cases=(case,))
+    (baseline,) = make_baselines(run, replace(run.provenance, reason=reason))
+    return encode_baseline(baseline)
+
+
+def list_reasons(directory: str) -> dict[str, str]:
+    """List why each baseline of a directory was recorded."""
+    return {path.name: load_one(path).provenance.reason for path in Path(directory).iterdir()}
+
+
+def load_one(path: Path) -> Baseline:
+    return decode_file(BASELINE, path.read_bytes(), str(path))
+
+
+def make_step(place: Path, base: str) -> ActionStep:
+    inputs = parse_inputs({"INPUT_BASELINE_REF": base})
+    return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(place)}, event={})

@@ -1,0 +1,266 @@
+"""The change's own rules are read as data: broken ones are refused, what they move or remove is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rule_repository import CONFIG, MODELS, Repo, make_step
+
+from gate.action.results import report_change
+from gate.action.rules import RuleSource
+from gate.errors import UsageError
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+from gate.records import Metric
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"gate.yml": CONFIG + "limits:\n\t- x\n"}, r"^sub/gate\.yml:9: is not YAML"),
+        ({"gate.yml": CONFIG + "budget: 3\n"}, r"^sub/gate\.yml:8: budget: unknown key"),
+        ({"gate.yml": CONFIG.replace("models/cases.yml", "gone.yml")}, r"^sub/gate\.yml:3: .*sub/gone\.yml"),
+        (
+            {"gate.yml": CONFIG.replace("results", "perf/baselines")},
+            r"^sub/gate\.yml:5: out: .*same directory",
+        ),
+        ({"gate.yml": CONFIG + "select: tag:none\n"}, r"^sub/gate\.yml:8: select: .*none"),
+        (
+            {"gate.yml": CONFIG + "overrides: [{case: old/*, metric: drift, absolute: 1, reason: x}]\n"},
+            r"^sub/gate\.yml:8: overrides\[0\]\.case: no model matches 'old/\*'",
+        ),
+        ({"models/cases.yml": MODELS + "models: []\n"}, r"^sub/models/cases\.yml:4: "),
+        ({"perf/baselines/x.json": "x"}, r"^sub/perf/baselines/x\.json: is not JSON"),
+        (
+            {"perf/baselines/accepted.yml": "version: 1\naccepted: 5\n"},
+            r"^sub/perf/baselines/accepted\.yml:2: ",
+        ),
+        ({"perf/baselines/anchor.yml": "version: 1\n"}, r"^sub/perf/baselines/anchor\.yml"),
+    ],
+)
+def test_a_change_that_breaks_the_rules_is_refused_itself(
+    repo: Repo, files: dict[str, str], told: str
+) -> None:
+    """Judged by the base's rules it would pass, and every later change would fail."""
+    base = repo.commit()
+    repo.commit(files)
+
+    with pytest.raises(UsageError, match=told) as caught:
+        repo.prepare(base)
+
+    assert caught.value.fix.endswith("Merged as it is, this would fail the check of every change.")
+    assert str(repo.place) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"gate.yml": CONFIG + "\t- x\n"}, "sub/gate.yml of the base commit {base}:8: is not YAML"),
+        ({"gate.yml": CONFIG + "select: tag:none\n"}, "sub/gate.yml of the base commit {base}:8: select: "),
+        (
+            {"models/cases.yml": "version: 1\nmodels: 3\n"},
+            "sub/models/cases.yml of the base commit {base}:2: ",
+        ),
+        ({"perf/baselines/x.json": "x"}, "sub/perf/baselines/x.json of the base commit {base}: is not JSON"),
+        (
+            {"perf/baselines/accepted.yml": "accepted: 5\n"},
+            "sub/perf/baselines/accepted.yml of the base commit {base}",
+        ),
+    ],
+)
+def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
+    repo: Repo, files: dict[str, str], told: str
+) -> None:
+    """Any other change is refused by the name of the base's file, with what would help."""
+    repo.commit()
+    base = repo.commit(files)
+    other = repo.prepare_in_vain(base, place="other")
+
+    repo.git("revert", "--no-edit", "HEAD")
+    rules = repo.prepare(base)
+
+    assert other.what.startswith(told.format(base=base[:7]))
+    assert other.fix.endswith("A change that mends this is judged by its own rules.")
+    assert (rules.config, rules.baselines, rules.sha) == ("", "", "")
+    assert rules.mended.startswith(told.format(base=base[:7]))
+    assert str(repo.place) not in f"{other}{rules.mended}"
+
+
+def test_a_change_that_mends_and_breaks_is_told_of_both(repo: Repo) -> None:
+    """What is wrong with the change itself is as much in its way as what it mends."""
+    base = repo.commit({"gate.yml": CONFIG + "\t- x\n"})
+    repo.commit({"gate.yml": CONFIG, "perf/baselines/x.json": "x"})
+
+    error = repo.prepare_in_vain(base)
+
+    assert error.what.startswith(f"sub/gate.yml of the base commit {base[:7]}:8: ")
+    assert [one.what.partition(":")[0] for one in error.others] == ["sub/perf/baselines/x.json"]
+
+
+def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
+    """What a partial clone does not have may well be sound: a change is never judged by its own for that."""
+    base = repo.commit()
+    blob = repo.git("rev-parse", f"{base}:sub/perf/baselines/x.json")
+    repo.commit(gone="perf/baselines/x.json")
+    (repo.root / ".git/objects" / blob[:2] / blob[2:]).unlink()
+
+    assert "this clone lacks the content" in repo.prepare_in_vain(base).what
+
+
+MOVED = MODELS.replace("mm.f:ok", "mm.models:build")
+TEST = 'version: 1\ntests:\n  - {name: mine, node: "tests/test_a.py::test_old"}\n'
+LIN, MINE = "lin/inference-float32-smoke-default", "mine/test"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "moved", "removed"),
+    [
+        (MODELS, MOVED, "mm.models:build", ("lin: mm.f:ok, now mm.models:build",), ()),
+        (
+            TEST,
+            TEST.replace("old", "new"),
+            "tests/test_a.py::test_new",
+            ("mine: tests/test_a.py::test_old, now tests/test_a.py::test_new",),
+            (),
+        ),
+        (MODELS, MOVED.replace("8", "9"), "mm.f:ok", (), (LIN,)),  # another model
+        (MODELS, MOVED.replace("lin", "line"), "mm.f:ok", (), (LIN,)),  # another name
+        (MODELS, TEST, "mm.f:ok", (), (LIN,)),  # gone
+        (TEST, MODELS, "tests/test_a.py::test_old", (), (MINE,)),
+        (MODELS, MODELS.replace("5", "6"), "mm.f:ok", (), ()),
+        (
+            MODELS,
+            MOVED.replace("[{", "[{dtype: bfloat16}, {"),
+            "mm.models:build",
+            ("lin: mm.f:ok, now mm.models:build",),
+            (),
+        ),
+    ],
+)
+def test_a_model_is_measured_where_the_change_has_it(
+    repo: Repo, before: str, after: str, place: str, moved: tuple[str, ...], removed: tuple[str, ...]
+) -> None:
+    """By the change's entry of the same definition; a case that has none there is named as removed."""
+    base = repo.commit({"models/cases.yml": before})
+    repo.commit({"models/cases.yml": after})
+
+    rules = repo.prepare(base)
+
+    (case,) = load_cases(load_config(Path(rules.config)))
+    assert (case.factory or case.node, rules.moved, rules.removed) == (place, moved, removed)
+
+
+def test_a_moved_model_brings_no_rules_of_its_own(repo: Repo) -> None:
+    """Thresholds, limits, quarantine, sampling, tags and expectations stay the base's."""
+    base = repo.commit()
+    loose = f"""\
+limits: [{{metric: drift, at_most: 99}}]
+quarantine: [{{case: "*", owner: me, reason: x, expires: {datetime.now(UTC).date() + timedelta(days=30)}}}]
+overrides: [{{case: "*", metric: drift, absolute: 99, reason: x}}]
+sampling: {{super_blocks: 1}}
+trials: 1
+max_trials: 1
+"""
+    head = {"gate.yml": CONFIG.replace("0.05", "0.9") + loose, "models/cases.yml": MOVED.replace("5", "50")}
+    repo.commit(head)
+    own = repo.load(base)
+    repo.git("checkout", "--quiet", base)
+    before = repo.load(base, "base")
+
+    (model,) = own.models
+    assert (model.factory, model.cases) == ("mm.models:build", before.models[0].cases)
+    assert (
+        replace(own, models=before.models, baselines=before.baselines, directory=before.directory) == before
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "config"),
+    [
+        ("gate.yml", "ci/gate.yml", "ci/gate.yml"),
+        ("gate.yml", "perf.yml", "perf.yml"),
+        ("ci/perf.yml", "gate.yml", ""),
+        ("ci/gate.yml", "gate.yml", ""),
+    ],
+)
+def test_a_configuration_that_moves_is_followed(repo: Repo, old: str, new: str, config: str) -> None:
+    """Else a change could be judged by its own rules by moving them and saying so in the workflow."""
+    own = CONFIG.replace(
+        "registry: [models/cases.yml]", 'models: [{name: lin, factory: "f:ok", cases: [{}]}]'
+    )
+    (repo.top / "gate.yml").unlink()
+    base = repo.commit({old: own})
+    (repo.top / old).unlink()
+    repo.commit({new: own.replace("0.05", "0.90")})
+
+    rules = repo.prepare(base, config=config)
+
+    found = load_config(Path(rules.config))
+    assert found.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+    assert (rules.sha, rules.directory) == (base, str((repo.top / new).parent))
+    assert found.out == (repo.top / new).parent / "results"
+
+
+def test_a_configuration_that_the_workflow_names_must_stay(repo: Repo) -> None:
+    """Without it every later check would end with an error."""
+    base = repo.commit()
+    repo.commit(gone="gate.yml")
+
+    with pytest.raises(UsageError, match=r"this change has no gate\.yml, and the base commit does"):
+        repo.prepare(base, config="gate.yml")
+
+
+def test_a_change_without_a_configuration_removes_all_of_it(repo: Repo) -> None:
+    """Nothing is left to measure its own code by, and that is named."""
+    base = repo.commit()
+    repo.commit(gone="gate.yml")
+
+    assert repo.prepare(base).removed == (LIN,)
+
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4' * 64}\nsize 12345\n"
+
+
+@pytest.mark.parametrize("name", ["perf/baselines/x.json", "models/cases.yml", "gate.yml"])
+def test_a_pointer_of_git_lfs_is_named_by_file_and_commit(repo: Repo, name: str) -> None:
+    """Git's objects hold it in the base, or in a change, where the working tree has the file."""
+    good = repo.commit()
+    base = repo.commit({name: POINTER})
+
+    own, later = repo.prepare_in_vain(good, place="own"), repo.prepare_in_vain(base, place="later")
+
+    assert f"sub/{name}" in own.what
+    assert own.what.endswith("is a pointer of Git LFS, which the gate does not follow")
+    assert f"sub/{name} of the base commit {base[:7]}" in later.what
+    assert "-filter -diff -merge text` to .gitattributes" in later.fix
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        (
+            {"changed": ("gate.yml",), "sha": "b" * 40, "moved": ("lin: mm.f:ok, now mm.models:build",)},
+            "it was judged by commit bbbbbbbbbbbb's, with what it moves measured there (lin: mm.f:ok, now",
+        ),
+        (
+            {"changed": ("gate.yml",), "sha": "b" * 40, "removed": (LIN,)},
+            f"This change removes or redefines 1 case ({LIN}): once merged, nothing measures them",
+        ),
+        (
+            {"mended": "gate.yml of the base commit bbbbbbb:7: is not YAML. Fix it."},
+            "by its own rules, since it mends those of the base. gate.yml of the base commit bbbbbbb:7: ",
+        ),
+    ],
+)
+def test_what_is_followed_removed_or_mended_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rules: dict[str, Any], told: str
+) -> None:
+    """On the run's page: whoever reviews the change sees what it does to its own check."""
+    report_change(make_step(tmp_path, "base"), RuleSource(config="", **rules))
+    printed = capsys.readouterr().out
+    assert printed.startswith("::warning title=compile-gate::This change ")
+    assert told in printed

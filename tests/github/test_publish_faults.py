@@ -1,0 +1,77 @@
+"""Publishing while GitHub fails: at each place where it is asked, once and for good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake.faults import Fault
+from fake.server import TOKEN
+from publishing import FOR_GOOD, Stage, make_faults
+from records import SHA, make_failing
+
+PLACES = {
+    "files": ("GET", r"/pulls/7/files$"),
+    "run": ("GET", r"/actions/runs/100$"),
+    "pulls": ("GET", r"models/pulls$"),
+    "pulls of the commit": ("GET", r"/commits/.*/pulls$"),
+    "pull": ("GET", r"/pulls/7$"),
+    "events": ("GET", r"/issues/7/events$"),
+    "jobs": ("GET", r"/jobs$"),
+    "artifacts": ("GET", r"/artifacts$"),
+    "download": ("GET", r"/zip$"),
+    "storage": ("GET", r"^/artifact/"),
+    "comments": ("GET", r"/comments$"),
+    "comment": ("POST", r"/comments$"),
+    "change": ("PATCH", r"/comments/\d+$"),
+    "statuses": ("GET", r"/commits/.*/statuses$"),
+    "status": ("POST", r"/statuses/"),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"), [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Whatever fails wherever: no crash, nothing doubled, no changed verdict, no token to be seen."""
+    if place == "change":
+        stage.add_comment(99, "b" * 40)
+    stage.know_rules("gate.yml")
+    broken = make_faults()[fault]
+    broken.times = times
+    stage.github.fail(*PLACES[place], broken)
+    published = stage.publish(make_failing())
+    assert published.outputs.get("verdict", "") in {"", "REGRESSION", "INCOMPLETE"}
+    assert len(stage.comments) <= 1
+    assert len(stage.state.statuses.get(SHA, [])) <= 2
+    assert stage.client.request_count <= 40
+    told = f"{published} {capfd.readouterr()} {list(stage.state.comments.values())}"
+    assert TOKEN not in told
+    assert "storage-secret" not in told
+    if place == "status" and times == 99:
+        assert len(stage.comments) == 1  # one part's trouble is not the other's
+    if place in {"comments", "comment", "change"}:
+        assert stage.status["state"] == "failure"
+    complains = "Trouble" in published.summary or "could not be fetched" in published.summary
+    assert complains == any(line.startswith("::warning") for line in published.lines)
+
+
+@pytest.mark.parametrize("place", ["artifacts", "download", "storage"])
+@pytest.mark.parametrize("fault", [Fault(status=503), Fault(status=404), Fault(status=410), Fault()])
+def test_a_verdict_that_cannot_be_fetched_leaves_no_earlier_one_standing(
+    stage: Stage, place: str, fault: Fault
+) -> None:
+    """An earlier attempt said PASS: that is taken back where this one's result cannot be had."""
+    stage.leave_pass()
+    stage.github.fail(*PLACES[place], replace(fault, times=99))
+    published = stage.publish(make_failing())
+    status = stage.status
+    assert published.outputs["verdict"] == "INCOMPLETE"
+    assert (status["state"], status["description"]) == (
+        "error",
+        "no result: the result of the run could not be fetched from GitHub",
+    )
+    assert "The result of the run could not be fetched from GitHub." in stage.body
+    assert "Trouble: The verdict could not be fetched: " in published.summary
+    assert published.lines[-1].startswith("::warning title=compile-gate::The verdict could not be fetched: ")
