@@ -4,8 +4,8 @@
 
 Runs are invented: 12 metrics, with the spread that real ones have. Each step is a fresh process, imports
 included in its memory and not in its seconds; one that takes longer than --limit seconds is ended and told as
-such. `save` and `estimate` are milliseconds for one more trial in the middle of the run: what saving the run
-and the line of progress add to it. Exits 1 when 1,000 cases miss 3 s or 400 MB to load and decide, 20,000
+such. `estimate` is milliseconds for one more trial in the middle of the run: what the line of progress adds
+to it. Exits 1 when 1,000 cases miss 3 s or 400 MB to load and decide, 20,000
 miss 60 s or 2 GB, or when a case of the largest size takes twice what one of the smallest does.
 """
 
@@ -27,7 +27,6 @@ from pathlib import Path
 from gate.check.schedule import Outlook, Pace, list_ended, make_trial_schedule
 from gate.cli import main as run_command
 from gate.cli.history import append_run
-from gate.cli.output import make_saver
 from gate.decide import compute_values, decide_verdict
 from gate.files.codec import load_run, load_verdict, save_run
 from gate.metrics import SPECS
@@ -197,14 +196,11 @@ def append(directory: Path) -> float:
 
 
 def save(directory: Path) -> float:
-    """Save half of the run, then one more trial after the other."""
-    first, *steps = grow(directory)
-    saver = make_saver(directory / "saved")
-    saver(first)
+    """Save the loaded run."""
+    run = load_run(directory / RUN)
     begun = time.process_time()
-    for step in steps:
-        saver(step)
-    return (time.process_time() - begun) / len(steps)
+    save_run(run, directory / "saved.json")
+    return time.process_time() - begun
 
 
 def estimate(directory: Path) -> float:
@@ -236,7 +232,7 @@ def call(*arguments: str | Path) -> float:
 
 
 STEPS = {step.__name__: step for step in (load, decide, compare, merge, report, append, save, estimate)}
-PER_TRIAL = ("save", "estimate")
+PER_TRIAL = ("estimate",)
 
 
 def read_peak_mb() -> float:

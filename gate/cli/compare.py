@@ -12,7 +12,7 @@ from gate.check import CheckTerms, judge_recorded
 from gate.cli.output import (
     STDIN,
     VERDICT_FILE,
-    make_saver,
+    RunSaver,
     name_source,
     print_report,
     read_run,
@@ -131,7 +131,7 @@ def run_merge(options: Namespace) -> ExitCode:
     runs = [read_run(name) for name in options.runs]
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
-    make_saver(path.parent)(merged)
+    RunSaver(path=path).save(merged)
     print(
         f"Wrote {path}: {count_noun(len(merged.cases), 'case')}, {count_noun(len(merged.trials), 'trial')}."
     )

@@ -6,15 +6,15 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gate.check.fleet import Fleet
 from gate.cli.options import LanesAsked
-from gate.cli.output import make_saver
-from gate.cli.setup import Project, describe_source, is_surprising
+from gate.cli.output import RunSaver
+from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.errors import InterruptedRunError, UsageError
 from gate.github.errors import find_text
 from gate.github.job import load_payload
@@ -50,14 +50,14 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
 
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
-    save = make_saver(config.out)
-    with show_progress(quiet=options.quiet) as observe:
+    saver = RunSaver(path=config.out / RUN_FILE)
+    with show_progress(quiet=options.quiet) as observe, closing(saver):
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
             with _open_fleet(asked, options, config, opening, observe) as lanes:
                 note_config(config, options, observe)
                 fleet = Fleet(
                     engine=lanes.engine,
-                    save=save,
+                    save=saver.save,
                     observe=observe,
                     read_s=time.monotonic,
                     device=config.device,
@@ -68,7 +68,7 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
             return
         with opening(LaneTerms(out=config.out, observe=observe)) as lane:
             note_config(config, options, observe)
-            measurer = lane.make_measurer(save)
+            measurer = lane.make_measurer(saver.save)
             yield Opened(measurer=measurer, run=lane.run, without_base=lane.without_base)
 
 

@@ -3,12 +3,8 @@
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
 minor version. One of a newer minor version is read without the keys that this version does not know, so
 that two versions can work together; one of a newer version is refused with the version to install, and
-anything else as foreign. Long lists have a line for each item, and a run has lines that were appended while
-it was measured: :mod:`gate.files.growth`. This module is also where the rest of the gate finds the codec's
-parts.
-
-What is left goes through the strict decoder of :mod:`gate.files.structure`, so a dropped key is neither
-believed nor shown.
+anything else as foreign. Long lists have a line for each item, so that a large file is decoded item by item.
+This module is also where the rest of the gate finds the codec's parts.
 """
 
 from __future__ import annotations
@@ -29,9 +25,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.consistency import check_baseline, check_run, check_verdict
-from gate.files.disk import FileState, append_bytes, describe_write_error, read_state, write_atomic
-from gate.files.growth import GROWTH, HEAD, Growth, add_growths, find_growth, split_lines
-from gate.files.structure import decode, drop_unknown_keys, get_hints
+from gate.files.disk import describe_write_error, write_atomic
+from gate.files.structure import decode, get_hints
 from gate.files.untrusted import (
     MAX_JSON_BYTES,
     MAX_LINES,
@@ -95,7 +90,6 @@ class FileKind(Generic[R]):
     minor: int = 0
     check: RecordCheck | None = None  # of what must hold beyond the types of the keys
     rows: tuple[str, ...] = ()  # lists that have a line for each item, which is decoded by itself
-    grow: Callable[[R, Sequence[Growth]], R] | None = None  # adds what was appended, where that may be
 
     @property
     def limit(self) -> int:
@@ -133,22 +127,22 @@ class FileKind(Generic[R]):
         return record
 
     def _decode(self, lines: Iterable[bytes], source: str) -> R:
-        head, growths = bytearray(), list[Growth]()
+        hints = get_hints(cast("Hashable", self.record))
+        row_types = {key: typing.get_args(hints[key])[0] for key in self.rows}
         rows: dict[str, list[Any]] = {key: [] for key in self.rows}
+        head = bytearray()
         fault: FileError | None = None
-        for part, number, line in split_lines(lines, self.rows):
+        for key, number, line in split_rows(lines, self.rows):
             if number > MAX_LINES:
                 raise FileError(source, "", f"has more than {MAX_LINES:,} lines", ORIGIN_FIX)
-            if part == HEAD or (part == GROWTH and self.grow is None):
+            if key == HEAD:
                 head += line
                 check_size(head, MAX_JSON_BYTES, source)
             elif fault is None:
                 try:
-                    place = f"{source}:{number}"
-                    if part == GROWTH:
-                        growths.append(self._decode_part(Growth, parse_json(line, place), head, (place, "")))
-                    else:
-                        self._add_rows(parse_json(b"[%b]" % line, place), head, (source, part), rows[part])
+                    for row in cast("list[object]", parse_json(b"[%b]" % line, f"{source}:{number}")):
+                        within, is_newer = f"{key}[{len(rows[key])}]", self._is_newer(head)
+                        rows[key].append(decode(row_types[key], row, source, within, drops_unknown=is_newer))
                 except FileError as error:
                     fault = error  # told below, where it is known whether a newer version wrote the file
         plain = cast("dict[str, Any]", parse_json(bytes(head), source))
@@ -157,18 +151,7 @@ class FileKind(Generic[R]):
             raise _describe_newer(self, plain, source)
         if fault:
             raise fault
-        whole = _add_items(record, rows)
-        return self.grow(whole, growths) if self.grow else whole
-
-    def _add_rows(self, plain: object, head: bytearray, place: tuple[str, str], rows: list[Any]) -> None:
-        """Decode the items of one line; ``place`` is the file and the list's key."""
-        source, key = place
-        row_type = typing.get_args(get_hints(cast("Hashable", self.record))[key])[0]
-        for item in cast("list[object]", plain):
-            rows.append(self._decode_part(row_type, item, head, (source, f"{key}[{len(rows)}]")))
-
-    def _decode_part(self, record: type[T], plain: object, head: bytearray, place: tuple[str, str]) -> T:
-        return decode(record, drop_unknown_keys(record, plain) if self._is_newer(head) else plain, *place)
+        return _add_items(record, rows)
 
     def _is_newer(self, head: bytearray) -> bool:
         """Whether a file begins as one of a newer minor version does."""
@@ -176,11 +159,39 @@ class FileKind(Generic[R]):
         return match is not None and int(match[2]) == self.version and int(match[3] or 0) > self.minor
 
 
+HEAD = ""  # what a line belongs to that is no item of a list with rows
+
+
+def split_rows(lines: Iterable[bytes], keys: Iterable[str]) -> Iterator[tuple[str, int, bytes]]:
+    """Split a file into the items of lists with rows, each with the list's key, and the rest: its head.
+
+    Each piece comes with the number of its line; where an item was, the head has an empty line. A file in
+    another layout, as an editor may leave it, is all head.
+    """
+    openings = {f'"{key}": ['.encode(): key for key in keys}
+    key = HEAD
+    for number, line in enumerate(lines, start=1):
+        rest = line
+        opening, bracket, _ = line.partition(b"{")
+        if key == HEAD and bracket and opening in openings:
+            key, rest = openings[opening], line[len(opening) :]
+            yield HEAD, number, opening
+        if key == HEAD:
+            yield HEAD, number, line
+            continue
+        row = rest.removesuffix(b"\n").removesuffix(b",")
+        is_last = row.endswith(b"}]")
+        row = row[:-1] if is_last else row
+        yield key, number, row
+        yield HEAD, number, rest[len(row) :] if is_last else b"\n"
+        key = HEAD if is_last else key
+
+
 class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",), grow=add_growths)
+RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",))
 VERDICT = FileKind(
     name="verdict", record=Verdict, check=check_verdict, rows=("cases", "comparisons", "evidence")
 )
@@ -242,6 +253,20 @@ def save_plain(record: object, path: Path) -> None:
     write_atomic(path, dump(record))
 
 
+def write_line(word: str, content: object) -> str:
+    """Write what one process says to another on a line: a word, and what comes with it as JSON."""
+    return f"{word} {dump(content)}"
+
+
+def read_line(content: type[T], word: str, line: str) -> T | None:
+    """Read what comes with this word on a line; ``None`` where the line says something else."""
+    said, _, rest = line.partition(" ")
+    try:
+        return decode(content, parse_json(rest.encode(), word), word) if said == word else None
+    except FileError:
+        return None
+
+
 @contextmanager
 def pause_collector() -> Iterator[None]:
     """Look for no cycles within: parsing makes a million objects and none, and it took a quarter longer."""
@@ -269,7 +294,7 @@ def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
         raise _describe_newer(kind, plain, source)
     if minor > kind.minor:
         try:
-            return decode(kind.record, drop_unknown_keys(kind.record, plain), source)
+            return decode(kind.record, plain, source, drops_unknown=True)
         except FileError:
             raise _describe_newer(kind, plain, source) from None
     return decode(kind.record, {key: item for key, item in plain.items() if key != "schema"}, source)
@@ -299,39 +324,3 @@ def _name_release(plain: Mapping[str, object]) -> str:
 
 load_run, save_run = RUN.load, RUN.save
 load_verdict, save_verdict, encode_verdict = VERDICT.load, VERDICT.save, partial(encode_file, VERDICT)
-
-
-@dataclass(kw_only=True, slots=True)
-class RunJournal:
-    """Saves a run whole at first and once it is finished, and between by a line of what came to it.
-
-    What another process has put in its place meanwhile is replaced, never added to.
-    """
-
-    path: Path
-    _saved: Run | None = None
-    _left: FileState | None = None  # as it was left
-
-    def save(self, run: Run) -> None:
-        """Save the run as it is now.
-
-        Raises:
-            MachineError, UsageError: See :func:`gate.files.disk.write_atomic`; what was saved stays.
-        """
-        growth = find_growth(self._saved, run) if self._saved and not run.finished else None
-        if growth is None or not self._append(growth):
-            self._left = write_atomic(self.path, encode_parts(RUN, run))
-        self._saved = run
-
-    def _append(self, growth: Growth) -> bool:
-        try:
-            with self.path.open("rb+", buffering=0) as file:
-                if read_state(file) != self._left:
-                    return False
-                append_bytes(file, f"{dump(growth)}\n".encode())
-                self._left = read_state(file)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise describe_write_error(self.path, error) from error
-        return True

@@ -6,29 +6,13 @@ import errno
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import IO, Any
 
 from gate.errors import GateError, MachineError, UsageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """Which file lies at a path, and how far it was written."""
-
-    inode: int
-    size: int
-
-
-def read_state(file: IO[Any]) -> FileState:
-    """Read the state of an open file."""
-    found = os.fstat(file.fileno())
-    return FileState(found.st_ino, found.st_size)
 
 
 def append_bytes(file: FileIO, data: bytes) -> None:
@@ -48,11 +32,11 @@ def append_bytes(file: FileIO, data: bytes) -> None:
         raise
 
 
-def write_atomic(path: Path, text: str | Iterable[str]) -> FileState:
+def write_atomic(path: Path, text: str | Iterable[str]) -> None:
     """Replace ``path`` by ``text``, or its parts, in UTF-8: temporary file beside it, fsync, rename.
 
     Missing parent directories are made. On any failure the target is as it was and no temporary
-    file is left. Returns the state of the file that was written.
+    file is left.
 
     Raises:
         MachineError: The disk is full or read-only.
@@ -66,14 +50,12 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> FileState:
                 file.writelines([text] if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
-                state = read_state(file)
             temporary.replace(path)
         except BaseException:  # Ctrl-C too must not leave a temporary file behind
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise describe_write_error(path, error) from error
-    return state
 
 
 def read_written_ns(path: Path) -> int:

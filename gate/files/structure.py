@@ -4,17 +4,20 @@ One decoder per type is built from its type hints and cached. Decoding is strict
 missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
 trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.files.untrusted` first.
 A container goes on after an item that does not fit, so that a file's mistakes can be told at once.
+Unknown keys can be dropped instead: of a file that a newer version wrote. They are neither read nor shown.
 """
 
 from __future__ import annotations
 
+import builtins
+import collections.abc
 import dataclasses
 import math
 import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from enum import EnumMeta, StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 from gate.errors import FileError
@@ -84,11 +87,14 @@ def decode_none(value: object) -> None:
 
 _T = TypeVar("_T")
 _Decoder = Callable[[object], Any]
+_Maker = Callable[[Any], _Decoder]
 
 _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 
 
-def decode(record_type: type[_T], value: object, source: str, within: str = "") -> _T:
+def decode(
+    record_type: type[_T], value: object, source: str, within: str = "", *, drops_unknown: bool = False
+) -> _T:
     """Decode a plain ``value`` into a record, or any type that records are made of.
 
     ``source`` names the file in errors, and ``within`` the key path of the value in it.
@@ -97,20 +103,20 @@ def decode(record_type: type[_T], value: object, source: str, within: str = "") 
         FileError: With the file, the key path, what is wrong and the fix, of the first invalid value.
     """
     try:
-        return fit(record_type, value)
+        return fit(record_type, value, drops_unknown=drops_unknown)
     except ValidationError as error:
         first = error.found[0]
         path = f"{within}{first.render_path()}".removeprefix(".")
         raise FileError(source, path, first.problem, first.fix) from None
 
 
-def fit(record_type: type[_T], value: object) -> _T:
+def fit(record_type: type[_T], value: object, *, drops_unknown: bool = False) -> _T:
     """Decode as :func:`decode` does, for whoever wants to tell all that is wrong.
 
     Raises:
         ValidationError: All that does not fit, up to ``MAX_INVALID``.
     """
-    decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
+    decoder: _Decoder = _make_decoder(cast("Hashable", record_type), drops_unknown=drops_unknown)
     return cast("_T", decoder(value))
 
 
@@ -122,17 +128,29 @@ def format_key(key: object) -> str:
 
 
 @cache
-def _make_decoder(annotation: Any) -> _Decoder:  # noqa: ANN401 -- an annotation can be anything
+def _make_decoder(annotation: Any, *, drops_unknown: bool) -> _Decoder:  # noqa: ANN401 -- an annotation can be anything
+    make = partial(_make_decoder, drops_unknown=drops_unknown)
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     if isinstance(annotation, EnumMeta) and issubclass(annotation, StrEnum):
         return _make_enum_decoder(annotation)
     if dataclasses.is_dataclass(annotation):
-        return _make_record_decoder(cast("type", annotation))
-    make = _MAKERS.get(typing.get_origin(annotation))
-    if make is None:
-        raise TypeError(f"the codec does not know {annotation!r}")
-    return make(typing.get_args(annotation))
+        return _make_record_decoder(cast("type", annotation), make, drops_unknown=drops_unknown)
+    return _make_generic_decoder(annotation, make)
+
+
+def _make_generic_decoder(annotation: object, make: _Maker) -> _Decoder:
+    arguments = typing.get_args(annotation)
+    match typing.get_origin(annotation):
+        case typing.Annotated:
+            return _make_annotated_decoder(arguments[0], arguments[1], make)
+        case builtins.tuple:
+            return _decode_floats if arguments[0] is float else _make_items_decoder(make(arguments[0]))
+        case collections.abc.Mapping:
+            return _make_entries_decoder(make(arguments[0]), make(arguments[1]))
+        case types.UnionType | typing.Union:
+            return _make_union_decoder(arguments, make)
+    raise TypeError(f"the codec does not know {annotation!r}")
 
 
 def _decode_floats(value: object) -> tuple[float, ...]:
@@ -159,12 +177,11 @@ def _decode_object(value: object, depth: int = 0) -> object:
     raise expect("a plain value", value)
 
 
-def _make_annotated_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    rule: Bound | Format = arguments[1]
+def _make_annotated_decoder(annotation: object, rule: Bound | Format, make: _Maker) -> _Decoder:
     if isinstance(rule, Format):
         return _make_format_decoder(rule)
-    is_union = typing.get_origin(arguments[0]) in {types.UnionType, typing.Union}
-    return _make_limited_decoder(_make_decoder(arguments[0]), rule, is_union=is_union)
+    is_union = typing.get_origin(annotation) in {types.UnionType, typing.Union}
+    return _make_limited_decoder(make(annotation), rule, is_union=is_union)
 
 
 def _make_format_decoder(notation: Format) -> _Decoder:
@@ -228,26 +245,24 @@ def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decod
     return decode_entries
 
 
-def _make_union_decoder(members: tuple[Any, ...]) -> _Decoder:
+def _make_union_decoder(members: tuple[Any, ...], make: _Maker) -> _Decoder:
     """``T | None``, and ``T | tuple[T, ...]`` for keys that take one value or a list."""
-    optional = types.NoneType in members
-    lists = [_make_decoder(member) for member in members if typing.get_origin(member) is tuple]
+    lists = [make(member) for member in members if typing.get_origin(member) is tuple]
     others = [
-        _make_decoder(member)
+        make(member)
         for member in members
         if member is not types.NoneType and typing.get_origin(member) is not tuple
     ]
     if len(lists) > 1 or len(others) > 1:
         raise TypeError(f"the codec does not know the union of {members!r}")
-    decode_list: _Decoder | None = next(iter(lists), None)
+    decode_list: _Decoder = [*lists, *others][0]
     decode_other: _Decoder = [*others, *lists][0]
+    optional = types.NoneType in members
 
     def decode_union(value: object) -> object:
         if value is None and optional:
             return None
-        if decode_list is not None and type(value) is list:
-            return decode_list(value)
-        return decode_other(value)
+        return decode_list(value) if type(value) is list else decode_other(value)
 
     return decode_union
 
@@ -264,10 +279,10 @@ def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
     return decode_member
 
 
-def _make_record_decoder(record_type: type) -> _Decoder:
+def _make_record_decoder(record_type: type, make: _Maker, *, drops_unknown: bool) -> _Decoder:
     hints = get_hints(record_type)
     fields = dataclasses.fields(record_type)
-    decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
+    decoders = {field.name: make(hints[field.name]) for field in fields}
     required = {
         field.name: None  # in their order
         for field in fields
@@ -283,6 +298,8 @@ def _make_record_decoder(record_type: type) -> _Decoder:
         collector = Collector()
         for name, item in value.items():
             decoder = decoders.get(name)
+            if decoder is None and drops_unknown:
+                continue
             try:
                 if decoder is None:
                     raise expect_key(name, decoders)
@@ -328,33 +345,6 @@ _SCALARS: dict[Any, _Decoder] = {
     types.NoneType: decode_none,
 }
 _decode_floats_slowly = _make_items_decoder(decode_float)
-_MAKERS: dict[Any, Callable[[tuple[Any, ...]], _Decoder]] = {
-    typing.Annotated: _make_annotated_decoder,
-    tuple: lambda of: _decode_floats if of[0] is float else _make_items_decoder(_make_decoder(of[0])),
-    Mapping: lambda of: _make_entries_decoder(*map(_make_decoder, of)),
-    types.UnionType: _make_union_decoder,
-    typing.Union: _make_union_decoder,
-}
-
-
-def drop_unknown_keys(annotation: Any, value: object) -> object:  # noqa: ANN401 -- an annotation can be anything
-    """Copy a plain value without the keys that the records of ``annotation`` do not have."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if dataclasses.is_dataclass(annotation) and isinstance(value, dict):
-        hints = get_hints(cast("Hashable", annotation))
-        return {key: drop_unknown_keys(hints[key], item) for key, item in value.items() if key in hints}
-    if origin is typing.Annotated:
-        return drop_unknown_keys(arguments[0], value)
-    if arguments and arguments[-1] in (float, str, int, bool):  # a list of a million samples has no keys
-        return value
-    if origin is tuple and isinstance(value, list):
-        return [drop_unknown_keys(arguments[0], item) for item in value]
-    if origin is Mapping and isinstance(value, dict):
-        return {key: drop_unknown_keys(arguments[1], item) for key, item in value.items()}
-    if origin in (types.UnionType, typing.Union):
-        for member in arguments:
-            value = drop_unknown_keys(member, value)
-    return value
 
 
 @cache

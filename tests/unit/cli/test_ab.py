@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from gate.cli.output import RunSaver
 from gate.errors import ExitCode
-from gate.files.codec import RunJournal, load_verdict
+from gate.files.codec import load_verdict
 from gate.records import Metric, Reason, Run, Status
 from tests.unit.cli.conftest import Place
 from tests.unit.cli.ways import begin_repository
@@ -20,13 +21,13 @@ def test_a_run_is_finished_once_its_pairs_are(place: Place, monkeypatch: pytest.
         config.write("# changed\n")
     saved: list[tuple[bool, int]] = []
 
-    save = RunJournal.save
+    save = RunSaver.save
 
-    def watch(journal: RunJournal, run: Run) -> None:
+    def watch(saver: RunSaver, run: Run) -> None:
         saved.append((run.finished, len(run.trials)))
-        save(journal, run)
+        save(saver, run)
 
-    monkeypatch.setattr(RunJournal, "save", watch)
+    monkeypatch.setattr(RunSaver, "save", watch)
     assert place.run("ab", "HEAD", "--quiet") == 0
     *before, (finished, trials) = saved
     assert finished

@@ -1,0 +1,103 @@
+"""A run that is saved as it grows: how often it is written, and what is on disk when the command ends."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.cli.output import RunSaver
+from gate.errors import UsageError
+from gate.files.codec import load_run
+from gate.records import Case, Metric, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
+
+CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
+
+
+def grow(count: int) -> list[Run]:
+    """An empty run, and what becomes of it trial by trial."""
+    empty = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance())
+    trials = tuple(
+        Trial(case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (0.1,)})
+        for index in range(count)
+    )
+    return [replace(empty, trials=trials[:end]) for end in range(count + 1)]
+
+
+class Clock:
+    """Passes a second each time that it is read, and more when it is told."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 1.0
+        return self.now_s
+
+
+def test_a_run_is_on_disk_after_each_trial_that_took_longer_than_writing_it(tmp_path: Path) -> None:
+    """Writing takes a second here, so that it is written again after fifty."""
+    path, clock = tmp_path / "run.json", Clock()
+    saver = RunSaver(path=path, read_s=clock)
+    for run in grow(3):
+        saver.save(run)
+        assert load_run(path) == run
+        clock.now_s += 60
+
+
+def test_a_run_that_takes_long_to_write_is_written_when_it_ends(tmp_path: Path) -> None:
+    """Trials that came meanwhile are on disk once a pause is over, or the command ends, whatever ends it."""
+    path, clock = tmp_path / "run.json", Clock()
+    saver, runs = RunSaver(path=path, read_s=clock), grow(4)
+    for run in runs[:3]:
+        saver.save(run)
+        assert load_run(path) == runs[0]
+    clock.now_s += 60
+    saver.save(runs[3])
+    assert load_run(path) == runs[3]
+    saver.save(runs[4])
+    saver.close()
+    assert load_run(path) == runs[4]
+
+
+def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) -> None:
+    """That it goes on, or has ended, is written at once."""
+    path = tmp_path / "run.json"
+    saver, (run,) = RunSaver(path=path, read_s=Clock()), grow(0)
+    for is_finished in (False, True, False, True):
+        saver.save(replace(run, finished=is_finished))
+        assert load_run(path).finished is is_finished
+
+
+def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
+    """Two processes with one out directory: the file is always one of their runs, the last that saved."""
+    path = tmp_path / "run.json"
+    own, other = grow(4), [replace(run, selection="other") for run in grow(4)]
+    clock = Clock()
+    savers = RunSaver(path=path, read_s=clock), RunSaver(path=path, read_s=clock)
+    for runs in zip(own, other, strict=True):
+        clock.now_s += 200
+        for saver, run in zip(savers, runs, strict=True):
+            saver.save(run)
+            assert load_run(path) == run
+
+
+def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
+    """The error is the user's to mend; the file is as it was, and is written once there is room."""
+    path, clock = tmp_path / "run.json", Clock()
+    saver, runs = RunSaver(path=path, read_s=clock), grow(2)
+    saver.save(runs[0])
+    clock.now_s += 60
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
+    try:
+        with pytest.raises(UsageError, match="cannot be written: File too large"):
+            saver.save(runs[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    saver.close()
+    assert load_run(path) == runs[1]

@@ -1,0 +1,111 @@
+"""Files with a line for each item of a long list: another layout, damage, a newer gate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.errors import FileError
+from gate.files import codec
+from gate.files.codec import RUN, NewerFileError, encode_file, load_run, save_run
+from gate.records import Case, Metric, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
+
+CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
+TRIALS = tuple(
+    Trial(case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (0.1, 1 / (1 + index))})
+    for index in range(3)
+)
+RUN_OF_3 = Run(
+    cases=(CASE,), environment=CPU_HOST, provenance=Provenance(gate_version="9.9.9"), trials=TRIALS
+)
+
+
+def test_a_run_is_one_object_with_a_line_for_each_trial(tmp_path: Path) -> None:
+    """Programs that read run.json find plain JSON."""
+    path = tmp_path / "run.json"
+    save_run(RUN_OF_3, path)
+    text = path.read_text(encoding="utf-8")
+    assert [trial["index"] for trial in json.loads(text)["trials"]] == [0, 1, 2]
+    assert sum('"index"' in line for line in text.splitlines()) == 3
+    assert load_run(path) == RUN_OF_3
+
+
+def test_a_run_without_trials_is_read(tmp_path: Path) -> None:
+    """An empty list has no line of its own."""
+    path, empty = tmp_path / "run.json", replace(RUN_OF_3, trials=())
+    save_run(empty, path)
+    assert load_run(path) == empty
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("{garbled},", "is not JSON"), ("[1],", "expected a mapping"), ("\0\0\0", "is not JSON")],
+)
+def test_a_garbled_line_is_refused_with_its_place(tmp_path: Path, line: str, problem: str) -> None:
+    """Nothing of it is guessed at."""
+    path = tmp_path / "run.json"
+    save_run(RUN_OF_3, path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    number = next(number for number, one in enumerate(lines) if '"index": 1' in one)
+    path.write_text("\n".join([*lines[:number], line, *lines[number + 1 :]]), encoding="utf-8")
+    with pytest.raises(FileError, match=problem) as raised:
+        load_run(path)
+    assert raised.value.what.startswith((f"{path}:{number + 1}: ", f"{path}: trials[1]: "))
+
+
+def test_a_trial_twice_is_refused(tmp_path: Path) -> None:
+    """It would look like little noise."""
+    path = tmp_path / "run.json"
+    save_run(replace(RUN_OF_3, trials=(*TRIALS, TRIALS[-1])), path)
+    with pytest.raises(FileError, match=r"trials\[3\]: repeats a trial"):
+        load_run(path)
+
+
+@pytest.mark.parametrize("length", [40, 2000, -40, -3])
+def test_a_file_that_was_cut_is_refused(tmp_path: Path, length: int) -> None:
+    """Wherever it ends."""
+    path = tmp_path / "run.json"
+    path.write_bytes(encode_file(RUN, RUN_OF_3).encode()[:length])
+    with pytest.raises(FileError):
+        load_run(path)
+
+
+def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short line becomes a record of a kilobyte: as many as a hostile file can hold would fill memory."""
+    path = tmp_path / "run.json"
+    save_run(RUN_OF_3, path)
+    monkeypatch.setattr(codec, "MAX_LINES", 8)
+    with pytest.raises(FileError, match="has more than 8 lines"):
+        load_run(path)
+
+
+def test_a_row_that_does_not_fit_is_told_by_its_key(tmp_path: Path) -> None:
+    """As in a file that is one line."""
+    path = tmp_path / "run.json"
+    text = encode_file(RUN, RUN_OF_3)
+    path.write_text(text.replace('"index": 2', '"index": -2'), encoding="utf-8")
+    with pytest.raises(FileError, match=r"run.json: trials\[2\].index: "):
+        load_run(path)
+
+
+def test_a_file_that_an_editor_laid_out_anew_is_read(tmp_path: Path) -> None:
+    """Whatever stands on which line."""
+    path = tmp_path / "run.json"
+    for indent in (None, 0, 1, 4):
+        path.write_text(json.dumps(json.loads(encode_file(RUN, RUN_OF_3)), indent=indent), encoding="utf-8")
+        assert load_run(path) == RUN_OF_3
+
+
+def test_a_newer_minor_version_may_have_more_keys_in_its_lines(tmp_path: Path) -> None:
+    """What this version does not know of a trial is dropped; what it cannot do without is told as newer."""
+    path = tmp_path / "run.json"
+    text = encode_file(RUN, RUN_OF_3).replace("run/1", "run/1.7", 1).replace('"index"', '"new": 1, "index"')
+    path.write_text(text, encoding="utf-8")
+    assert load_run(path) == RUN_OF_3
+    path.write_text(text.replace('"index"', '"number"'), encoding="utf-8")
+    with pytest.raises(NewerFileError, match=r"run/1\.7"):
+        load_run(path)
