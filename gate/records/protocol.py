@@ -18,8 +18,8 @@ seconds of its super-block and the calls of its blocks, and hears ``rounds``: ho
 run at most, and of how many calls each; then it says ``turn`` with the seconds that its last block takes
 undisturbed (0.0 where no call of it was) and waits for ``go`` before each block, and once more before it
 goes on after the last. ``stop`` instead ends the rounds. Its own threads sleep before it says anything, but
-for a ``turn`` after ``go keep``: that worker has the next block as well. The end of this module
-writes and parses these lines: a word and numbers, times in seconds; ``repr`` of a float keeps all of it.
+for a ``turn`` after ``go keep``: that worker has the next block as well. What comes with ``ready``,
+``rounds`` and ``turn`` is JSON: an :class:`Offer`, a :class:`RoundPlan` and a number.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.
@@ -215,61 +215,4 @@ def agree_on_sizes(first: Offer, second: Offer) -> dict[Side, BlockSize]:
     return {
         side: BlockSize(timed=max(one.timed, other.timed), led=max(one.led, other.led))
         for side, (one, other) in pairs.items()
-    }
-
-
-def format_ready(offer: Offer) -> str:
-    """Write ``ready SECONDS CALLS...``."""
-    return f"ready {offer.super_block_s!r} {_format_sizes(offer.sizes)}"
-
-
-def parse_ready(line: str) -> Offer | None:
-    """Parse ``ready SECONDS CALLS...``; ``None`` where a line says something else."""
-    try:
-        word, seconds, *calls = line.split()
-        if word != "ready":
-            return None
-        return Offer(super_block_s=float(seconds), sizes=_parse_sizes(calls))
-    except ValueError:
-        return None
-
-
-def format_rounds(plan: RoundPlan) -> str:
-    """Write ``rounds NUMBER CALLS...``."""
-    return f"rounds {plan.super_blocks} {_format_sizes(plan.sizes)}"
-
-
-def parse_rounds(numbers: str) -> RoundPlan:
-    """Parse what follows the word ``rounds``.
-
-    Raises:
-        ValueError: It is not five whole numbers.
-    """
-    super_blocks, *calls = numbers.split()
-    return RoundPlan(super_blocks=int(super_blocks), sizes=_parse_sizes(calls))
-
-
-def format_turn(block_s: float) -> str:
-    """Write ``turn SECONDS``, of the block before, undisturbed; 0.0 before the first, or where none was."""
-    return f"turn {block_s!r}"
-
-
-def parse_turn(line: str) -> float | None:
-    """Parse ``turn SECONDS``; ``None`` where a line says something else."""
-    word, _, rest = line.partition(" ")
-    try:
-        return float(rest) if word == "turn" else None
-    except ValueError:
-        return None
-
-
-def _format_sizes(sizes: Mapping[Side, BlockSize]) -> str:
-    return " ".join(f"{sizes[side].timed} {sizes[side].led}" for side in Side)
-
-
-def _parse_sizes(numbers: list[str]) -> dict[Side, BlockSize]:
-    eager, eager_led, compiled, compiled_led = map(int, numbers)
-    return {
-        Side.EAGER: BlockSize(timed=eager, led=eager_led),
-        Side.COMPILED: BlockSize(timed=compiled, led=compiled_led),
     }

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from gate.check.pair_schedule import MOST_ROUNDS, has_enough_rounds
+from gate.files.codec import read_line, write_line
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import (
     BLOCKS_PER_ARM,
@@ -30,9 +31,6 @@ from gate.records.protocol import (
     WorkerRole,
     agree_on_sizes,
     compute_super_blocks,
-    format_rounds,
-    parse_ready,
-    parse_turn,
 )
 
 _TICK_S = 1.0  # how often a silent worker is looked after: its thread may have failed to start it
@@ -40,7 +38,7 @@ _TICK_S = 1.0  # how often a silent worker is looked after: its thread may have 
 # not.
 _STOP_S = 2.0
 TURNS_OF_SUPER_BLOCK = 2 * BLOCKS_PER_ARM
-_LINE_BYTES = 256  # a word and a number; more is not one of our workers
+_LINE_BYTES = 256  # a word and a few numbers; more is not one of our workers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,7 +208,7 @@ def _bring_together(
             workers.append(LiveWorker(job, pool))
         else:
             workers[index].say("go")
-        offer = parse_ready(workers[index].hear())
+        offer = read_line(Offer, "ready", workers[index].hear())
         if offer is None:
             workers[index].is_gone = True
             return 0
@@ -220,7 +218,7 @@ def _bring_together(
     super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, most)
     plan = RoundPlan(super_blocks=super_blocks, sizes=agree_on_sizes(first, second))
     for worker in workers:
-        worker.say(format_rounds(plan))
+        worker.say(write_line("rounds", plan))
     return super_blocks if all(_hear_turn(worker) is not None for worker in workers) else 0
 
 
@@ -251,7 +249,7 @@ def _alternate(workers: Sequence[LiveWorker], super_blocks: int, wanted: int, op
 
 def _hear_turn(worker: LiveWorker) -> float | None:
     """Hear that a worker waits for its turn: its last block undisturbed, s; ``None`` once it is gone."""
-    block_s = parse_turn(worker.hear())
+    block_s = read_line(float, "turn", worker.hear())
     worker.is_gone = block_s is None
     return block_s
 

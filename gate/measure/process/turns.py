@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gate.records.protocol import KEEP, LOADED, Offer, RoundPlan, format_ready, format_turn, parse_rounds
+from gate.files import codec
+from gate.records.protocol import KEEP, LOADED, Offer, RoundPlan
 
 # Above the 200 ms of Intel's OpenMP. A thread that still runs then is at work, not idle.
 MAX_WAIT_S = 0.25
@@ -83,8 +84,8 @@ class Turns:
         Raises:
             TurnsError: The lab hung up.
         """
-        _, numbers = self._ask(format_ready(offer), "rounds")
-        return parse_rounds(numbers)
+        _, content = self._ask(codec.write_line("ready", offer), "rounds")
+        return codec.decode(RoundPlan, codec.parse_json(content.encode(), "rounds"), "rounds")
 
     def arrive(self) -> None:
         """Tell that everything before the timing is done, and wait; raises as :meth:`agree`."""
@@ -98,7 +99,7 @@ class Turns:
         Returns:
             Whether there is another block to run.
         """
-        word, rest = self._ask(format_turn(block_s), "go", "stop")
+        word, rest = self._ask(codec.write_line("turn", block_s), "go", "stop")
         self._keeps = rest == KEEP
         return word == "go"
 

@@ -116,7 +116,9 @@ def take_turns() -> int:
 
     if REQUEST["role"] == "rounds":
         ask("loaded")
-    super_blocks = int(ask("ready 0.004 3 1 3 1").split()[1])
+    size = {"timed": 3, "led": 1}
+    offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})
+    super_blocks: int = json.loads(ask(f"ready {offer}").partition(" ")[2])["super_blocks"]
     for block in range(4 * super_blocks):
         if ask("turn 0.010" if block else "turn 0.0") == "stop":
             super_blocks = block // 4

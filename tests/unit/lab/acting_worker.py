@@ -196,7 +196,9 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
         if ask("loaded") != "go":
             sys.exit(0)
     say("ready")
-    super_blocks = int(ask("ready 0.004 3 1 3 1").split()[1])
+    size = {"timed": 3, "led": 1}
+    offer = json.dumps({"super_block_s": 0.004, "sizes": {"eager": size, "compiled": size}})
+    super_blocks = json.loads(ask(f"ready {offer}").partition(" ")[2])["super_blocks"]
     for block in range(1, 4 * super_blocks + 1):
         answer = ask("turn 0.010" if block > 1 else "turn 0.0")
         if answer == "stop":

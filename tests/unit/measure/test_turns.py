@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from gate.files.codec import write_line
 from gate.measure.process.turns import Turns, TurnsError
 from gate.records.protocol import BlockSize, Offer, RoundPlan, Side
 
@@ -28,11 +29,12 @@ def test_worker_offers_its_blocks_and_hears_what_both_run() -> None:
     """Number and size of the blocks are the lab's, since both arms must run the same."""
     sizes = {Side.EAGER: BlockSize(timed=4, led=1), Side.COMPILED: BlockSize(timed=6, led=2)}
     with open_line() as (ours, turns):
-        ours.sendall(b"rounds 7 5 1 6 3\n")
         agreed = {Side.EAGER: BlockSize(timed=5, led=1), Side.COMPILED: BlockSize(timed=6, led=3)}
         plan = RoundPlan(super_blocks=7, sizes=agreed)
-        assert turns.agree(Offer(super_block_s=0.25, sizes=sizes)) == plan
-        assert ours.recv(64) == b"ready 0.25 4 1 6 2\n"
+        ours.sendall(f"{write_line('rounds', plan)}\n".encode())
+        offer = Offer(super_block_s=0.25, sizes=sizes)
+        assert turns.agree(offer) == plan
+        assert ours.recv(256) == f"{write_line('ready', offer)}\n".encode()
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [(b"go\n", True), (b"stop\n", False)])

@@ -6,19 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records.protocol import (
-    BlockSize,
-    Offer,
-    RoundPlan,
-    Side,
-    agree_on_sizes,
-    format_ready,
-    format_rounds,
-    format_turn,
-    parse_ready,
-    parse_rounds,
-    parse_turn,
-)
+from gate.files.codec import read_line, write_line
+from gate.records.protocol import BlockSize, Offer, RoundPlan, Side, agree_on_sizes
 
 NUMBERS = st.integers(0, 10**6)
 SIZES = st.fixed_dictionaries({side: st.builds(BlockSize, timed=NUMBERS, led=NUMBERS) for side in Side})
@@ -28,35 +17,25 @@ SECONDS = st.floats(0, 1e6)
 @given(st.builds(Offer, super_block_s=SECONDS, sizes=SIZES))
 def test_offer_survives_the_line(offer: Offer) -> None:
     """What a worker offers is what the lab reads, to the last digit."""
-    assert parse_ready(format_ready(offer)) == offer
+    assert read_line(Offer, "ready", write_line("ready", offer)) == offer
 
 
 @given(st.builds(RoundPlan, super_blocks=NUMBERS, sizes=SIZES))
 def test_plan_survives_the_line(plan: RoundPlan) -> None:
-    """What the lab plans is what a worker reads after the word ``rounds``."""
-    word, _, numbers = format_rounds(plan).partition(" ")
-    assert word == "rounds"
-    assert parse_rounds(numbers) == plan
+    """What the lab plans is what a worker reads."""
+    assert read_line(RoundPlan, "rounds", write_line("rounds", plan)) == plan
 
 
 @given(SECONDS)
 def test_turn_survives_the_line(seconds: float) -> None:
     """A block's seconds arrive as they were timed."""
-    assert parse_turn(format_turn(seconds)) == seconds
+    assert read_line(float, "turn", write_line("turn", seconds)) == seconds
 
 
-@pytest.mark.parametrize(
-    "line", ["", "ready", "ready 0.5", "ready 0.5 1 2 3", "ready x 1 2 3 4", "turn 1 1 2 3 4"]
-)
-def test_line_that_offers_nothing_is_none(line: str) -> None:
-    """Whatever is not ``ready`` with a time and four numbers means that the worker is not ready."""
-    assert parse_ready(line) is None
-
-
-@pytest.mark.parametrize("line", ["", "turn", "turn soon", "ready 0.5"])
-def test_line_that_asks_for_no_turn_is_none(line: str) -> None:
+@pytest.mark.parametrize("line", ["", "turn", "turn soon", "turn 1 2", "turn NaN", "turn {}", "ready 0.5"])
+def test_another_line_is_none(line: str) -> None:
     """Whatever is not ``turn`` and a time means that the worker is gone."""
-    assert parse_turn(line) is None
+    assert read_line(float, "turn", line) is None
 
 
 def test_arms_agree_on_the_longer_blocks() -> None:
