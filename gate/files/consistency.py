@@ -6,21 +6,12 @@ each other. Judged all the same, a peak memory of -1 would be an improvement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gate.errors import FileError
 from gate.files.untrusted import format_value
 from gate.metrics import SPECS
-from gate.records import Baseline, CaseFailure, Code, Fact, Metric, Pairing, Run, Verdict, find_misshapen
-from gate.records.facts import (
-    CAUSE_CODES,
-    FAILURE_CODES,
-    HEADLINE_CODES,
-    NOTE_CODES,
-    REMARK_CODES,
-    STEP_CODES,
-    UNKNOWN_CODES,
-)
+from gate.records import Baseline, CaseFailure, Metric, Pairing, Run, Trial, Verdict
 
 _EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."
@@ -41,27 +32,19 @@ def check_run(run: Run, source: str) -> None:
         raise FileError(source, "cases", "plans a case twice", _FIX)
     seen: set[tuple[str, int, str, bool]] = set()
     for index, trial in enumerate(run.trials):
-        if trial.case_id not in planned:
-            problem = f"the case {format_value(trial.case_id)} is not planned"
-            raise FileError(source, f"trials[{index}].case_id", problem, _FIX)
         key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
         if key in seen:
             raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
         seen.add(key)
         _check_values(trial.samples, source, f"trials[{index}].samples")
         _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
-        for fact in trial.unknown:
-            _check_fact(f"trials[{index}].unknown", UNKNOWN_CODES, fact, source)
-    for name, failures in {"failures": run.failures, "retried": run.retried}.items():
-        _check_failures(name, failures, planned, source)
-
-
-def _check_failures(key: str, failures: Sequence[CaseFailure], planned: Collection[str], source: str) -> None:
-    for index, failure in enumerate(failures):
-        if failure.case_id not in planned:
-            problem = f"the case {format_value(failure.case_id)} is not planned"
-            raise FileError(source, f"{key}[{index}].case_id", problem, _FIX)
-        _check_fact(key, FAILURE_CODES, failure.fact, source)
+    named: dict[str, Sequence[Trial | CaseFailure]]
+    named = {"trials": run.trials, "failures": run.failures, "retried": run.retried}
+    for name, records in named.items():
+        for index, record in enumerate(records):
+            if record.case_id not in planned:
+                problem = f"the case {format_value(record.case_id)} is not planned"
+                raise FileError(source, f"{name}[{index}].case_id", problem, _FIX)
 
 
 def check_baseline(baseline: Baseline, source: str) -> None:
@@ -84,7 +67,6 @@ def check_verdict(verdict: Verdict, source: str) -> None:
     """
     from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
 
-    _check_facts(verdict, source)
     _check_counts(verdict, source)
     expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
     if verdict.outcome is not expected:
@@ -110,33 +92,6 @@ def _check_counts(verdict: Verdict, source: str) -> None:
             raise ContradictionError(
                 source, key, f"holds {len(found)}, and was written with {count}", _EDITED
             )
-
-
-def _check_facts(verdict: Verdict, source: str) -> None:
-    """Refuse a fact that is told elsewhere, or that is not of the shape of its code."""
-    told = (
-        *(("headline", HEADLINE_CODES, fact) for fact in verdict.headline),
-        *(("comparisons", REMARK_CODES, fact) for one in verdict.comparisons for fact in one.remarks),
-        *(("causes", CAUSE_CODES, one.fact) for one in verdict.causes),
-        *(("notes", NOTE_CODES, fact) for fact in verdict.notes),
-        *(("next_steps", STEP_CODES, fact) for fact in verdict.next_steps),
-        *(("failures", FAILURE_CODES, one.fact) for one in verdict.failures),
-        *(
-            ("evidence", UNKNOWN_CODES, fact)
-            for one in verdict.evidence
-            for side in one.sides
-            for fact in side.unknown
-        ),
-    )
-    for key, codes, fact in told:
-        _check_fact(key, codes, fact, source)
-
-
-def _check_fact(key: str, codes: Collection[Code], fact: Fact, source: str) -> None:
-    if fact.code not in codes:
-        raise FileError(source, key, f"{fact.code} does not stand there", _FIX)
-    if wrong := find_misshapen(fact):
-        raise FileError(source, key, f"{wrong!r} of {fact.code} is missing or unknown", _FIX)
 
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
 MOST_DAYS = 366  # a year: by then its author should have looked again
@@ -224,7 +224,19 @@ class NotEmpty(_Described):
         return {"minItems": 1}
 
 
-Bound = Range | Pattern | NotEmpty  # of a value that was decoded by its type
+class Bound(Protocol):
+    """Bounds a value that was decoded by its type."""
+
+    def describe(self) -> str:
+        """Say what is expected."""
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- of whatever type it annotates
+        """Whether the value is within."""
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema."""
+
+
 Format = Fraction | Amount  # decodes the value itself: it can be written in several ways
 
 Natural = Annotated[int, Range(noun="a whole number", minimum=0)]

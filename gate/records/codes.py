@@ -220,7 +220,7 @@ class Code(StrEnum):
     IMPORT_SETS_THREADS = "import_sets_threads"
     IMPORT_STARTS_PROCESSES = "import_starts_processes"
     IMPORT_STARTS_THREADS = "import_starts_threads"  # names: thread, unless a library's
-    ENDED_BADLY = "ended_badly"  # after its result was complete; names: role
+    ENDED_BADLY = "ended_badly", "status"  # after its result was complete; names: role
     FAILED_BEFORE = "failed_before"  # and was tried again; names: kind, stage
     PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject

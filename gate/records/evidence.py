@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from gate.records.bounds import Natural, NotNegative, Range
-from gate.records.facts import Fact
+from gate.records.facts import CauseFact, UnknownFact
 from gate.records.metric import Metric
 from gate.records.run import CacheUse, GraphBreak, Recompile
 
@@ -47,7 +47,7 @@ class Cause:
 
     case_id: str
     kind: CauseKind
-    fact: Fact
+    fact: CauseFact
     weight: Weight = 0.0  # how much it accounts for by itself: 1 all of it, 0 a detail of another cause
 
 
@@ -71,7 +71,7 @@ class SideEvidence:
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[Recompile, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache
-    unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``
+    unknown: tuple[UnknownFact, ...] = ()
     traces: tuple[str, ...] = ()  # torch's own, for `tlparse`: paths below the run's directory
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from gate.records.codes import Code
 from gate.records.conditions import Disturbance
@@ -33,13 +34,8 @@ NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
     *WARNING_CODES,
 }
 UNKNOWN_CODES = _list_codes(Code.NO_TRACE, Code.TRACE_CUT) | {Code.UNKNOWN_HERE}
-INSTABILITY_CODES = _list_codes(Code.VALUES_RANGE, Code.PAIRS_VARY) | {Code.FAILURE}
-ATTEMPT_CODES = _list_codes(Code.FAILURE_UNTOLD, Code.NOT_JUDGED) | {Code.FAILURE}
 STEP_CODES = _list_codes(Code.CONTINUE, Code.READ_BASE_LOGS)
 FAILURE_CODES = _list_codes(Code.RAISED, Code.PACKAGES_LACKING)
-EVENT_CODES = _list_codes(Code.UNCOMMITTED_BEFORE, Code.BASE_MISCONFIGURED) | {Code.TEXT, *WARNING_CODES}
-FINDING_CODES = _list_codes(Code.INTERPRETER_DEAD, Code.SERVICE_UNUSED)
-
 
 # Compile phases by Dynamo's own clocks, each with the seconds before and after.
 PHASES = (
@@ -80,10 +76,9 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.DEFINITION_CHANGED: frozenset({"more"}),
     Code.CACHE_MISSED: frozenset(use + moment for use in USES for moment in ("", "_before")),
     Code.ACCEPTANCE_EXCEEDED: frozenset({"stored"}),
-    # Both arms ran on one machine at one moment, so it is no cause.
-    **dict.fromkeys((Code.CODE_SAME, Code.EAGER_TOO, Code.DRIFT_ABOVE), frozenset({"beside"})),
+    # 1 in pairs: both arms ran on one machine at one moment, so it is no cause.
+    **dict.fromkeys((Code.CODE_SAME, Code.EAGER_TOO, Code.DRIFT_ABOVE), frozenset({"in_pairs"})),
     **dict.fromkeys(QUOTING, frozenset({"trial"}).union(*(code.numbers for code in FAILURE_CODES))),
-    Code.ENDED_BADLY: frozenset({"status"}),  # a name in older files
     **dict.fromkeys(DISTURBED, frozenset({*map(str, Disturbance), CORES})),
 }
 
@@ -129,12 +124,39 @@ def name_words(**words: str) -> Mapping[str, tuple[str, ...]]:
 _OF_ONE = frozenset({Code.ACCEPT, Code.ACCEPT_TOO, Code.ACCEPTANCE_EXCEEDED, Code.DRIFT_ABOVE})
 
 
-def find_misshapen(fact: Fact) -> str:
-    """Find what a fact of this code lacks or cannot have; ``""`` where its shape is right."""
+def has_shape(fact: Fact) -> bool:
+    """Whether a fact has the numbers of its code, and no others."""
     if fact.code in _OF_ONE and not (fact.cases and fact.metrics):
-        return "metrics" if fact.cases else "cases"
+        return False
     known = fact.numbers.keys()
     why = next((code for code in FAILURE_CODES if fact.code in QUOTING and code == fact.name("why")), None)
     asked = fact.code.numbers | (why.numbers if why else frozenset())
-    strange = known - asked - MORE_NUMBERS.get(fact.code, frozenset())
-    return min((asked - known) | strange, default="")
+    return asked <= known <= asked | MORE_NUMBERS.get(fact.code, frozenset())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OneOf:
+    """A fact of one of these codes, which has the shape of its code."""
+
+    codes: frozenset[Code]
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return "a fact that can stand there, with the numbers of its code"
+
+    def holds(self, fact: Fact) -> bool:
+        """Whether it stands there and has all that its code asks for."""
+        return fact.code in self.codes and has_shape(fact)
+
+    def to_schema(self) -> dict[str, object]:
+        """JSON Schema has no words for it."""
+        return {}
+
+
+HeadlineFact = Annotated[Fact, OneOf(codes=HEADLINE_CODES)]
+RemarkFact = Annotated[Fact, OneOf(codes=REMARK_CODES)]
+CauseFact = Annotated[Fact, OneOf(codes=CAUSE_CODES)]
+NoteFact = Annotated[Fact, OneOf(codes=NOTE_CODES)]
+StepFact = Annotated[Fact, OneOf(codes=STEP_CODES)]
+FailureFact = Annotated[Fact, OneOf(codes=FAILURE_CODES)]
+UnknownFact = Annotated[Fact, OneOf(codes=UNKNOWN_CODES)]

@@ -11,7 +11,7 @@ from gate.records.bounds import Natural, NotNegative, Range, Time
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.conditions import Conditions
-from gate.records.facts import Fact, name_words
+from gate.records.facts import Fact, FailureFact, UnknownFact, name_words
 from gate.records.metric import Metric
 
 
@@ -194,7 +194,7 @@ class Measured(Compiled):
     # processor: 0.0 for a block without any. Empty where not watched.
     undisturbed_s: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     worst: Mapping[Metric, Worst] = field(default_factory=dict)  # of drifts
-    unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``: evidence that is missing
+    unknown: tuple[UnknownFact, ...] = ()  # evidence that is missing
     limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went
     conditions: Conditions = field(default_factory=Conditions)
@@ -241,7 +241,7 @@ class CaseFailure:
     trial: Natural
     kind: FailureKind
     stage: str
-    fact: Fact  # how: one of ``FAILURE_CODES``
+    fact: FailureFact  # how
     log_tail: str = ""
     arm: str = "head"
     log: str = ""  # the whole log's path, from where the run was started if it lies below

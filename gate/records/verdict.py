@@ -8,7 +8,7 @@ from enum import StrEnum
 from gate.records.bounds import Natural, NotNegative
 from gate.records.cases import Case, Mode, Task
 from gate.records.evidence import CaseEvidence, Cause
-from gate.records.facts import Fact
+from gate.records.facts import HeadlineFact, NoteFact, RemarkFact, StepFact
 from gate.records.metric import Metric, Threshold
 from gate.records.run import CaseFailure, Environment, Provenance
 
@@ -163,7 +163,7 @@ class Comparison:
     change: Change | None = None
     pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
     more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
-    remarks: tuple[Fact, ...] = ()
+    remarks: tuple[RemarkFact, ...] = ()
     case_id: str
     metric: Metric
     decides: bool
@@ -226,13 +226,13 @@ class Verdict:
     """The judgement of a run, with all that a report needs."""
 
     outcome: Outcome
-    headline: tuple[Fact, ...]
+    headline: tuple[HeadlineFact, ...]
     cases: tuple[Case, ...]
     comparisons: tuple[Comparison, ...]
     failures: tuple[CaseFailure, ...]
     causes: tuple[Cause, ...]  # by case, the likeliest first
-    next_steps: tuple[Fact, ...]
-    notes: tuple[Fact, ...]  # what a reader must know: unjudged metrics, expired acceptances
+    next_steps: tuple[StepFact, ...]
+    notes: tuple[NoteFact, ...]  # what a reader must know: unjudged metrics, expired acceptances
     machine: MachineShift
     environment: Environment
     provenance: Provenance

@@ -186,7 +186,7 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     # Less than the limit is noise of both; and what got faster made nothing worse.
     if not both or not inquiry.shows(CauseKind.EAGER) or (inquiry.worst and compiled < 0):
         return []
-    fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.say_beside())
+    fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.mark_pairs())
     return [inquiry.weigh(fact)]
 
 

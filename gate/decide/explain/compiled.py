@@ -143,7 +143,7 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
         return []
     if is_tuned_otherwise(inquiry.evidence):
         return [inquiry.weigh(Fact(code=Code.CODE_TUNED))]
-    same = Fact(code=Code.CODE_SAME, numbers=inquiry.say_beside())
+    same = Fact(code=Code.CODE_SAME, numbers=inquiry.mark_pairs())
     return [inquiry.weigh(same)]
 
 

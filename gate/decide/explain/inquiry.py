@@ -117,9 +117,9 @@ class Inquiry:
         more = [replace(found[0], fact=Fact(code=Code.MORE, numbers={"more": rest}))] if rest > 0 else []
         return found[:MAX_NAMED] + more
 
-    def say_beside(self) -> dict[str, float]:
-        """The number by which a cause says that the machine is none."""
-        return {"beside": 1.0} if self.is_of_pairs else {}
+    def mark_pairs(self) -> dict[str, float]:
+        """Mark a cause found in pairs, where the machine is none."""
+        return {"in_pairs": 1.0} if self.is_of_pairs else {}
 
     def asks(self, kind: CauseKind) -> bool:
         """Whether a metric moved that such a cause can explain."""

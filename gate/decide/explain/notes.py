@@ -208,7 +208,7 @@ def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
             numbers={
                 "drift": one.candidate.centre,
                 "limit": get_limit(cases[one.case_id], one.metric),
-                **({"beside": 1} if one.pairs else {}),
+                **({"in_pairs": 1} if one.pairs else {}),
             },
             cases=(one.case_id,),
             metrics=(one.metric,),

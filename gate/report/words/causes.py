@@ -38,9 +38,9 @@ def describe_recompile(one: Recompile) -> str:
 
 _SHARED = "the cause is in the model, its libraries or the host"
 # Beside a base the host is the same for both arms.
-_SHARED_BESIDE = "the cause is in the model or its libraries"
+_SHARED_IN_PAIRS = "the cause is in the model or its libraries"
 _ELSEWHERE = ": look at the machine, or at Python code outside the graphs"
-_ELSEWHERE_BESIDE = (
+_ELSEWHERE_IN_PAIRS = (
     ", and so is the machine: look at Python code outside the graphs, or at the libraries that it calls"
 )
 _TEMPLATES: Mapping[Code, str] = {
@@ -243,9 +243,9 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _describe_fusion),
     **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _describe_stack),
     Code.CACHE_MISSED: _describe_cache,
-    Code.EAGER_TOO: lambda fact: {"shared": _SHARED_BESIDE if fact.numbers.get("beside") else _SHARED},
+    Code.EAGER_TOO: lambda fact: {"shared": _SHARED_IN_PAIRS if fact.numbers.get("in_pairs") else _SHARED},
     Code.CODE_SAME: lambda fact: {
-        "elsewhere": _ELSEWHERE_BESIDE if fact.numbers.get("beside") else _ELSEWHERE
+        "elsewhere": _ELSEWHERE_IN_PAIRS if fact.numbers.get("in_pairs") else _ELSEWHERE
     },
     Code.CODE_CHANGED: _describe_kernels,
     Code.IMPORTS_CHANGED: _describe_imports,

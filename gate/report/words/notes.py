@@ -217,7 +217,7 @@ def _describe_unknown(fact: Fact) -> dict[str, str]:
 
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.DRIFT_ABOVE: lambda fact: {
-        "whose": "base's" if "beside" in fact.numbers else "baseline's",
+        "whose": "base's" if "in_pairs" in fact.numbers else "baseline's",
         "above": " is of another answer"
         if is_another_answer(fact.numbers["drift"])
         else fill(" {drift:log2} is above its limit of {limit:log2}", fact),

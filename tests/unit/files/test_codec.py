@@ -361,7 +361,8 @@ def test_a_sentence_in_a_verdict_is_refused() -> None:
     content = make_verdict_content(Outcome.REGRESSION, replace(ROW, remarks=(make_text("all well"),)))
     with pytest.raises(FileError) as caught:
         decode_file(VERDICT, content, "verdict.json")
-    assert (caught.value.key, caught.value.problem) == ("comparisons", "text does not stand there")
+    assert caught.value.key == "comparisons[0].remarks[0]"
+    assert "expected a fact that can stand there" in caught.value.problem
 
 
 def test_a_verdict_with_impossible_values_is_refused() -> None:

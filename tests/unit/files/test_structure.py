@@ -15,8 +15,9 @@ from gate.errors import FileError
 from gate.files.codec import encode
 from gate.files.structure import decode, fit, format_key
 from gate.files.validation import MAX_INVALID, ValidationError, find_nearest
-from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
+from gate.records import Baseline, Case, Code, DType, Fact, GraphBreak, Metric, Run, Trial, Verdict
 from gate.records.bounds import MOMENT, NotEmpty, Pattern, Range
+from gate.records.facts import OneOf
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -45,11 +46,19 @@ def make_limited(kind: type, limit: object) -> st.SearchStrategy[Any]:
     """Values of a type with a limit."""
     if limit is MOMENT:
         return st.just("") | st.dates().map(lambda day: f"{day.isoformat()}T12:00:00Z")
+    if isinstance(limit, OneOf):
+        return st.sampled_from(sorted(limit.codes)).map(make_fact)
     assert isinstance(limit, Range)
     assert limit.minimum is not None
     if kind is int:
         return st.integers(int(limit.minimum), int(limit.maximum or 2**63 - 1))
     return st.floats(limit.minimum, limit.maximum, allow_nan=False, allow_infinity=False)
+
+
+def make_fact(code: Code) -> Fact:
+    """A fact of the shape of its code."""
+    numbers = dict.fromkeys(code.numbers, 1.0)
+    return Fact(code=code, numbers=numbers, cases=("a",), metrics=(Metric.DRIFT,))
 
 
 def make_strategy(annotation: Any) -> st.SearchStrategy[Any]:
