@@ -154,10 +154,10 @@ def run_refresh(options: Namespace) -> ExitCode:
     run = measure_request(options, request, trials)
     check_refresh(run)
     refuse_disturbed(run, fewest, anyway=options.anyway)
-    provenance = replace(run.provenance, reason=options.reason)
+    provenance = replace(run.provenance, reason=options.reason.strip())
     proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
     try:
-        save_baselines(config.baselines, proposals, options.reason)
+        save_baselines(config.baselines, proposals)
     except SetbackError as error:
         raise UsageError(describe_hidden(error.setbacks), error.fix) from None
     for proposal in proposals[:1]:  # the others lie where this one does

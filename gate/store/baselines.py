@@ -12,7 +12,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
@@ -68,7 +68,6 @@ class Proposal:
     """One file to write. ``path`` is relative to the directory of the baselines; ``old`` lies there now."""
 
     path: Path
-    text: str
     baseline: Baseline
     old: Baseline | None = None
     setbacks: tuple[Setback, ...] = ()
@@ -80,6 +79,11 @@ class Proposal:
             return ProposalKind.NEW
         is_same = self.old.definition == self.baseline.definition
         return ProposalKind.CHANGED if is_same else ProposalKind.REDEFINED
+
+    @property
+    def text(self) -> str:
+        """What the file holds then."""
+        return encode_baseline(self.baseline)
 
 
 def load_baselines(directory: Path) -> tuple[Baseline, ...]:
@@ -212,23 +216,14 @@ def propose_baselines(
     Raises:
         UsageError: A case id is no file name.
     """
-    stored = {make_key(baseline): path for path, baseline in old.items()}
-    return tuple(_propose(baseline, stored.get(make_key(baseline)), old, policy) for baseline in new)
-
-
-def _propose(
-    baseline: Baseline, place: Path | None, old: Mapping[Path, Baseline], policy: Policy
-) -> Proposal:
-    own = make_place(baseline)
-    before = None if place is None else old[place]
-    comparable = before if before and before.definition == baseline.definition else None
-    return Proposal(
-        path=place or own,
-        text=encode_baseline(baseline),
-        baseline=baseline,
-        old=before,
-        setbacks=() if comparable is None else tuple(_find_setbacks(baseline, comparable, policy)),
-    )
+    stored = {make_key(one): (path, one) for path, one in old.items()}
+    proposals = []
+    for baseline in new:
+        path, before = stored.get(make_key(baseline), (make_place(baseline), None))
+        is_same = before is not None and before.definition == baseline.definition
+        setbacks = tuple(_find_setbacks(baseline, before, policy)) if before and is_same else ()
+        proposals.append(Proposal(path=path, baseline=baseline, old=before, setbacks=setbacks))
+    return tuple(proposals)
 
 
 def make_place(baseline: Baseline) -> Path:
@@ -238,13 +233,9 @@ def make_place(baseline: Baseline) -> Path:
         UsageError: The case id is no file name.
     """
     environment_id, case_id = make_key(baseline)
-    return Path(environment_id) / _make_case_path(case_id)
-
-
-def _make_case_path(case_id: str) -> str:
     if not _CASE_PATH.fullmatch(case_id):
         raise UsageError(f"the case id {case_id!r} is no file name", "Rename the case: model/rest.")
-    return f"{case_id}.json"
+    return Path(environment_id, f"{case_id}.json")
 
 
 def _find_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
@@ -278,31 +269,20 @@ def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setbac
             yield Setback(case_id=new.case_id, metric=metric, old=before, new=after)
 
 
-def save_baselines(directory: Path, proposals: Sequence[Proposal], reason: str = "") -> tuple[Path, ...]:
+def save_baselines(directory: Path, proposals: Sequence[Proposal]) -> tuple[Path, ...]:
     """Write the proposed files, each atomically, and return their paths.
 
-    ``reason`` is recorded in the provenance of every file.
-
     Raises:
-        SetbackError: Something moves the wrong way and there is no reason; nothing was written.
+        SetbackError: Something moves the wrong way, and its provenance has no reason; nothing was written.
         MachineError: The disk is full or read-only; the files before it were written.
     """
-    setbacks = [setback for proposal in proposals for setback in proposal.setbacks]
-    if setbacks and not reason.strip():
+    unexplained = [one for one in proposals if not one.baseline.provenance.reason.strip()]
+    if setbacks := [setback for proposal in unexplained for setback in proposal.setbacks]:
         raise SetbackError(setbacks)
-    written = []
-    for proposal in proposals:
-        text = _add_reason(proposal, reason.strip())
-        write_atomic(directory / proposal.path, text)
-        written.append(directory / proposal.path)
+    written = [directory / proposal.path for proposal in proposals]
+    for path, proposal in zip(written, proposals, strict=True):
+        write_atomic(path, proposal.text)
     return tuple(written)
-
-
-def _add_reason(proposal: Proposal, reason: str) -> str:
-    if not reason:
-        return proposal.text
-    provenance = replace(proposal.baseline.provenance, reason=reason)
-    return encode_baseline(replace(proposal.baseline, provenance=provenance))
 
 
 def encode_baseline(baseline: Baseline) -> str:
