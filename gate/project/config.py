@@ -21,7 +21,7 @@ from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile, LimitEntry, SamplingEntry
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
+from gate.records import AbsoluteLimit, Acceptance, Metric, Override, Policy, Quarantine, Threshold
 from gate.records.bounds import write_percent
 from gate.records.protocol import Sampling
 
@@ -98,7 +98,7 @@ class Config:
     error_budget: float
     thresholds: Mapping[Metric, Threshold]  # every metric's, defaults included
     overrides: tuple[Override, ...]
-    limits: tuple[Limit, ...]
+    limits: tuple[AbsoluteLimit, ...]
     quarantine: tuple[Quarantine, ...]
     directory: Path = Path()  # of gate.yml: where measured code is imported from
     commit: str = ""  # that all of this was taken from; empty where it was taken from the working tree
@@ -171,10 +171,10 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
     return Config(**{**kept, **derived}, directory=directory)
 
 
-def _make_limit(entry: LimitEntry) -> Limit:
+def _make_limit(entry: LimitEntry) -> AbsoluteLimit:
     value = entry.at_most if entry.at_least is None else entry.at_least
-    return Limit(
-        case=entry.case, metric=entry.metric, value=value or 0.0, is_least=entry.at_least is not None
+    return AbsoluteLimit(
+        case=entry.case, metric=entry.metric, value=value or 0.0, is_minimum=entry.at_least is not None
     )
 
 
@@ -302,7 +302,7 @@ def _collect_values(config: Config) -> dict[str, object]:
             {
                 "metric": item.metric.value,
                 "case": item.case,
-                "at_least" if item.is_least else "at_most": item.value,
+                "at_least" if item.is_minimum else "at_most": item.value,
             }
             for item in config.limits
         ],

@@ -25,13 +25,12 @@ from gate.records.facts import (
     SHIFTS,
     USES,
     Fact,
-    find_misshapen,
     list_distinct,
     make_text,
     name_words,
 )
 from gate.records.metric import Metric, Threshold
-from gate.records.policy import Acceptance, Limit, Override, Policy, Quarantine
+from gate.records.policy import AbsoluteLimit, Acceptance, Override, Policy, Quarantine
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,

@@ -50,13 +50,13 @@ class Override:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limit:
+class AbsoluteLimit:
     """A value that a metric may not pass, whatever is stored. ``value`` is in the metric's unit."""
 
     case: str  # as in ``fits_pattern``
     metric: Metric
     value: float
-    is_least: bool  # else it is the most
+    is_minimum: bool  # else it is the maximum
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +65,7 @@ class Policy:
 
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[AbsoluteLimit, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
     commits: tuple[str, ...] = ()  # that are judged, where each may have acceptances: a merge queue's several
     gate: str = ""  # which judges, as acceptances name it; empty where that is not known

@@ -19,7 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from gate.errors import FileError, GateError
+from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
 from gate.files.disk import append_bytes
 from gate.files.structure import is_encodable
@@ -38,6 +38,7 @@ _UNDATED = "history"
 _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
 _HEAD_BYTES = 200  # it stands before anything that is long
 _METRICS = {metric.value: metric for metric in Metric}
+_FIX = "The line is left out. `trend --compact` removes it."  # never shown: only what is wrong is
 
 
 @dataclass(kw_only=True)
@@ -119,10 +120,10 @@ def _read_usable(
             continue
         try:
             plain = _parse(data, place)
-            if plain.get("schema") != SCHEMA:
-                _note_foreign(plain, data, reading)
+            if (schema := str(plain.get("schema"))) != SCHEMA and schema.startswith(_FORMAT):
+                reading.foreign.append(data.decode())
             line = _decode(plain, place)
-        except GateError as error:
+        except FileError as error:
             reading.damaged.append(error.what)
             continue
         if line.head.id in seen:
@@ -141,11 +142,6 @@ def _read_lines(files: Collection[Path]) -> Iterator[tuple[str, bytes]]:
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"
             raise FileError(str(file), "", problem, "Make it readable, or move it away.") from error
-
-
-def _note_foreign(plain: dict[str, Any], data: bytes, reading: HistoryReading) -> None:
-    if str(plain.get("schema")).startswith(_FORMAT):
-        reading.foreign.append(data.decode())
 
 
 def list_files(path: Path) -> tuple[Path, ...]:
@@ -188,22 +184,18 @@ def _compact(target: Path, files: Sequence[Path], reading: HistoryReading) -> No
     target.touch()
     with target.open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        own = HistoryReading()
+        known = len(reading.foreign)
         lines = sorted(
-            ((line.head.created, text) for line, text in _read_usable({*files, target}, own)),
+            ((line.head.created, text) for line, text in _read_usable({*files, target}, reading)),
             key=itemgetter(0),
         )
-        texts = (*(text for _, text in lines), *own.foreign)
+        texts = (*(text for _, text in lines), *reading.foreign[known:])
         if texts or target in files:
             write_atomic(target, (f"{text.rstrip()}\n" for text in texts))
         else:
             target.unlink()  # nothing of its files can be read
         for file in {*files} - {target}:
             file.unlink()
-    reading.lines += own.lines
-    reading.repeated += own.repeated
-    reading.damaged += own.damaged
-    reading.foreign += own.foreign
 
 
 def _encode(line: HistoryLine) -> str:
@@ -213,22 +205,21 @@ def _encode(line: HistoryLine) -> str:
 
 
 def _parse(data: bytes, place: str) -> dict[str, Any]:
-    fix = "Nothing need be done: the line is left out. `trend --compact` removes it."
     if len(data) > _MAX_LINE:
-        raise FileError(place, "", "is larger than a line may be", fix)
+        raise FileError(place, "", "is larger than a line may be", _FIX)
     try:
         plain = json.loads(data.decode())
     except (ValueError, RecursionError):
         problem = "is no JSON" if data.endswith(b"\n") else "was not written to its end"
-        raise FileError(place, "", problem, fix) from None
+        raise FileError(place, "", problem, _FIX) from None
     if not isinstance(plain, dict):
-        raise FileError(place, "", "is no object", fix)
+        raise FileError(place, "", "is no object", _FIX)
     return plain
 
 
 def _decode(plain: dict[str, Any], place: str) -> HistoryLine:
     if plain.pop("schema", None) != SCHEMA:
-        raise FileError(place, "schema", f"is not {SCHEMA}", "Upgrade compile-gate, if it is of a newer one.")
+        raise FileError(place, "schema", f"is not {SCHEMA}", _FIX)
     cases = _read_cases(plain.pop("cases", None), place)
     return HistoryLine(head=decode(HistoryHead, plain, place), cases=cases)
 
@@ -238,12 +229,12 @@ def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # 
     cases: dict[str, dict[Metric, Figures]] = {}
     for case_id, values in plain.items() if isinstance(plain, dict) else ():
         if not is_encodable(case_id):
-            raise FileError(place, "cases", "has a name that UTF-8 cannot hold", "The line is left out.")
+            raise FileError(place, "cases", "has a name that UTF-8 cannot hold", _FIX)
         cases[case_id] = figures = {}
         for name, numbers in values.items() if isinstance(values, dict) else ():
             if not _are_figures(numbers):
                 problem = "expected one finite number or three"
-                raise FileError(place, f"cases.{case_id}.{name}", problem, "The line is left out.")
+                raise FileError(place, f"cases.{case_id}.{name}", problem, _FIX)
             if metric := _METRICS.get(name):
                 figures[metric] = tuple(numbers)
     return cases

@@ -19,7 +19,7 @@ from gate.files.untrusted import is_present
 from gate.files.yaml_in import load_yaml, write_scalar
 from gate.project.config import Config, make_policy
 from gate.project.registry import load_cases
-from gate.records import Acceptance, Limit, Override, Policy, Quarantine, Time
+from gate.records import AbsoluteLimit, Acceptance, Override, Policy, Quarantine, Time
 from gate.records.cases import TAG
 from gate.store.acceptances import load_acceptances, load_commit_file
 from gate.units import render_age
@@ -53,7 +53,7 @@ def load_policy(
     files = [load_commit_file(Path(path)) for path in commit_files]
     acceptances = (*standing, *(one for file in files for one in file.acceptances))
     policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
-    entries: tuple[Override | Limit | Quarantine | Acceptance, ...]
+    entries: tuple[Override | AbsoluteLimit | Quarantine | Acceptance, ...]
     entries = (*policy.overrides, *policy.limits, *policy.quarantine, *standing)
     cases = load_cases(config) if any(TAG in entry.case for entry in entries) else ()
     tags = {case.id: case.tags for case in cases}

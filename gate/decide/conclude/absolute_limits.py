@@ -30,7 +30,7 @@ from gate.records import (
     Code,
     Comparison,
     Fact,
-    Limit,
+    AbsoluteLimit,
     Metric,
     Policy,
     Reason,
@@ -110,7 +110,7 @@ def _choose_worse(row: Comparison, limited: Comparison, policy: Policy) -> Compa
     return limited
 
 
-def _judge_alone(one: Evidence, limit: Limit, alpha: float) -> Comparison:
+def _judge_alone(one: Evidence, limit: AbsoluteLimit, alpha: float) -> Comparison:
     row = Comparison(
         case_id=one.case.id,
         metric=limit.metric,
@@ -132,12 +132,12 @@ def _judge_alone(one: Evidence, limit: Limit, alpha: float) -> Comparison:
     return replace(row, status=status, reason=reason, candidate=candidate, change=excess)
 
 
-def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> Change:
+def _measure_excess(limit: AbsoluteLimit, values: Sequence[float], alpha: float) -> Change:
     """How far values are beyond a limit: what an acceptance of it has to allow.
 
     They surely exceed the lower bound, which is to convict, and surely not the upper one, which is to clear.
     """
-    spec, sign = SPECS[limit.metric], -1.0 if limit.is_least else 1.0
+    spec, sign = SPECS[limit.metric], -1.0 if limit.is_minimum else 1.0
     if spec.family is Family.NOISY and min(values) > 0 and limit.value > 0:
         centre, low, high = map(math.expm1, _measure_noisy(limit, values, alpha, sign))
     else:
@@ -147,7 +147,7 @@ def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> Chan
     return Change(centre=centre, low=low, high=high, detectable=0.0)
 
 
-def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float, sign: float) -> tuple[float, ...]:
+def _measure_noisy(limit: AbsoluteLimit, values: Sequence[float], alpha: float, sign: float) -> tuple[float, ...]:
     """The mean of the logarithms against the limit's, with the noise between trials and sessions."""
     sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
     logs = compute_logs(values)
