@@ -38,7 +38,6 @@ lint-rest:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m gate.schema --check
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/python tools/build_site.py build/site
 	$(BIN)/zizmor --quiet --offline --persona=pedantic --no-progress action.yml $(workflows)

@@ -1,22 +1,18 @@
-"""JSON Schemas of every file, generated from the records: ``python -m gate.schema [--check]``.
+"""JSON Schemas of every file, made from the records.
 
-They are checked in under ``gate/schemas/`` so that editors and other tools can use them; ``--check``
-says whether they are up to date and writes nothing.
+They are checked in under ``gate/schemas/``, where a release sees what changed; ``tools/generate_docs.py``
+writes them.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import importlib.resources
 import inspect
 import json
-import sys
 import types
 import typing
 from collections.abc import Mapping
 from enum import EnumMeta, StrEnum
-from pathlib import Path
 from typing import Any, cast
 
 from gate.errors import UsageError
@@ -29,7 +25,6 @@ from gate.files.codec import (
     VERDICT,
     FileKind,
     encode,
-    write_atomic,
 )
 from gate.files.entry import VERSION, Entry, read_docs
 from gate.files.yaml_in import parse_yaml
@@ -177,41 +172,3 @@ def _describe_key(record_type: type, name: str) -> dict[str, object]:
         return {}
     doc = read_docs(record_type)[name]
     return {"description": doc.text, "examples": [parse_yaml(doc.example.encode(), name).value]}
-
-
-def save_schemas(directory: Path) -> None:
-    """Write all schemas."""
-    for name in ROOTS:
-        write_atomic(directory / f"{name}.json", render_schema(name))
-
-
-def list_outdated(directory: Path) -> tuple[str, ...]:
-    """List the schemas whose file is missing or not what would be written, and strange files."""
-    found = {path.stem: path.read_text(encoding="utf-8") for path in directory.glob("*.json")}
-    return tuple(
-        sorted(
-            name for name in {*ROOTS, *found} if name not in ROOTS or found.get(name) != render_schema(name)
-        )
-    )
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Write the schemas, or check them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m gate.schema", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
-    directory = Path(str(importlib.resources.files("gate"))) / "schemas"
-    if not parser.parse_args(argv).check:
-        save_schemas(directory)
-        return 0
-    outdated = list_outdated(directory)
-    if outdated:
-        sys.stderr.write(
-            f"out of date in {directory.name}: {', '.join(outdated)}\nRun python -m gate.schema.\n"
-        )
-    return 1 if outdated else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

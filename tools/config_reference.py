@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from gate.files.entry import Entry, Text, read_docs, render_default
+from registry_page import render_table
+
+from gate.files.entry import Entry, MetricUnits, PathText, Text, read_docs, render_default
 from gate.project.entries import (
     GateFile,
     LimitEntry,
@@ -42,6 +44,8 @@ ENTRIES: tuple[type[Entry], ...] = (
 _WORDS: Mapping[Any, str] = {
     str: "text",
     Text: "text",
+    PathText: "a path",
+    MetricUnits: "a number of at least 0",
     bool: "`true` or `false`",
     Mapping[str, object]: "a mapping of keyword arguments",
     Metric: "a [metric](metrics.md)",
@@ -59,22 +63,22 @@ _WORDS: Mapping[Any, str] = {
 
 def render_keys(entry: type[Any]) -> str:
     """Render the table of the keys of an ``Entry`` (each is a dataclass, which its type cannot say)."""
-    rows = ["| key | value | default | example | what it is for |", "| --- | --- | --- | --- | --- |"]
+    rows = []
     hints = typing.get_type_hints(entry, include_extras=True)
     docs = read_docs(entry)
     for field in dataclasses.fields(entry):
         doc = docs[field.name]
-        value, default = describe_value(hints[field.name]), describe_default(entry, field)
-        rows.append(f"| `{field.name}` | {value} | {default} | `{doc.example}` | {doc.text} |")
-    return "\n".join(rows)
+        value = describe_value(hints[field.name]) + describe_default(entry, field)
+        rows.append((f"`{field.name}`", value, f"`{doc.example}`", doc.text))
+    return render_table(("key", "value", "example", "what it is for"), rows)
 
 
 def describe_default(entry: type[Entry], field: dataclasses.Field[Any]) -> str:
-    """Describe what holds where a key is left out."""
+    """Describe what holds where a key is left out, if anything does."""
     if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-        return "required"
+        return "; required"
     default = render_default(entry, field.name)
-    return f"`{default}`" if default else "none"
+    return f"; `{default}` by default" if default else ""
 
 
 def describe_value(annotation: Any) -> str:  # noqa: ANN401 -- an annotation can be anything

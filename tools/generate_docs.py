@@ -1,4 +1,4 @@
-"""Write the generated parts of README and docs, or with ``--check`` say whether they are up to date.
+"""Write the schemas and the generated parts of README and docs, or with ``--check`` say what is out of date.
 
 python tools/generate_docs.py [--check]
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import yaml
 from config_reference import ENTRIES, render_keys
-from registry_page import render_cases, render_modes, render_scopes
-from target_sizes import DATA, read_data, render_table
+from registry_page import render_cases, render_modes, render_scopes, render_table
+from target_sizes import DATA, read_data, render_sizes
 
 from gate.action.inputs import INPUTS, ActionMode, Input
 from gate.cli.commands import GROUPS
@@ -21,6 +22,7 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
 from gate.records import Metric
+from gate.schema import ROOTS, render_schema
 from gate.units import MICRO, render_threshold
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,21 +54,22 @@ def describe_threshold(spec: MetricSpec) -> str:
 
 def render_metric_table() -> str:
     """Return the table of metrics."""
-    header = ("metric", "what it is", "unit", "scope", "role", "smallest change that counts")
-    cells = [
+    rows = (
         (f"`{spec.metric}`", spec.title, spec.unit, spec.scope, spec.role, describe_threshold(spec))
         for spec in SPECS.values()
-    ]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *cells))
+    )
+    return render_table(
+        ("metric", "what it is", "unit", "scope", "role", "smallest change that counts"), rows
+    )
 
 
 def render_command_table() -> str:
     """Return the table of commands."""
-    rows = ["| command | does | example |", "|---|---|---|"]
+    rows = []
     for title, commands in GROUPS.items():
-        rows.append(f"| **{title}** | | |")
-        rows += [f"| `{one.name}` | {one.summary} | `{one.example}` |" for one in list_commands(commands)]
-    return "\n".join(rows)
+        rows.append((f"**{title}**", "", ""))
+        rows += [(f"`{one.name}`", one.summary, f"`{one.example}`") for one in list_commands(commands)]
+    return render_table(("command", "does", "example"), rows)
 
 
 def render_example() -> str:
@@ -77,12 +80,13 @@ def render_example() -> str:
 
 def render_kind_table() -> str:
     """Return the table of kinds of cases."""
-    rows = ["| kind | one call is | settings | also measured | not measured |", "|---|---|---|---|---|"]
+    rows = []
     for spec in KINDS.values():
         settings = "<br>".join(_describe_setting(name, one) for name, one in spec.settings.items())
-        cells = (settings, *(_list_metrics(metrics) for metrics in (spec.adds, spec.lacks)))
-        rows.append(f"| `{spec.kind}` | {spec.title} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+        rows.append(
+            (f"`{spec.kind}`", spec.title, settings, _list_metrics(spec.adds), _list_metrics(spec.lacks))
+        )
+    return render_table(("kind", "one call is", "settings", "also measured", "not measured"), rows)
 
 
 def _describe_setting(name: str, setting: Setting) -> str:
@@ -109,17 +113,12 @@ def replace_section(text: str, name: str, body: str) -> str:
 def render_readme(text: str) -> str:
     """Return the README with its example and exit codes made anew."""
     text = replace_section(text, "example", render_example())
-    return replace_section(text, "exit codes", _render_codes())
-
-
-def _render_codes() -> str:
-    return f"```text\n{render_exit_codes().rstrip()}\n```"
+    return replace_section(text, "exit codes", f"```text\n{render_exit_codes().rstrip()}\n```")
 
 
 def render_commands(text: str) -> str:
-    """Return the page of commands with its table and the exit codes made anew."""
-    text = replace_section(text, "commands", render_command_table())
-    return replace_section(text, "exit codes", _render_codes())
+    """Return the page of commands with its table made anew."""
+    return replace_section(text, "commands", render_command_table())
 
 
 def render_metrics(text: str) -> str:
@@ -149,13 +148,16 @@ def render_registry(text: str) -> str:
 def render_inputs(text: str) -> str:
     """Return the reference of the action with its table of inputs made anew."""
     described = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
-    rows = ["| input | default | used by | is |", "| --- | --- | --- | --- |"]
-    for item in INPUTS:
-        default = f"`{item.default}`" if item.default else "-"
-        rows.append(
-            f"| `{item.name}` | {default} | {_list_modes(item)} | {described[item.name]['description']} |"
+    rows = [
+        (
+            f"`{item.name}`",
+            f"`{item.default}`" if item.default else "-",
+            _list_modes(item),
+            described[item.name]["description"],
         )
-    return replace_section(text, "inputs", "\n".join(rows))
+        for item in INPUTS
+    ]
+    return replace_section(text, "inputs", render_table(("input", "default", "used by", "is"), rows))
 
 
 def _list_modes(item: Input) -> str:
@@ -167,7 +169,13 @@ def _list_modes(item: Input) -> str:
 
 def render_targets(text: str) -> str:
     """Return the page of full sizes with its table made of what was compiled."""
-    return replace_section(text, "full sizes", render_table(read_data(DATA)))
+    return replace_section(text, "full sizes", render_sizes(read_data(DATA)))
+
+
+def write_schema(name: str, text: str) -> str:
+    """Return the schema of a kind of file, whatever it was."""
+    del text
+    return render_schema(name)
 
 
 DOCUMENTS: Mapping[str, Callable[[str], str]] = {
@@ -179,6 +187,7 @@ DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "docs/github-reference.md": render_inputs,
     "benchmarks/registry.md": render_registry,
     "benchmarks/target_sizes.md": render_targets,
+    **{f"gate/schemas/{name}.json": partial(write_schema, name) for name in ROOTS},
 }
 
 
@@ -186,7 +195,8 @@ def main(arguments: list[str]) -> int:
     """Write or check; return the exit code."""
     outdated = 0
     for name, render in DOCUMENTS.items():
-        text = (ROOT / name).read_text(encoding="utf-8")
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
         wanted = render(text)
         if text == wanted:
             continue
@@ -194,7 +204,7 @@ def main(arguments: list[str]) -> int:
             print(f"{name} is out of date: run `python tools/generate_docs.py`")
             outdated = 1
         else:
-            (ROOT / name).write_text(wanted, encoding="utf-8")
+            path.write_text(wanted, encoding="utf-8")
     return outdated
 
 

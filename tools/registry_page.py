@@ -11,7 +11,7 @@ import ast
 import json
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def render_modes() -> str:
         )
         for row in _summarize_measured().modes
     ]
-    return _render_table(("case", "cold compile", "one call", "pays back over eager", "over default"), rows)
+    return render_table(("case", "cold compile", "one call", "pays back over eager", "over default"), rows)
 
 
 def render_scopes() -> str:
@@ -71,7 +71,7 @@ def render_scopes() -> str:
         )
         for row in _summarize_measured().scopes
     ]
-    return _render_table(("case", "cold compile", "of the whole model's", "speedup"), rows)
+    return render_table(("case", "cold compile", "of the whole model's", "speedup"), rows)
 
 
 def _summarize_measured() -> SuiteSummary:
@@ -106,13 +106,12 @@ def _render_model(name: str, cases: list[Case], measured: Mapping[str, Mapping[s
         *("case", "tags", "expected", "ran on", "processor", "repeats"),
         *("cold compile", "warm compile", "speedup", "drift", "peak"),
     )
-    table = _render_table(head, [_make_row(case, measured.get(case.id)) for case in cases])
+    table = render_table(head, [_make_row(case, measured.get(case.id)) for case in cases])
     return f"### {name}\n\n{describe_factory(cases[0].factory)}\n\n{table}"
 
 
-def _render_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    if not rows:
-        return "None was measured yet."
+def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table."""
     lines = (head, ("---",) * len(head), *rows)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

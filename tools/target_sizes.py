@@ -94,7 +94,7 @@ def read_data(data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def render_table(lines: Sequence[dict[str, Any]]) -> str:
+def render_sizes(lines: Sequence[dict[str, Any]]) -> str:
     """Render what was compiled as a table, a row for each case and target, and name what is missing."""
     compiled: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:

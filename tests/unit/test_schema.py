@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-import gate
 from gate.errors import UsageError
 from gate.files.codec import BASELINE, RUN, FileKind, encode, encode_file
 from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
-from gate.schema import ROOTS, list_outdated, main, make_schema, render_schema, save_schemas
+from gate.schema import ROOTS, make_schema, render_schema
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 
@@ -42,11 +40,6 @@ def test_every_schema_has_an_identity_and_a_title() -> None:
     )
 
 
-def test_the_schemas_that_are_checked_in_are_up_to_date() -> None:
-    """Run python -m gate.schema after changing a record."""
-    assert list_outdated(Path(gate.__file__).parent / "schemas") == ()
-
-
 @pytest.mark.parametrize(("kind", "record"), [(RUN, RUN_RECORD), (BASELINE, BASELINE_RECORD)])
 def test_what_is_written_is_valid(kind: FileKind[Any], record: Run | Baseline) -> None:
     """A file of ours passes its own schema."""
@@ -75,24 +68,3 @@ def test_an_unknown_schema_is_refused() -> None:
     """The known ones are named."""
     with pytest.raises(UsageError, match="there is no schema 'runs'"):
         render_schema("runs")
-
-
-def test_outdated_files_are_named(tmp_path: Path) -> None:
-    """Missing, changed and strange ones."""
-    save_schemas(tmp_path)
-    assert list_outdated(tmp_path) == ()
-    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "verdict.json").unlink()
-    (tmp_path / "odd.json").write_text("{}", encoding="utf-8")
-    assert list_outdated(tmp_path) == ("odd", "run", "verdict")
-
-
-def test_the_check_fails_when_a_schema_is_outdated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As continuous integration runs it; writing fixes it."""
-    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
-    assert main(["--check"]) == 1
-    assert "python -m gate.schema" in capsys.readouterr().err
-    assert main([]) == 0
-    assert main(["--check"]) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from target_sizes import COLUMNS, choose_cases, list_missing, render_table
+from target_sizes import COLUMNS, choose_cases, list_missing, render_sizes
 
 VERSIONS = {"torch": "2.13.0", "triton": "3.8.0"}
 CASES = choose_cases()
@@ -39,7 +39,7 @@ def test_a_difference_between_two_compiles_is_told() -> None:
         *[make_line(), make_line(binaries="other")],
         make_line(case=CASES[1].id),
     ]
-    table = render_table(rows).splitlines()
+    table = render_sizes(rows).splitlines()
     assert [line.split(" | ")[-1] for line in table[2:5]] == ["yes |", "**no** |", "compiled once |"]
     assert "| 1,500 |" in table[2]
     assert "| 0.5 |" in table[2]  # 30 s
