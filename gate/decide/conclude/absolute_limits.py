@@ -26,11 +26,11 @@ from gate.records import (
     MAYBE_WORSE,
     OF_WHOLE_CASE,
     UNJUDGED,
+    AbsoluteLimit,
     Change,
     Code,
     Comparison,
     Fact,
-    AbsoluteLimit,
     Metric,
     Policy,
     Reason,
@@ -147,7 +147,9 @@ def _measure_excess(limit: AbsoluteLimit, values: Sequence[float], alpha: float)
     return Change(centre=centre, low=low, high=high, detectable=0.0)
 
 
-def _measure_noisy(limit: AbsoluteLimit, values: Sequence[float], alpha: float, sign: float) -> tuple[float, ...]:
+def _measure_noisy(
+    limit: AbsoluteLimit, values: Sequence[float], alpha: float, sign: float
+) -> tuple[float, ...]:
     """The mean of the logarithms against the limit's, with the noise between trials and sessions."""
     sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
     logs = compute_logs(values)
