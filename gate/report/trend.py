@@ -122,7 +122,7 @@ def _get_time(line: HistoryLine) -> tuple[str, str]:
 
 
 def _take_medians(runs: Sequence[HistoryLine]) -> HistoryLine:
-    """One line for the runs of a day: the last of them, with the medians of all figures."""
+    """One line for the runs of a day: the last of them, with the figures of the middle one of each metric."""
     if len(runs) == 1:
         return runs[0]
     columns: dict[str, dict[Metric, list[Figures]]] = {}
@@ -131,16 +131,10 @@ def _take_medians(runs: Sequence[HistoryLine]) -> HistoryLine:
             for metric, numbers in figures.items():
                 columns.setdefault(case_id, {}).setdefault(metric, []).append(numbers)
     medians = {
-        case_id: {metric: _take_median(found) for metric, found in metrics.items()}
+        case_id: {metric: median_low(found) for metric, found in metrics.items()}
         for case_id, metrics in columns.items()
     }
     return HistoryLine(head=max(runs, key=_get_time).head, cases=medians)
-
-
-def _take_median(found: Sequence[Figures]) -> Figures:
-    """The median of centres, and of both ends of the intervals."""
-    ends = zip(*((one[0], one[len(one) // 3], one[-1]) for one in found), strict=True)
-    return tuple(map(median_low, ends))
 
 
 def _make_track(machine: str, days: _Days) -> Track:
