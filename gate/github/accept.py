@@ -126,14 +126,13 @@ def rerun_failed_jobs(client: GitHubClient, run: CiRun) -> None:
     path = f"actions/runs/{run.id}"
     try:
         client.post(f"{path}/rerun-failed-jobs", {})
-    except UncertainWriteError:
-        # It may have begun: asking again would be refused then, and look like a failure.
-        if parse_workflow_run(client.get(path)).attempt <= run.attempt:
-            client.post(f"{path}/rerun-failed-jobs", {})
-    except GitHubError:
-        # Somebody else, or this job's earlier attempt, was faster.
-        if parse_workflow_run(client.get(path)).attempt <= run.attempt:
+    except GitHubError as error:
+        # It may have begun, by this request or somebody else's: asking again would look like a failure then.
+        if parse_workflow_run(client.get(path)).attempt > run.attempt:
+            return
+        if not isinstance(error, UncertainWriteError):
             raise
+        client.post(f"{path}/rerun-failed-jobs", {})
 
 
 def accept_regression(client: GitHubClient, request: AuthorizedCommand, terms: AcceptTerms) -> Accepted:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from gate.github.artifact import SUCCESS
@@ -33,14 +32,6 @@ from gate.store.policy import DEFAULT_KEY
 
 _RUN = re.compile(r"/actions/runs/([0-9]{1,18})(?:/|$)")
 MAX_DESCRIPTION = 140  # GitHub's limit of a commit status, in characters
-
-
-class State(StrEnum):
-    """States of a commit status that a finished run can have."""
-
-    SUCCESS = "success"
-    FAILURE = "failure"
-    ERROR = "error"  # there is no verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,11 +114,11 @@ def _make_status(task: Task, finding: TrustedResult) -> dict[str, str]:
     """
     sharing = task.target.sharing
     text = f"no result is published: {sharing}" if sharing else describe_outcome(finding)
-    state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
+    state = "failure" if finding.is_failing or finding.has_other_trouble else "success"
     is_known = finding.verdict is not None and not sharing
     return {
         "context": task.settings.status,
-        "state": (state if is_known else State.ERROR).value,
+        "state": state if is_known else "error",
         "description": text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 3] + "...",
         "target_url": finding.run.url,
     }

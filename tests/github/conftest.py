@@ -32,7 +32,7 @@ def github(request: pytest.FixtureRequest) -> Iterator[FakeGitHub]:
 def bare(github: FakeGitHub, tmp_path: Path) -> BareRepository:
     """The repository behind the fake GitHub, empty."""
     repository = BareRepository.create(tmp_path / "bare.git")
-    github.state.git = repository  # type: ignore[attr-defined]
+    github.state.git = repository
     return repository
 
 

@@ -55,8 +55,8 @@ class Stage:
         (root / "gate.yml").write_text(CONFIG)
         self.cases = load_cases(load_config(root / "gate.yml"))
         assert [case.id for case in self.cases] == [CASE]
-        github.state.git = self.git  # type: ignore[attr-defined]
-        github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+        github.state.git = self.git
+        github.state.permissions = {"ada": "write", "eve": "read"}
         self.clone = make_clone(root / "runner" / "work", f"file://{root}/octo-org/models")
         self.jobs = Jobs(github, self.git, python, root / "jobs")
         self.count = 0

@@ -32,7 +32,7 @@ RUN_ID = 100
 def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository, pull request 7 of a fork whose gate failed, and two people."""
     bare.commit({"gate.yml": GATE_YML}, branch="main")
-    github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(RUN_ID, HEAD, owner="mallory")
     return bare

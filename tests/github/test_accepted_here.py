@@ -55,7 +55,7 @@ def tell(stage: Stage, verdict: Verdict, accepted: tuple[Acceptance, ...] | str)
     """Store what is accepted, publish a verdict, and return what was published and the comment."""
     if accepted:
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
-        stage.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)  # type: ignore[attr-defined]
+        stage.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
     return stage.publish(verdict), stage.body
 
 

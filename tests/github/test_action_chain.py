@@ -37,7 +37,7 @@ def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository: a default branch, a topic branch, pull request 7 from it, and two people."""
     bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
     head = bare.commit({"gate.yml": GATE_YML, "model.py": "x = 1\n"}, branch="topic")
-    github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, head, branch="topic")
     github.state.add_run(RUN_ID, head)
     return bare

@@ -16,21 +16,11 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, ROOT, commit, make_bare_python, make_job
+from action.samples import ACTION, CONFIG, ROOT, commit, make_bare_python, make_job
 from runner_log import list_commands
 
 from gate.action.step import Ended, list_complaints, run_child
 
-CONFIG = """\
-version: 1
-device: cpu
-reference_models: false
-models:
-  - name: tiny
-    factory: tiny:make
-    cases:
-      - {task: inference, dtype: float32, size: smoke, tags: [smoke]}
-"""
 # What the action, pip, venv and the interpreter's start import, or look for.
 PLANTED = (
     *("pip.py", "pip/__init__.py", "pip/__main__.py", "venv.py", "venv/__main__.py", "ensurepip/__init__.py"),

@@ -11,20 +11,10 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, ROOT, commit, find_early_patch, make_bare_python, make_job
+from action.samples import ACTION, CONFIG, ROOT, commit, find_early_patch, make_bare_python, make_job
 
 from tests.git import run_git
 
-CONFIG = """\
-version: 1
-device: cpu
-reference_models: false
-models:
-  - name: tiny
-    factory: tiny:make
-    cases:
-      - {task: inference, dtype: float32, size: smoke, tags: [smoke]}
-"""
 TWO_SENTENCES = re.compile(r"::error title=compile-gate::.+\. .+\.")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from deliveries import leave_comment
-from fake import git_routes  # noqa: F401 - adds the route of the permission API
 from fake.faults import NO_RIGHT, SECONDARY, Fault
 from fake.server import FakeGitHub
 from refreshes import make_context
@@ -23,7 +22,7 @@ HOSTILE = "/refresh-baselines @octo-org/all ![x](https://evil.example/x.png) ##[
 def ready(github: FakeGitHub) -> FakeGitHub:
     """Pull request 7 from a branch of the repository, and somebody who may write."""
     github.state.add_pull(7, HEAD, branch="topic")
-    github.state.permissions = {"octocat": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.permissions = {"octocat": "write", "eve": "read"}
     return github
 
 

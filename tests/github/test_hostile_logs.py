@@ -43,7 +43,7 @@ def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """A repository with a pull request, and people of whom one may write."""
     bare.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
     head = bare.commit({"gate.yml": GATE_YML}, branch="topic")
-    github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.permissions = {"ada": "write", "eve": "read"}
     github.state.add_pull(7, head, branch="topic")
     github.state.add_run(RUN.id, head)
     return bare

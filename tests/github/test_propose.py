@@ -45,7 +45,7 @@ from tests.make import make_failure
 def git(bare: BareRepository, github: FakeGitHub) -> BareRepository:
     """The repository behind the fake GitHub, with a branch that a pull request is for."""
     bare.commit({"gate.yml": GATE_YML, "src/model.py": "x = 1\n"}, branch="topic")
-    github.state.permissions = {}  # type: ignore[attr-defined]
+    github.state.permissions = {}
     return bare
 
 
@@ -218,7 +218,7 @@ def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(
     client: GitHubClient, github: FakeGitHub, git: BareRepository
 ) -> None:
     """An organisation may forbid it; the work is kept and the page to open it on is told."""
-    github.state.may_open_pulls = False  # type: ignore[attr-defined]
+    github.state.may_open_pulls = False
 
     outcome = propose(client, make_run(git.find_ref("heads/topic")))
 

@@ -343,7 +343,7 @@ def test_a_branch_with_other_workflows_is_explained(
 
 def test_a_link_to_compare_is_quoted(client: GitHubClient, github: FakeGitHub, git: BareRepository) -> None:
     """A branch may be called with signs that end a link, or begin another part of it."""
-    github.state.may_open_pulls = False  # type: ignore[attr-defined]
+    github.state.may_open_pulls = False
     head = git.commit({"gate.yml": GATE_YML}, branch="fix/#7-100%")
     request = RefreshRequest(head_sha=head, head_ref="fix/#7-100%", directory="baselines")
     context = make_context("workflow_dispatch", {})

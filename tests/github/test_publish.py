@@ -147,7 +147,7 @@ def test_a_place_is_named_where_the_change_has_that_file(
     repository = BareRepository.create(tmp_path / "bare.git")
     files = {"zoo/model.py": "print()", "zoo/@octocat.py": ""}
     head = repository.commit(files, branch="topic")
-    stage.state.git = repository  # type: ignore[attr-defined]
+    stage.state.git = repository
     stage.state.add_pull(7, head)
     stage.state.add_run(RUN.id, head)
     fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=place))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import test_publish_upgrade as upgrade
 from deliveries import make_comment
-from fake import git_routes  # noqa: F401 - adds the route of the permission API
 from fake.server import FakeGitHub
 from hostile_archives import ARCHIVES, INJECTED
 from publishing import FOR_GOOD, make_faults
@@ -53,7 +52,7 @@ ACCEPTING = parse_matrix("## Who may accept")
 SITUATIONS = ("a branch's pull request", "a fork's", "a closed one", "an issue", "started by hand")
 
 
-def make_event(situation: str, body: str = "/refresh-baselines") -> tuple[str, dict[str, Any]]:
+def make_event(situation: str, body: str) -> tuple[str, dict[str, Any]]:
     """Make the event that gives a command in a situation."""
     if situation == "started by hand":
         sender = {"login": "octocat", "type": "User"}
@@ -65,39 +64,31 @@ def set_stage(github: FakeGitHub, role: str, situation: str) -> None:
     """Make pull request 7, and give somebody a role."""
     github.state.add_pull(7, HEAD, owner="mallory" if situation == "a fork's" else "octo-org")
     github.state.pulls[7]["state"] = "closed" if situation == "a closed one" else "open"
-    permissions = {"octocat": TOLD[role]} if role in TOLD else {}
-    github.state.permissions = permissions  # type: ignore[attr-defined]
+    github.state.permissions = {"octocat": TOLD[role]} if role in TOLD else {}
 
 
-@pytest.mark.parametrize(("role", "situation"), ACCEPTING)
-def test_who_may_accept(github: FakeGitHub, client: GitHubClient, role: str, situation: str) -> None:
-    """Each cell of the table is what happens."""
+@pytest.mark.parametrize(
+    ("command", "role", "situation", "is_allowed"),
+    [
+        *((f'{ACCEPT_COMMAND} reason="worth it"', *cell, told) for cell, told in ACCEPTING.items()),
+        *((REFRESH_COMMAND, *cell, told) for cell, told in MATRIX.items()),
+    ],
+)
+def test_who_may(
+    github: FakeGitHub, client: GitHubClient, command: str, role: str, situation: str, is_allowed: bool
+) -> None:
+    """Each cell of both tables is what happens, whatever the event says of its author."""
     set_stage(github, role, situation)
-    name, event = make_event(situation, '/accept-regression reason="worth it"')
+    event_name, event = make_event(situation, command)
+    name = command.split(maxsplit=1)[0]
 
     try:
-        context = make_context(name, event, sha=HEAD)
-        request = authorize(client, context, ACCEPT_COMMAND, find_command(context, ACCEPT_COMMAND))
+        context = make_context(event_name, event, sha=HEAD)
+        request = authorize(client, context, name, find_command(context, name))
     except UsageError:
         request = None
 
-    assert (request is not None) is ACCEPTING[role, situation]
-    assert github.list_writes() == []
-
-
-@pytest.mark.parametrize(("role", "situation"), MATRIX)
-def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, situation: str) -> None:
-    """Each cell of the table is what happens, whatever the event says of its author."""
-    set_stage(github, role, situation)
-    name, event = make_event(situation)
-
-    try:
-        context = make_context(name, event, sha=HEAD)
-        authorization = authorize(client, context, REFRESH_COMMAND, find_command(context, REFRESH_COMMAND))
-    except UsageError:
-        authorization = None
-
-    assert (authorization is not None) is MATRIX[role, situation]
+    assert (request is not None) is is_allowed
     assert github.list_writes() == []
 
 

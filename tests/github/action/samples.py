@@ -20,6 +20,16 @@ from tests.git import run_git
 
 ROOT = Path(__file__).resolve().parents[3]
 ACTION = ROOT / "action.yml"
+CONFIG = """\
+version: 1
+device: cpu
+reference_models: false
+models:
+  - name: tiny
+    factory: tiny:make
+    cases:
+      - {task: inference, dtype: float32, size: smoke, tags: [smoke]}
+"""
 # What an environment that owns torch need not have, or must not have here.
 _LEFT_OUT = re.compile(
     r"(torch|functorch|triton|transformers|diffusers|_*compile_gate|__editable__).*|.*\.pth"

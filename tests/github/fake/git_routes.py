@@ -93,7 +93,7 @@ class BareRepository:
 
 
 def _commit(state: State, sha: str) -> dict[str, Any]:
-    git: BareRepository = state.git  # type: ignore[attr-defined]
+    git: BareRepository = state.git
     tree, parents, message = git.run("show", "--no-patch", "--format=%T%n%P%n%B", sha).split("\n", 2)
     commit: dict[str, Any] = make_example(state.host, "git-commit")
     url = f"{state.api_url}/repos/x/y/git"
@@ -106,7 +106,7 @@ def _commit(state: State, sha: str) -> dict[str, Any]:
 
 
 def _entries(state: State, sha: str, *, recursive: bool) -> list[dict[str, Any]]:
-    git: BareRepository = state.git  # type: ignore[attr-defined]
+    git: BareRepository = state.git
     options = ["-r", "-t"] if recursive else []
     found = []
     for line in git.run("ls-tree", "-z", *options, sha).split("\0"):
@@ -128,13 +128,13 @@ def _ref(state: State, ref: str, sha: str) -> dict[str, Any]:
 @route("GET", f"{_REPO}/git/commits/{{commit_sha}}")
 def get_commit(state: State, query: Query) -> tuple[Any, ...]:
     sha = query.path["commit_sha"]
-    return (200, _commit(state, sha)) if state.git.has(sha, "commit") else not_found()  # type: ignore[attr-defined]
+    return (200, _commit(state, sha)) if state.git.has(sha, "commit") else not_found()
 
 
 @route("GET", f"{_REPO}/git/trees/{{tree_sha}}")
 def get_tree(state: State, query: Query) -> tuple[Any, ...]:
     sha = query.path["tree_sha"]
-    if not state.git.has(sha, "tree"):  # type: ignore[attr-defined]
+    if not state.git.has(sha, "tree"):
         return not_found()
     tree: dict[str, Any] = make_example(state.host, "git-tree")
     entries = _entries(state, sha, recursive="recursive" in query.query)
@@ -144,7 +144,7 @@ def get_tree(state: State, query: Query) -> tuple[Any, ...]:
 @route("GET", f"{_REPO}/git/blobs/{{file_sha}}")
 def get_blob(state: State, query: Query) -> tuple[Any, ...]:
     sha = query.path["file_sha"]
-    done = state.git.try_run("cat-file", "blob", sha)  # type: ignore[attr-defined]
+    done = state.git.try_run("cat-file", "blob", sha)
     if done.returncode:
         return not_found()
     content = base64.encodebytes(done.stdout).decode()  # GitHub breaks the lines too
@@ -154,7 +154,7 @@ def get_blob(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/contents/{{path+}}")
 def get_contents(state: State, query: Query) -> tuple[Any, ...]:
-    git: BareRepository | None = getattr(state, "git", None)
+    git: BareRepository | None = state.git
     if git is None:
         return not_found()
     path, ref = query.path["path"], query.query.get("ref", "main")
@@ -171,9 +171,9 @@ def get_contents(state: State, query: Query) -> tuple[Any, ...]:
 @route("POST", f"{_REPO}/git/trees")
 def add_tree(state: State, query: Query) -> tuple[Any, ...]:
     base = query.body.get("base_tree", "")
-    if base and not state.git.has(base, "tree"):  # type: ignore[attr-defined]
+    if base and not state.git.has(base, "tree"):
         return invalid("Tree", "base_tree", "invalid")
-    sha = state.git.write_tree(base, query.body["tree"])  # type: ignore[attr-defined]
+    sha = state.git.write_tree(base, query.body["tree"])
     tree: dict[str, Any] = make_example(state.host, "git-tree")
     return 201, tree | {"sha": sha, "tree": _entries(state, sha, recursive=False), "truncated": False}
 
@@ -183,42 +183,42 @@ def add_commit(state: State, query: Query) -> tuple[Any, ...]:
     body = query.body
     parents = [word for parent in body["parents"] for word in ("-p", parent)]
     message = body["message"].encode()
-    sha = state.git.run("commit-tree", body["tree"], *parents, "-F", "-", stdin=message)  # type: ignore[attr-defined]
+    sha = state.git.run("commit-tree", body["tree"], *parents, "-F", "-", stdin=message)
     return 201, _commit(state, sha)
 
 
 @route("GET", f"{_REPO}/git/ref/{{ref+}}")
 def get_ref(state: State, query: Query) -> tuple[Any, ...]:
-    sha = state.git.find_ref(query.path["ref"])  # type: ignore[attr-defined]
+    sha = state.git.find_ref(query.path["ref"])
     return (200, _ref(state, query.path["ref"], sha)) if sha else not_found()
 
 
 @route("POST", f"{_REPO}/git/refs")
 def add_ref(state: State, query: Query) -> tuple[Any, ...]:
     ref = query.body["ref"].removeprefix("refs/")
-    if state.git.find_ref(ref):  # type: ignore[attr-defined]
+    if state.git.find_ref(ref):
         return 422, {"message": "Reference already exists", "documentation_url": "https://docs"}
-    state.git.run("update-ref", f"refs/{ref}", query.body["sha"])  # type: ignore[attr-defined]
+    state.git.run("update-ref", f"refs/{ref}", query.body["sha"])
     return 201, _ref(state, ref, query.body["sha"])
 
 
 @route("PATCH", f"{_REPO}/git/refs/{{ref+}}")
 def change_ref(state: State, query: Query) -> tuple[Any, ...]:
     ref, sha = query.path["ref"], query.body["sha"]
-    old = state.git.find_ref(ref)  # type: ignore[attr-defined]
+    old = state.git.find_ref(ref)
     if not old:
         return 422, {"message": "Reference does not exist", "documentation_url": "https://docs"}
-    ahead = state.git.try_run("merge-base", "--is-ancestor", old, sha).returncode == 0  # type: ignore[attr-defined]
+    ahead = state.git.try_run("merge-base", "--is-ancestor", old, sha).returncode == 0
     if not ahead and not query.body.get("force"):
         return 422, {"message": "Update is not a fast forward", "documentation_url": "https://docs"}
-    state.git.run("update-ref", f"refs/{ref}", sha)  # type: ignore[attr-defined]
+    state.git.run("update-ref", f"refs/{ref}", sha)
     return 200, _ref(state, ref, sha)
 
 
 @route("GET", f"{_REPO}/collaborators/{{username}}/permission")
 def get_permission(state: State, query: Query) -> tuple[Any, ...]:
     login = query.path["username"]
-    permission = getattr(state, "permissions", {}).get(login)
+    permission = state.permissions.get(login)
     if permission is None:
         return not_found()
     name = "repository-collaborator-permission-response-if-user-has-admin-permissions"
@@ -230,7 +230,7 @@ def get_permission(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/environments/{{environment_name}}")
 def get_environment(state: State, query: Query) -> tuple[Any, ...]:
-    rules = getattr(state, "environments", {}).get(query.path["environment_name"])
+    rules = state.environments.get(query.path["environment_name"])
     if rules is None:
         return not_found()
     environment: dict[str, Any] = make_example(state.host, "environment")
@@ -242,13 +242,13 @@ def get_environment(state: State, query: Query) -> tuple[Any, ...]:
 @route("POST", f"{_REPO}/pulls")
 def add_pull(state: State, query: Query) -> tuple[Any, ...]:
     body = query.body
-    if not getattr(state, "may_open_pulls", True):
+    if not state.may_open_pulls:
         return 403, {"message": NOT_PERMITTED, "documentation_url": "https://docs", "status": "403"}
     label = f"{OWNER}:{body['head']}"
     if any(pull["head"]["label"] == label and pull["state"] == "open" for pull in state.pulls.values()):
         return invalid("PullRequest", "head", "custom")
     number = next(state.ids)
-    pull = state.add_pull(number, state.git.find_ref(f"heads/{body['head']}"), branch=body["head"])  # type: ignore[attr-defined]
+    pull = state.add_pull(number, state.git.find_ref(f"heads/{body['head']}"), branch=body["head"])
     pull["base"] |= {"ref": body["base"]}
     pull |= {
         "title": body["title"],

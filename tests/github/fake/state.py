@@ -43,6 +43,10 @@ class State:
         self.comments: dict[int, dict[str, Any]] = {}
         self.reactions: dict[int, list[str]] = {}  # comment -> what it got
         self.statuses: dict[str, list[dict[str, Any]]] = {}
+        self.git: Any = None  # the BareRepository behind it, where a test needs one
+        self.permissions: dict[str, str] = {}  # login -> what the permission API tells
+        self.environments: dict[str, list[str]] = {}  # name -> kinds of its protection rules
+        self.may_open_pulls = True
 
     def make_time(self) -> str:
         """A second later than the time before."""
