@@ -16,7 +16,7 @@ from statistics import fmean
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
-from gate.decide.judge.compare import SITTING, find_pair_threshold, find_threshold
+from gate.decide.judge.compare import SITTING, find_threshold
 from gate.decide.judge.families import judge_steady
 from gate.decide.judge.interval import (
     Bar,
@@ -234,7 +234,7 @@ def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Poli
         case_id=case_id,
         paired=side.paired[metric],
         reading=read_metric(side, metric, rules),
-        bar=Bar(alpha=rules.alpha, threshold=find_pair_threshold(policy, case_id, metric)),
+        bar=Bar(alpha=rules.alpha, threshold=find_threshold(policy, case_id, metric, in_pairs=True)),
     )
 
 

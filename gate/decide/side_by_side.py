@@ -17,8 +17,8 @@ from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
+    BROKEN,
     MAYBE_WORSE,
-    MOVED,
     NOT_WORSE,
     OF_WHOLE_CASE,
     UNJUDGED,
@@ -33,10 +33,6 @@ from gate.records import (
     Verdict,
 )
 
-# What nothing stored settles where a base was asked for and there was no time for a pair.
-_UNSETTLED_ALONE = UNJUDGED | MOVED | {Status.UNCHANGED}
-# Statuses that are shown of a suspect for which no pair came back.
-_SHOWN_WITHOUT_PAIRS = UNJUDGED | MAYBE_WORSE | NOT_WORSE
 # Reasons for missing pairs that an unjudged row states already.
 _NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
 
@@ -133,7 +129,7 @@ def _confirm_row(
         if _flickers(row, paired):
             return replace(paired, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
         return _remark_stored(paired, row)
-    if not asked or row.status not in _SHOWN_WITHOUT_PAIRS:
+    if not asked or row.status in BROKEN:
         return row
     why = _explain_absence(run, row.case_id)
     if row.status in UNJUDGED and why in _NO_COUNTERPART:
@@ -181,7 +177,7 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
     """
     if row.reason is Reason.LIMIT_EXCEEDED:
         return row
-    if row.status is Status.REGRESSED or (row.status in _UNSETTLED_ALONE and why is Code.NO_PAIR):
+    if row.status is Status.REGRESSED or (row.status is not Status.INCONCLUSIVE and why is Code.NO_PAIR):
         return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
     return row
 

@@ -13,7 +13,7 @@ from gate.check import PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
-from gate.decide.judge.compare import find_pair_threshold
+from gate.decide.judge.compare import find_threshold
 from gate.errors import UsageError
 from gate.files.codec import save_run
 from gate.lab.trials.runner import make_run
@@ -154,7 +154,7 @@ def _choose_size(context: AttemptContext, fault: Fault, subject: AttemptSubject)
     if metric is None:
         return FaultSize()
     values = collect_values(subject.latest).get(metric) or collect_values(subject.base)[metric]
-    return choose_size(fault, values, find_pair_threshold(context.policy, subject.case.id, metric))
+    return choose_size(fault, values, find_threshold(context.policy, subject.case.id, metric, in_pairs=True))
 
 
 def _measure_size(context: AttemptContext, fault: Fault, size: FaultSize, base: Sequence[Trial]) -> FaultSize:
@@ -162,7 +162,7 @@ def _measure_size(context: AttemptContext, fault: Fault, size: FaultSize, base: 
     metric, values = find_scale(fault), collect_values(base)
     if metric is None or metric not in values:
         return size
-    threshold = find_pair_threshold(context.policy, base[0].case_id, metric)
+    threshold = find_threshold(context.policy, base[0].case_id, metric, in_pairs=True)
     original = [value - size.amount for value in values[metric]] if fault.is_in_base else values[metric]
     return measure_size(size.amount, original, threshold)
 

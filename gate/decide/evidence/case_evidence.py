@@ -157,15 +157,16 @@ _DIGITS = 5  # a dot of a plot is not read more exactly
 
 def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) -> CaseEvidence:
     """Show both sides of a case; the kernels that differ only where it ``moved``."""
-    baseline = evidence.code_baseline
-    compiled = evidence.fullest
-    kernels = _list_kernels(baseline, compiled, sources) if moved else []
+    baseline, compiled = evidence.code_baseline, evidence.fullest
+    before, after = (one.identity.kernels if one else {} for one in (baseline, compiled))
+    pairs = match_kernels(before, after) if moved and before and after else ()
+    kernels = tuple(_show_kernel(pair, before, after, sources) for pair in pairs[:MAX_SHOWN_KERNELS])
     return CaseEvidence(
         case_id=evidence.case.id,
         before=_show_before(evidence, baseline),
         after=_show_after(evidence, compiled),
-        kernels=tuple(kernels[:MAX_SHOWN_KERNELS]),
-        more_kernels=max(0, len(kernels) - MAX_SHOWN_KERNELS),
+        kernels=kernels,
+        more_kernels=len(pairs) - len(kernels),
     )
 
 
@@ -222,15 +223,6 @@ def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) ->
 
 
 _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
-
-
-def _list_kernels(
-    baseline: Baseline | None, compiled: Trial | None, sources: Mapping[str, str]
-) -> list[KernelChange]:
-    before, after = (one.identity.kernels if one else {} for one in (baseline, compiled))
-    if not before or not after:
-        return []
-    return [_show_kernel(pair, before, after, sources) for pair in match_kernels(before, after)]
 
 
 def _show_kernel(

@@ -177,12 +177,10 @@ def _find_changes(inquiry: Inquiry) -> list[Cause]:
         operations,
         _compare_kernels(*both),
     ]
-    return [inquiry.weigh(fact, _weigh_calls(fact)) for fact in found if fact]
-
-
-def _weigh_calls(fact: Fact) -> float:
-    """A call that took nothing out of a kernel is one of the operations that were added."""
-    return _NOTHING_LOST if fact.code is Code.CALLS_ADDED and "operators" not in fact.names else 1.0
+    # A call that took nothing out of a kernel is one of the operations that were added.
+    calls = found[1]
+    share = _NOTHING_LOST if calls and "operators" not in calls.names else 1.0
+    return [inquiry.weigh(fact, share if fact is calls else 1.0) for fact in found if fact]
 
 
 def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -106,33 +106,33 @@ def make_rules(
     )
 
 
-def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
-    """The threshold in force: the policy's or the metric's own, under the last override that fits."""
-    own = policy.thresholds.get(metric, SPECS[metric].threshold)
-    return _override(own, policy, case_id, metric)
+def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
+    """The threshold in force: the policy's or the metric's own, under the last override that fits.
 
-
-def find_pair_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
-    """The threshold of pairs: the policy's or the metric's own, under the last override that fits.
-
-    A policy names every metric, so a part that is the metric's default has said nothing about pairs.
+    A policy names every metric, so a part that is the metric's default has said nothing about pairs. A part
+    that an override leaves out stays.
     """
     spec = SPECS[metric]
-    stated, usual = policy.thresholds.get(metric, spec.threshold), spec.threshold
-    own = Threshold(
-        relative=spec.side_by_side.relative if stated.relative == usual.relative else stated.relative,
-        absolute=spec.side_by_side.absolute if stated.absolute == usual.absolute else stated.absolute,
-    )
-    return _override(own, policy, case_id, metric)
+    own, usual, paired = policy.thresholds.get(metric, spec.threshold), spec.threshold, spec.side_by_side
+    if in_pairs:
+        own = Threshold(
+            relative=paired.relative if own.relative == usual.relative else own.relative,
+            absolute=paired.absolute if own.absolute == usual.absolute else own.absolute,
+        )
+    for override in reversed(policy.overrides):
+        if override.metric is metric and policy.fits(override.case, case_id):
+            return Threshold(
+                relative=own.relative if override.relative is None else override.relative,
+                absolute=own.absolute if override.absolute is None else override.absolute,
+            )
+    return own
 
 
 AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
-def pose_questions(
-    evidence: AnyEvidence, policy: Policy, find: Callable[[Policy, str, Metric], Threshold] = find_threshold
-) -> AnyEvidence:
-    """Ask about the metrics that both sides have, each with the threshold that ``find`` finds."""
+def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
+    """Ask about the metrics that both sides have, each with its threshold."""
     questions = {}
     for metric in evidence.list_metrics():
         baseline = evidence.find_baseline(metric)
@@ -144,21 +144,10 @@ def pose_questions(
                 metric=metric,
                 before=before,
                 after=after,
-                threshold=find(policy, evidence.case.id, metric),
+                threshold=find_threshold(policy, evidence.case.id, metric, in_pairs=in_pairs),
                 logs=summarize_logs(before, after) if noisy else None,
             )
     return replace(evidence, questions=questions)
-
-
-def _override(own: Threshold, policy: Policy, case_id: str, metric: Metric) -> Threshold:
-    """Lay the last override that fits over a threshold: a part that it leaves out stays."""
-    for override in reversed(policy.overrides):
-        if override.metric is metric and policy.fits(override.case, case_id):
-            return Threshold(
-                relative=own.relative if override.relative is None else override.relative,
-                absolute=own.absolute if override.absolute is None else override.absolute,
-            )
-    return own
 
 
 # A case that failed or did not run has one comparison of its own, under this metric.

@@ -88,7 +88,7 @@ def compare_machine(evidence: Sequence[Evidence]) -> Machine:
 
 def _read_canary(moves: Sequence[LogArms], machine: Machine) -> Machine:
     shift = median([arms.after - arms.before for arms in moves])
-    wander = math.sqrt(_pool_noise(moves).value)
+    wander = math.sqrt(pool_variances(*(arms.variance for arms in moves)).value)
     return replace(machine, canary=shift, is_sure=_is_sure(shift, moves), wander=wander)
 
 
@@ -120,13 +120,9 @@ def _compare_canaries(one: Evidence) -> dict[str, LogArms]:
     return {name: found for name, found in arms.items() if found is not None}
 
 
-def _pool_noise(moves: Sequence[LogArms]) -> Variance:
-    return pool_variances(*(arms.variance for arms in moves))
-
-
 def _is_sure(shift: float, moves: Sequence[LogArms]) -> bool:
     """Whether a median change cannot be chance; the noise of one trial a side is unknown."""
-    noise = _pool_noise(moves)
+    noise = pool_variances(*(arms.variance for arms in moves))
     if noise.df <= 0:
         return False
     trials = fmean([1 / arms.after_trials + 1 / arms.before_trials for arms in moves])

@@ -28,7 +28,6 @@ from gate.decide.evidence.proxies import Work, compare_work
 from gate.decide.evidence.stored import Evidence, Stored, find_base_cases
 from gate.decide.evidence.values import Question, collect_values
 from gate.decide.judge.compare import (
-    find_pair_threshold,
     find_unreadable,
     follow_leaders,
     list_comparisons,
@@ -121,7 +120,7 @@ def gather_case_pairs(
             paired=collect_paired(own),
             processor=collect_processor(own),
         )
-        sides.append(pose_questions(side, policy, find_pair_threshold))
+        sides.append(pose_questions(side, policy, in_pairs=True))
     return tuple(sides)
 
 

@@ -19,7 +19,7 @@ from gate.decide import (
 from gate.decide.evidence.stored import list_short
 from gate.decide.explain.advice import list_acceptances
 from gate.decide.explain.notes import note_machine
-from gate.decide.judge.compare import find_pair_threshold, find_threshold
+from gate.decide.judge.compare import find_threshold
 from gate.errors import ExitCode
 from gate.metrics import SPECS
 from gate.records import (
@@ -357,7 +357,7 @@ def test_an_override_leaves_the_other_part_of_what_holds_for_pairs() -> None:
     """Side by side it lies over 3 %, not over the 5 % against stored baselines."""
     override = Override(case="mlp/*", metric=LATENCY, absolute=1e-3, reason="short")
     policy = Policy(thresholds={LATENCY: SPECS[LATENCY].threshold}, overrides=(override,))
-    assert find_pair_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.03, absolute=1e-3)
+    assert find_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == Threshold(relative=0.03, absolute=1e-3)
     assert find_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.05, absolute=1e-3)
 
 
@@ -373,7 +373,7 @@ def test_a_part_of_a_threshold_that_nobody_set_is_that_of_pairs(
 ) -> None:
     """An absolute part alone leaves the 3 % of pairs, and a relative one the 20 us."""
     policy = Policy(thresholds={LATENCY: stated})
-    assert find_pair_threshold(policy, "mlp/a", LATENCY) == expected
+    assert find_threshold(policy, "mlp/a", LATENCY, in_pairs=True) == expected
 
 
 def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptance:
