@@ -10,8 +10,8 @@ from draws import POLICY, Drawer
 from gate.check import (
     Checked,
     CheckTerms,
-    PairSlot,
     Rehearsal,
+    Slot,
     check_against_base,
     check_against_baselines,
     check_pairs,
@@ -96,7 +96,7 @@ def make_measurer(drawer: Drawer) -> Rehearsal:
     sitting = drawer.draw_sitting(MAX_TRIALS, is_head=True)
     head = {(trial.case_id, trial.index): trial for trial in sitting}
 
-    def take_pair(slot: PairSlot) -> Pair:
+    def take_pair(slot: Slot) -> Pair:
         base, after = drawer.draw_pair(slot.case.id, slot.index)
         return Pair(base=base, head=after)
 

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.calibrate.noise import list_alone
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, want_whole
+from gate.check import Checked, CheckTerms, Rehearsal, Slot, want_whole
 from gate.check.pair_schedule import name_device
 from gate.check.procedure import check_against_base, check_against_baselines
-from gate.check.schedule import Slot
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair, list_pairs
@@ -65,7 +64,7 @@ class SimulatedRequest:
         """The trial of a case that comes at this place."""
         return replace(self.candidates[slot.case.id][slot.index - 1], index=slot.index)
 
-    def take_pair(self, slot: PairSlot) -> Pair:
+    def take_pair(self, slot: Slot) -> Pair:
         """The pair of a case that comes at this place."""
         return self.pairs[slot.case.id][slot.index - 1]
 

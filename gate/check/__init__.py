@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from gate.check.pair_schedule import PairSlot, count_pairs
+from gate.check.pair_schedule import count_pairs
 from gate.check.procedure import (
     Checked,
     CheckTerms,
@@ -23,4 +23,4 @@ from gate.check.procedure import (
     make_need,
     settle_pairs,
 )
-from gate.check.schedule import want_whole
+from gate.check.schedule import Slot, want_whole

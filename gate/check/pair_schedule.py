@@ -11,7 +11,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, plan_content
@@ -34,15 +34,7 @@ LIGHT_PAIR_SHARE = 0.4
 GUESSED_SHARE = 0.25
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairSlot(Slot):
-    """One pair to be measured."""
-
-    base_case: Case
-    unchanged_code: bool = False
-
-
-def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[PairSlot, ...]:
+def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
     """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
     base = {case.id: case for case in run.base.cases} if run.base else {}
     begun = count_all_pairs(run)
@@ -51,7 +43,7 @@ def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[PairSlot, ...]:
     alike = list_alike(run)
     open_needs = [need for need in needs if need.case_id not in failed and need.case_id in alike]
     slots = (
-        PairSlot(
+        Slot(
             case=cases[need.case_id],
             base_case=base[need.case_id],
             index=begun[need.case_id] + step,
@@ -85,7 +77,7 @@ def name_device(run: Run) -> str:
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
 
 
-def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:
+def fit_slot(run: Run, slot: Slot, device: str, left_s: float) -> Slot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``. Pure.
 
     All, its cold processes, its latencies: cold processes count again, and what is counted twice is certain.
@@ -105,7 +97,7 @@ def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot |
     )
 
 
-def predict_pair_s(pace: Pace, slot: PairSlot, device: str) -> float:
+def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
     """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
     own = pace.list_own(slot.case)
     paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]

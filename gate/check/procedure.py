@@ -13,7 +13,6 @@ from typing import Protocol
 
 from gate.check.pair_schedule import (
     LIGHT_PAIR_SHARE,
-    PairSlot,
     compute_pair_s,
     compute_untimed_s,
     count_all_pairs,
@@ -252,7 +251,7 @@ class Rehearsal:
     """
 
     take_trial: Callable[[Slot], Trial]
-    take_pair: Callable[[PairSlot], Pair]
+    take_pair: Callable[[Slot], Pair]
     device: str = DEFAULT_DEVICE
     budget_s: float = math.inf  # for trials, in seconds of the run
 
@@ -282,7 +281,7 @@ class Rehearsal:
             run, slots = _add(run, pair, compute_pair_s(slot.case, pair)), slots[1:]
         return run
 
-    def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
+    def _measure_pair(self, slot: Slot) -> tuple[Trial, Trial]:
         content = plan_content(slot.metrics, slot.index, self.device)
         pair = self.take_pair(slot)
         if content.compiles:

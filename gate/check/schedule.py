@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TypeVar
 
 from gate.devices import DEFAULT_DEVICE, find_kind
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
@@ -104,7 +103,7 @@ def drop_unmeasured(trial: Trial, content: Content) -> Trial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """One trial to be run, for these metrics; ``index`` counts from 1.
+    """One trial or pair to be run, for these metrics; ``index`` counts from 1.
 
     Those for later are only counted in what is left.
     """
@@ -113,9 +112,8 @@ class Slot:
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
     later: bool = False
-
-
-AnySlot = TypeVar("AnySlot", bound=Slot)
+    base_case: Case | None = None  # of a pair: as the base defines it
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.Suspect`
 
 
 def make_trial_schedule(
@@ -148,7 +146,7 @@ def list_ended(run: Run) -> frozenset[tuple[str, int]]:
     return frozenset(measured | {(failure.case_id, failure.trial) for failure in run.failures})
 
 
-def drop_cases(slots: Sequence[AnySlot], case_ids: Collection[str]) -> tuple[AnySlot, ...]:
+def drop_cases(slots: Sequence[Slot], case_ids: Collection[str]) -> tuple[Slot, ...]:
     """Leave out every slot of these cases."""
     return tuple(slot for slot in slots if slot.case.id not in case_ids)
 

@@ -16,12 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Generic
 
 from gate.check.fleet import Fleet
 from gate.check.schedule import (
     EVERY_METRIC,
-    AnySlot,
     Outlook,
     Pace,
     Slot,
@@ -68,11 +66,11 @@ class RunClock:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loop(Generic[AnySlot]):
+class Loop:
     """How a slot is taken: measured, or dropped for want of time; and how to tell of what is left."""
 
-    take: Callable[[Run, tuple[AnySlot, ...], RunClock], tuple[Run, tuple[AnySlot, ...]]]
-    tell: Callable[[Run, tuple[AnySlot, ...]], str]
+    take: Callable[[Run, tuple[Slot, ...], RunClock], tuple[Run, tuple[Slot, ...]]]
+    tell: Callable[[Run, tuple[Slot, ...]], str]
 
 
 def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
@@ -160,7 +158,7 @@ class LabTrials:
         return _run_slot(lab, outlook, run, slots, clock)
 
 
-def run_slots(run: Run, slots: tuple[AnySlot, ...], save: Save, limit_s: float, loop: Loop[AnySlot]) -> Run:
+def run_slots(run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float, loop: Loop) -> Run:
     """Take one slot after the other, trials or pairs, until those are left that are for later.
 
     ``limit_s`` is in seconds of the run, and ``save`` is called after each slot that was measured.

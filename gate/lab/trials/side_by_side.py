@@ -19,13 +19,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.check.pair_schedule import (
-    PairSlot,
     fit_slot,
     list_pair_slots,
     name_device,
     predict_pair_s,
 )
-from gate.check.schedule import Pace, drop_cases
+from gate.check.schedule import Pace, Slot, drop_cases
 from gate.check.work import Part, Unit
 from gate.decide.suspects import Suspect
 from gate.kinds import KIND_SPECS
@@ -106,9 +105,7 @@ class LabPairs(LabTrials):
             self.save(run)
         return run_slots(run, list_pair_slots(run, needs), self.save, limit_s, loop)
 
-    def _take_pair(
-        self, run: Run, slots: tuple[PairSlot, ...], clock: RunClock
-    ) -> tuple[Run, tuple[PairSlot, ...]]:
+    def _take_pair(self, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
         next_slot, device = slots[0], self.lab.bench.settings.device
         slot = fit_slot(run, next_slot, device, clock.limit_s - clock.read_s())
         if slot is not None:
@@ -124,12 +121,12 @@ class LabPairs(LabTrials):
 
 
 def _measure_slot(
-    side_by_side: SideBySide, run: Run, slots: tuple[PairSlot, ...], clock: RunClock
-) -> tuple[Run, tuple[PairSlot, ...]]:
+    side_by_side: SideBySide, run: Run, slots: tuple[Slot, ...], clock: RunClock
+) -> tuple[Run, tuple[Slot, ...]]:
     slot, observe, device = slots[0], side_by_side.lab.observe, side_by_side.lab.bench.settings.device
     progress = _compute_progress(run, slots, slots, clock)
     observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress, paired=True))
-    sides = make_sides(side_by_side.base, side_by_side.lab.bench, slot.base_case, slot.case)
+    sides = make_sides(side_by_side.base, side_by_side.lab.bench, slot.base_case or slot.case, slot.case)
     gpu = side_by_side.lab.bench.gpu
     alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
     crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
@@ -157,7 +154,7 @@ def add_sources(run: Run, sources: Mapping[str, str]) -> Run:
     return replace(run, sources={**run.sources, **new}) if new and left >= 0 else run
 
 
-def find_shared_caches(side_by_side: SideBySide, slot: PairSlot) -> Path | None:
+def find_shared_caches(side_by_side: SideBySide, slot: Slot) -> Path | None:
     """Find the caches of head's trial, where base's code is known to be in them: both run on one interpreter.
 
     Not where code is found by a file's name: base would be given head's.
@@ -169,9 +166,7 @@ def find_shared_caches(side_by_side: SideBySide, slot: PairSlot) -> Path | None:
     return kept if is_known and not is_file and kept.is_dir() else None
 
 
-def _compute_progress(
-    run: Run, left: Sequence[PairSlot], asked: Sequence[PairSlot], clock: RunClock
-) -> Progress:
+def _compute_progress(run: Run, left: Sequence[Slot], asked: Sequence[Slot], clock: RunClock) -> Progress:
     """How far the pairs are: ``left`` are those up to each case's next look.
 
     A case of which pairs are ``asked`` is not done before its look is over.

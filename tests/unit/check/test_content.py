@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import PairSlot, Rehearsal, check_against_baselines
+from gate.check import Rehearsal, Slot, check_against_baselines
 from gate.check.schedule import (
     EVERY_METRIC,
     WHOLE,
@@ -115,7 +115,7 @@ def test_a_compile_is_timed_for_what_it_decides_alone(
     assert plan_content([metric], index, device) == expected
 
 
-def take_no_pair(slot: PairSlot) -> Pair:
+def take_no_pair(slot: Slot) -> Pair:
     """A check without a base asks for none."""
     raise AssertionError(slot)
 

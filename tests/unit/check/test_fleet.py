@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gate.check import (
-    PairSlot,
     Rehearsal,
+    Slot,
     check_against_base,
     check_against_baselines,
     check_pairs,
@@ -19,7 +19,6 @@ from gate.check import (
     want_whole,
 )
 from gate.check.fleet import Fleet
-from gate.check.schedule import Slot
 from gate.check.work import Part, Unit, choose_lane
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect
@@ -56,7 +55,7 @@ def rehearse(subjects: Sequence[Subject], seconds: Mapping[str, float] | None = 
         trial = make_trial(by_id[slot.case.id], slot.index)
         return take_time(trial, known.get(slot.case.id, TRIAL_S))
 
-    def take_pair(slot: PairSlot) -> Pair:
+    def take_pair(slot: Slot) -> Pair:
         base, head = make_pair(by_id[slot.case.id], slot.index)
         return Pair(base=take_time(base, PAIR_S / 2), head=take_time(head, PAIR_S / 2))
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import PairSlot, Rehearsal, want_whole
-from gate.check.schedule import Slot
+from gate.check import Rehearsal, Slot, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect
 from gate.records import Metric, Run, Trial
@@ -26,7 +25,7 @@ def take_trial(slot: Slot) -> Trial:
     return replace(make_trial(SUBJECT, slot.index), stages_s={"rounds": 10.0})
 
 
-def take_pair(slot: PairSlot) -> Pair:
+def take_pair(slot: Slot) -> Pair:
     """A pair of twice 10 s, with a warm process in each arm."""
     warm = {Metric.WARM_COMPILE_TIME: (3.0,)}
     base, head = (

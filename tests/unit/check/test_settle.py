@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import PairSlot, Rehearsal, count_pairs, make_need, settle_pairs
-from gate.check.schedule import Slot
+from gate.check import Rehearsal, Slot, count_pairs, make_need, settle_pairs
 from gate.decide import Suspect
 from gate.decide.evidence.pairs import Pair
 from gate.records import Metric, Run, Trial
@@ -33,7 +32,7 @@ def rehearse(subject: Subject) -> Rehearsal:
     def take_trial(slot: Slot) -> Trial:
         raise AssertionError(slot)
 
-    def take_pair(slot: PairSlot) -> Pair:
+    def take_pair(slot: Slot) -> Pair:
         base, head = (
             replace(trial, stages_s={"rounds": WHOLE_S / 2}) for trial in make_pair(subject, slot.index)
         )

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_against_base, want_whole
-from gate.check.schedule import Slot
+from gate.check import Checked, CheckTerms, Rehearsal, Slot, check_against_base, want_whole
 from gate.decide import list_pairs
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair
@@ -60,7 +59,7 @@ def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
     def take_trial(slot: Slot) -> Trial:
         raise AssertionError(slot)
 
-    def take_pair(slot: PairSlot) -> Pair:
+    def take_pair(slot: Slot) -> Pair:
         return pairs[slot.case.id][slot.index - 1]
 
     return check_against_base(Rehearsal(take_trial=take_trial, take_pair=take_pair), begun, terms)

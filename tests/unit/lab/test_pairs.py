@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gate.check import PairSlot, count_pairs, settle_pairs
+from gate.check import Slot, count_pairs, settle_pairs
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace
 from gate.decide import Suspect
@@ -326,7 +326,7 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
     kept = bench.find_kept(case)
     kept.mkdir(parents=True)
     sides: Any = SimpleNamespace(lab=SimpleNamespace(bench=bench), base=bench)
-    slot = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY, unchanged_code=unchanged_code)
+    slot = Slot(case=case, base_case=case, index=1, metrics=LATENCY, unchanged_code=unchanged_code)
     assert find_shared_caches(sides, slot) == (kept if is_kept else None)
 
 
@@ -391,7 +391,7 @@ def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: Mak
     """Without one, twice a trial; a pair that compiles nothing is cheaper than the first, which does."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
-    whole = PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING)
+    whole = Slot(case=case, base_case=case, index=2, metrics=EVERYTHING)
     light = replace(whole, metrics=LATENCY)
     assert predict_pair_s(pace_of(replace(run, trials=())), whole, "cpu") == 2 * case.expected_s
     assert predict_pair_s(pace_of(run), whole, "cpu") == WHOLE_S
@@ -408,7 +408,7 @@ def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> N
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
     light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
     run = make_run(*light, cases=(case,), base=(case,))
-    slot = PairSlot(case=case, base_case=case, index=3, metrics=LATENCY)
+    slot = Slot(case=case, base_case=case, index=3, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
 
 
@@ -421,7 +421,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
     run = make_run(alone, cases=(case,), base=(case,))
-    first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
+    first = Slot(case=case, base_case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
     assert predict_pair_s(pace_of(run), replace(first, unchanged_code=True), "cpu") == pytest.approx(
         0.4 * 2 * 30.0
@@ -440,7 +440,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
     run = make_run(alone, cases=(case,), base=(case,))
-    first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
+    first = Slot(case=case, base_case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
@@ -465,7 +465,7 @@ def test_time_that_is_left_goes_to_counters_then_to_latencies(
     """What a whole pair does not fit into may still show a counter again, or settle a latency."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
-    slot = fit_slot(run, PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
+    slot = fit_slot(run, Slot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
     assert expected == (slot and slot.metrics)
 
 
@@ -473,7 +473,7 @@ def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
     """Nothing would say that a case's counters and memory were never looked at: it gets no pair."""
     case, other = make_case(), make_case(name="other")
     run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))
-    slot = PairSlot(case=case, base_case=case, index=1, metrics=EVERYTHING)
+    slot = Slot(case=case, base_case=case, index=1, metrics=EVERYTHING)
     whole_s = predict_pair_s(pace_of(run), slot, "cpu")
     assert fit_slot(run, slot, "cpu", whole_s) == slot
     assert fit_slot(run, slot, "cpu", whole_s - 1) is None
