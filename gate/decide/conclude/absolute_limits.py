@@ -51,15 +51,11 @@ def apply_limits(
     """
     if not policy.limits:
         return tuple(comparisons)
-    wanted = {
-        (one.case.id, metric): (one, limit)
-        for one in evidence
-        if one.trials
-        for metric, limit in {
-            limit.metric: limit for limit in policy.limits if policy.fits(limit.case, one.case.id)
-        }.items()
-        if _is_expected(one, metric, device_kind)
-    }
+    wanted = {}
+    for one in (one for one in evidence if one.trials):
+        for limit in policy.limits:
+            if policy.fits(limit.case, one.case.id) and _is_expected(one, limit.metric, device_kind):
+                wanted[one.case.id, limit.metric] = one, limit
     noisy = sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
     alpha = policy.error_budget / (max(1, noisy) * policy.looks)
     limited = {key: _judge_alone(one, limit, alpha) for key, (one, limit) in wanted.items()}

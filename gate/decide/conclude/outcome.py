@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gate.decide.evidence.disturbed import count_disturbed, note_count
+from gate.decide.evidence.disturbed import is_disturbed, list_screened, note_count
 from gate.decide.evidence.pairs import list_pairs
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Scope
@@ -94,15 +94,15 @@ _MAX_WARNINGS = 5  # more are in run.json
 def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
     """Count trials, pairs and rows; ``cleared`` got worse since the baselines, but not by the change."""
     pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
-    disturbed_trials, trials, disturbed_pairs = count_disturbed(run)
+    trials = list_screened(run)
     return Tally(
         finished=run.finished,
-        trials=trials,
-        disturbed_trials=disturbed_trials,
+        trials=len(trials),
+        disturbed_trials=sum(map(is_disturbed, trials)),
         pairs=len(pairs),
         paired_cases=len({pair.head.case_id for pair in pairs}),
         pairs_in_turn=sum(not pair.is_live for pair in pairs),
-        disturbed_pairs=disturbed_pairs,
+        disturbed_pairs=sum(is_disturbed(pair.head) for pair in pairs),
         cleared=len(cleared),
         cases=len(run.cases),
         comparisons=len(comparisons),

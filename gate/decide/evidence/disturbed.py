@@ -49,14 +49,14 @@ def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
 
     What does not, like counters and drift, stays.
     """
-    if all(not _is_disturbed(trial) for trial in run.trials):
+    if all(not is_disturbed(trial) for trial in run.trials):
         return run
     calm = _count_calm(run)
     return replace(
         run,
         trials=tuple(
             _keep_stack_metrics(trial)
-            if _is_screened(trial) and _is_disturbed(trial) and calm[trial.case_id] >= fewest
+            if _is_screened(trial) and is_disturbed(trial) and calm[trial.case_id] >= fewest
             else trial
             for trial in run.trials
         ),
@@ -66,7 +66,7 @@ def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
 def list_hopeless(run: Run, fewest: int) -> tuple[str, ...]:
     """List the cases with disturbed trials and fewer than ``fewest`` others: their noise is the machine's."""
     calm = _count_calm(run)
-    disturbed = dict.fromkeys(trial.case_id for trial in _list_screened(run) if _is_disturbed(trial))
+    disturbed = dict.fromkeys(trial.case_id for trial in list_screened(run) if is_disturbed(trial))
     return tuple(case_id for case_id in disturbed if calm[case_id] < fewest)
 
 
@@ -95,17 +95,11 @@ def doubt_stored(
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
     """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
-    alone, paired = _list_screened(run), _list_paired(run)
+    alone, paired = list_screened(run), _list_paired(run)
     return (
         *_note_trials(alone, Code.TRIALS_DISTURBED, run.environment.cores),
         *_note_trials(paired, Code.PAIRS_DISTURBED, run.environment.cores),
     )
-
-
-def count_disturbed(run: Run) -> tuple[int, int, int]:
-    """Count the disturbed trials that ran alone, all of those, and the disturbed pairs."""
-    alone = _list_screened(run)
-    return sum(map(_is_disturbed, alone)), len(alone), sum(map(_is_disturbed, _list_paired(run)))
 
 
 def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
@@ -113,10 +107,10 @@ def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact
 
     What is red all the same is to be fixed first.
     """
-    tried = [*_list_screened(run), *_list_paired(run)]
+    tried = [*list_screened(run), *_list_paired(run)]
     found = {one.status for one in comparisons if one.decides}
     is_open = Status.INCONCLUSIVE in found and Status.REGRESSED not in found
-    if not is_open or not tried or not all(map(_is_disturbed, tried)):
+    if not is_open or not tried or not all(map(is_disturbed, tried)):
         return ()
     conditions = [trial.conditions for trial in tried]
     return (sum_up_disturbances(Code.QUIET_FIRST, conditions, run.environment.cores),)
@@ -144,7 +138,7 @@ def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int
 
 
 def _note_trials(trials: Sequence[Trial], code: Code, cores: int) -> tuple[Fact, ...]:
-    disturbed = [trial.conditions for trial in trials if _is_disturbed(trial)]
+    disturbed = [trial.conditions for trial in trials if is_disturbed(trial)]
     by = sum_up_disturbances(code, disturbed, cores)
     return tuple(
         replace(by, numbers={**fact.numbers, **by.numbers})
@@ -152,7 +146,8 @@ def _note_trials(trials: Sequence[Trial], code: Code, cores: int) -> tuple[Fact,
     )
 
 
-def _list_screened(run: Run) -> list[Trial]:
+def list_screened(run: Run) -> list[Trial]:
+    """The trials of head that ran alone."""
     return [trial for trial in run.trials if _is_screened(trial)]
 
 
@@ -165,8 +160,8 @@ def _list_disturbances(run: Run) -> Mapping[str, Fact]:
         case_id: sum_up_disturbances(
             Code.DISTURBED_BY, [one.conditions for one in trials], run.environment.cores
         )
-        for case_id, trials in group_cases(_list_screened(run)).items()
-        if all(map(_is_disturbed, trials))
+        for case_id, trials in group_cases(list_screened(run)).items()
+        if all(map(is_disturbed, trials))
     }
 
 
@@ -190,14 +185,15 @@ def _doubt(comparison: Comparison, why: Fact | None) -> Comparison:
 
 
 def _count_calm(run: Run) -> Counter[str]:
-    return Counter(trial.case_id for trial in _list_screened(run) if not _is_disturbed(trial))
+    return Counter(trial.case_id for trial in list_screened(run) if not is_disturbed(trial))
 
 
 def _is_screened(trial: Trial) -> bool:
     return trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE
 
 
-def _is_disturbed(trial: Trial) -> bool:
+def is_disturbed(trial: Trial) -> bool:
+    """Whether the host was not fit meanwhile."""
     return bool(trial.conditions.disturbances)
 
 
