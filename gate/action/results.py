@@ -9,14 +9,13 @@ from pathlib import Path
 from gate.action.base import find_base
 from gate.action.rules import RuleSource, load_rules_config
 from gate.action.step import ActionStep, Ended
-from gate.decide.explain.compiled import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_verdict
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
 from gate.publish.submitted_verdict import MAX_MEMBER_BYTES, shorten_verdict
 from gate.publish.telling import describe_outputs
-from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
+from gate.records import Cause, Code, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
 from gate.report import FORMATS
 from gate.report.content import count_statuses
 from gate.report.words.comparisons import describe_comparison
@@ -98,11 +97,12 @@ def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: in
 
 
 def _list_breaks(item: Comparison, run: Run | None, causes: Sequence[Cause]) -> list[GraphBreak]:
-    """List the graph breaks that are new: a run has those of the base as well."""
+    """List the graph breaks that its causes call new: a run has those of the base as well."""
     if item.metric is not Metric.GRAPH_BREAKS or run is None:
         return []
+    places = {one.fact.name("location") for one in causes if one.fact.code is Code.GRAPH_BREAK}
     trials = (trial for trial in run.trials if trial.case_id == item.case_id)
-    return find_new_breaks((found for trial in trials for found in trial.graph_breaks), causes)
+    return [found for trial in trials for found in trial.graph_breaks if found.location in places]
 
 
 def _find_place(breaks: Sequence[GraphBreak], measured: Path) -> str:

@@ -93,12 +93,6 @@ def _name_break(found: GraphBreak) -> Mapping[str, tuple[str, ...]]:
     return name_words(reason=shorten(found.reason), location=found.location)
 
 
-def find_new_breaks(found: Iterable[GraphBreak], causes: Iterable[Cause]) -> list[GraphBreak]:
-    """Find which of the breaks of a case its causes call new."""
-    places = {one.fact.name("location") for one in causes if one.fact.code is Code.GRAPH_BREAK}
-    return [one for one in found if one.location in places]
-
-
 def find_recompiles(inquiry: Inquiry) -> list[Cause]:
     """The guards that failed and did not in the baseline, by guard and code, wherever that line is now.
 

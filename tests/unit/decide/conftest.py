@@ -75,6 +75,7 @@ class Situation:
     kernels_before_s: Mapping[str, float] = field(default_factory=dict)
     limits_s: Mapping[str, float] = field(default_factory=dict)
     throttled: tuple[str, ...] = ()
+    foreign_processes: int = 0
     changed_imports: tuple[str, ...] | None = None
     warnings: tuple[Fact, ...] = ()
     worst: Mapping[Metric, Worst] = field(default_factory=dict)
@@ -122,6 +123,7 @@ def _make_trial(one: Situation, index: int) -> Trial:
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
             throttled=one.throttled,
+            foreign_processes=one.foreign_processes,
         ),
     )
 

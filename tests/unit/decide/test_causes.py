@@ -407,14 +407,16 @@ def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: 
 
 
 def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
-    """Canaries 10 % slower, and the device throttled."""
+    """Canaries 10 % slower, the device throttled, and two other processes on it."""
     one = situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         canaries_before={"loop": (1.0,) * 5},
         canaries_after={"loop": (1.1,) * 3},
         throttled=("thermal",),
+        foreign_processes=2,
     )
-    first, second = explain(judge(one), "machine")
+    first, second, third = explain(judge(one), "machine")
     assert first == "The device lowered its clocks: thermal."
-    assert "fixed test programs +10.0 % (slower)" in second
+    assert second == "Other processes on the device: 2."
+    assert "fixed test programs +10.0 % (slower)" in third

@@ -123,6 +123,28 @@ def test_guards_weigh_as_much_as_they_account_for(situation: Make, judge: Judge)
     assert find(300.0) == []
 
 
+def test_an_operator_that_left_its_kernel_is_told_with_the_kernels_that_are_left(
+    situation: Make, judge: Judge
+) -> None:
+    """Of two kernels one is left, and the library adds: fewer kernels, and what became a call of its own."""
+    one = situation(
+        before=STEADY,
+        after=SLOWER,
+        code_before=CodeIdentity(
+            digest="1", kernels={"cpp_fused_add_0": "1", "cpp_fused_mul_1": "2"}, dtypes={"float": 3}
+        ),
+        code_after=CodeIdentity(
+            digest="2", kernels={"cpp_fused_mul_0": "2"}, dtypes={"float": 3}, calls={"extern_kernels.add": 1}
+        ),
+    )
+    verdict = judge(one)
+    assert tell(verdict, Code.CALLS_ADDED) == [
+        "No longer fused: extern_kernels.add is an extern call; no kernel fuses add any more."
+    ]
+    told = "Operators are in fewer kernels: 2 kernels before, 1 now."
+    assert tell(verdict, Code.KERNELS_JOINED) == [told]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
