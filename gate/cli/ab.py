@@ -12,8 +12,8 @@ from pathlib import Path
 from gate.check import Checked, check_pairs, list_unfinished, want_whole
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
-from gate.cli.lanes import add_base, begin_sources, open_measurer, place_lab
-from gate.cli.output import print_traces, read_previous, report_verdict
+from gate.cli.lanes import begin_sources, load_own_previous, load_previous, open_lane, open_measurer
+from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import Project, load_project
 from gate.cli.verdict_notes import note_idle, note_origin
 from gate.decide import decide_side_by_side
@@ -21,9 +21,7 @@ from gate.decide.evidence.pairs import list_alike
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.trials.merging import carry_over
-from gate.lab.trials.opening import open_lab
-from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import Lane, LaneTerms, open_side_by_side
+from gate.lab.trials.side_by_side import Lane, LaneTerms
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run
@@ -39,7 +37,8 @@ def run_ab(options: Namespace) -> ExitCode:
         what = "--history: only comparisons with the release anchor are stored"
         raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     arms = make_arms(options, request.config, anchor)
-    previous = read_previous(options, request.config.out)
+    out = request.config.out
+    previous = load_previous(options, out) if arms.head else load_own_previous(options, request, 0)
     resolve_arms(arms)
     checked = compare_arms(options, request, policy, arms, previous)
     verdict = note_anchor(checked.verdict, anchor)
@@ -101,21 +100,14 @@ def open_arms_lane(
     options: Namespace, request: Project, arms: ArmOptions, terms: LaneTerms
 ) -> Iterator[Lane]:
     """Open a lane with both arms."""
-    config = replace(request.config, out=terms.out)
     with open_arms(arms) as sources:
         begin_sources(sources, request, terms.observe)
-        cases = request.cases
         if arms.head:
-            directory = Path(sources.head.arm.directory)
-            cases = load_head_cases(config, cases, directory)
-        arm, settings = place_lab(config, sources.head.arm)
-        settings = replace(
-            settings, traces=options.trace, checkouts=find_checkouts(sources), cores=terms.cores
-        )
-        with open_lab(arm, settings, terms.observe, cases) as lab:
-            side_by_side = open_side_by_side(lab, sources.base.arm)
-            run = replace(make_run(lab, cases, config.select, 0), provenance=sources.head.provenance)
-            yield Lane(side_by_side=side_by_side, run=add_base(side_by_side, run, sources, config))
+            cases = load_head_cases(request.config, request.cases, Path(sources.head.arm.directory))
+            request = replace(request, cases=cases)
+        how = {"checkouts": find_checkouts(sources), "traces": options.trace}
+        with open_lane(request, sources, 0, terms, **how) as lane:
+            yield lane
 
 
 def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:

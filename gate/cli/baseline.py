@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
-from gate.cli.setup import load_configured, load_project
+from gate.cli.setup import load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_kept_disturbed
@@ -19,14 +19,11 @@ from gate.devices import find_kind
 from gate.errors import ExitCode, FileError, MachineError, UsageError
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
-from gate.files.validation import suggest_nearest
 from gate.git import find_filter
 from gate.lab.host.provenance import format_time, load_provenance
-from gate.metrics import SPECS, Role
 from gate.project.config import Config
-from gate.project.contradictions import can_decide
 from gate.project.registry import load_cases, select_cases
-from gate.records import Acceptance, Code, Fact, Metric, Run, Verdict, name_words
+from gate.records import Acceptance, Code, Fact, Run, Verdict, name_words
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
 from gate.report.words.notes import write_note
@@ -215,10 +212,7 @@ def run_accept(options: Namespace) -> ExitCode:
     """Write an acceptance."""
     config = load_configured(options)
     select_cases(load_cases(config), options.case)  # what fits no case would be accepted, and never count
-    metric = _parse_metric(options.metric)
-    if not can_decide(metric, [limit.metric for limit in config.limits]):
-        what = f"METRIC: {metric} never decides, so there is nothing to accept"
-        raise UsageError(what, "Name the metric that the report calls REGRESSED.")
+    metric = parse_metric(options.metric, [limit.metric for limit in config.limits])
     acceptance = Acceptance(
         case=options.case,
         metric=metric,
@@ -236,12 +230,3 @@ def run_accept(options: Namespace) -> ExitCode:
     print(f"Wrote {path}; commit it.")
     _warn_filter(config.baselines, Path(ACCEPTED_FILE))
     return ExitCode.PASS
-
-
-def _parse_metric(name: str) -> Metric:
-    try:
-        return Metric(name)
-    except ValueError:
-        deciding = [metric.value for metric in Metric if SPECS[metric].role is Role.DECIDES]
-        fix = suggest_nearest(name, deciding, f"Those that decide are {', '.join(deciding)}.")
-        raise UsageError(f"METRIC: {name!r} is no metric", fix) from None

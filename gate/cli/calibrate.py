@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from dataclasses import replace
-from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import count_pairs
 from gate.check.fleet import Fleet
 from gate.cli.baseline import refuse_disturbed
-from gate.cli.check import open_trials
-from gate.cli.lanes import open_measurer
+from gate.cli.check import open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import read_previous, read_run, report_study
+from gate.cli.output import read_record, report_study
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.suspects import Suspect
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import CALIBRATION
-from gate.lab.trials.runner import measure_plan
+from gate.files.codec import CALIBRATION, RUN
 from gate.lab.trials.side_by_side import LabPairs
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
-from gate.project.registry import check_factories
 from gate.records import BaseArm, Run
 from gate.records.studies import Effort
 from gate.report.calibration import study_calibration
@@ -45,7 +41,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     request = load_project(Namespace(**{**vars(options), "trials": None}))
     config = request.config
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
-    recorded = [read_run(name) for name in options.run_files or ()]
+    recorded = [read_record(RUN, name) for name in options.run_files or ()]
     run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
     refuse_disturbed(run, MIN_BASELINE_TRIALS, anyway=options.anyway)
     # What is accepted or in quarantine fails no check, and would hide how often it would.
@@ -80,15 +76,10 @@ def _make_effort(config: Config, requests: int) -> Effort:
 
 def _measure(options: Namespace, request: Project) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
-    config = request.config
-    check_factories(config, request.cases)
-    trials = options.trials or config.refresh_trials + config.max_trials
-    previous = read_previous(options, config.out)
-    opening = partial(open_trials, options, request, trials)
-    with open_measurer(options, config, opening) as opened:
-        run = measure_plan(opened.measurer, opened.run, previous)
-        pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
-        return _measure_pairs(opened.measurer, run, pairs)
+    trials = options.trials or request.config.refresh_trials + request.config.max_trials
+    pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
+    with open_measured(options, request, trials) as opened:
+        return _measure_pairs(opened.measurer, opened.run, pairs)
 
 
 def _measure_pairs(measurer: LabPairs | Fleet, run: Run, pairs: int) -> Run:

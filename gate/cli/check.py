@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
-from gate.cli.lanes import add_base, begin_sources, open_measurer, place_lab
-from gate.cli.output import print_traces, read_previous, report_verdict
+from gate.cli.lanes import Opened, begin_sources, load_own_previous, open_lane, open_measurer
+from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import (
     find_commit,
@@ -26,9 +26,8 @@ from gate.decide.explain.notes import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import Changes, read_changes
-from gate.lab.trials.opening import open_lab
-from gate.lab.trials.runner import make_run, measure_plan
-from gate.lab.trials.side_by_side import Lane, LaneTerms, open_same, open_side_by_side
+from gate.lab.trials.runner import measure_plan
+from gate.lab.trials.side_by_side import Lane, LaneTerms, OpenLane
 from gate.project.config import Config
 from gate.project.registry import check_factories
 from gate.records import Code, Fact, Run, make_text, name_words
@@ -48,8 +47,6 @@ def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
     request = load_project(options)
     config = request.config
-    check_factories(config, request.cases)
-    previous = read_previous(options, config.out)
     policy = load_policy(config, options.accepted, gate=find_gate(options, config))
     print_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
@@ -60,11 +57,9 @@ def run_check(options: Namespace) -> ExitCode:
         pair_budget_s=config.pair_budget_s,
         thorough=options.thorough,
     )
-    opening = partial(open_check, options, request)
-    with open_measurer(options, config, opening) as opened:
-        run = measure_plan(opened.measurer, opened.run, previous)
-        judge = check_against_baselines if run.base is None else check_against_base
-        checked = judge(replace(opened.measurer, budget_s=config.budget_s), run, terms)
+    with open_measured(options, request, config.trials, partial(open_check, options, request)) as opened:
+        judge = check_against_baselines if opened.run.base is None else check_against_base
+        checked = judge(replace(opened.measurer, budget_s=config.budget_s), opened.run, terms)
         opened.measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
@@ -90,7 +85,6 @@ def _note_unjudged(request: Project, observe: Observer) -> None:
 @contextmanager
 def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterator[Lane]:
     """Open a lane with the base beside the working tree, where there is one."""
-    config = replace(request.config, out=terms.out)
     with ExitStack() as stack:
         sources = open_base_sources(options, request, stack, terms.observe)
         if not isinstance(sources, ArmSources):
@@ -98,33 +92,24 @@ def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterat
             for fact in without_base:
                 terms.observe(Noted(fact=fact))
             _note_unjudged(request, terms.observe)
-            lane = stack.enter_context(open_trials(options, request, config.trials, terms))
+            lane = stack.enter_context(open_trials(options, request, request.config.trials, terms))
             yield replace(lane, without_base=without_base)
             return
-        arm, settings = place_lab(config)
         checkouts = find_checkouts(sources)
         changes = _read_changes(checkouts, sources.base.commit, request.config)
-        if checkouts and changes:
-            settings = replace(settings, checkouts=replace(checkouts, changed=changes.python))
-        settings = replace(settings, keeps_caches=True, traces=options.trace, cores=terms.cores)
-        lab = stack.enter_context(open_lab(arm, settings, terms.observe, request.cases))
-        side_by_side = open_side_by_side(lab, sources.base.arm)
-        run = replace(make_run(lab, request.cases, config.select, config.trials), shard=request.shard)
-        run = add_base(side_by_side, run, sources, config)
-        base = run.base and replace(run.base, other_changes=changes.other if changes else None)
-        yield Lane(side_by_side=side_by_side, run=replace(run, base=base))
+        told = replace(checkouts, changed=changes.python) if checkouts and changes else None
+        how = {"checkouts": told, "keeps_caches": True, "traces": options.trace}
+        lane = stack.enter_context(open_lane(request, sources, request.config.trials, terms, **how))
+        base = lane.run.base and replace(lane.run.base, other_changes=changes.other if changes else None)
+        yield replace(lane, run=replace(lane.run, base=base))
 
 
-@contextmanager
-def open_trials(options: Namespace, request: Project, trials: int, terms: LaneTerms) -> Iterator[Lane]:
+def open_trials(
+    options: Namespace, request: Project, trials: int, terms: LaneTerms
+) -> AbstractContextManager[Lane]:
     """Open a lane for so many trials of each case of the working tree."""
-    config = replace(request.config, out=terms.out)
-    arm, settings = place_lab(config)
     # Neither a refresh nor a calibration has the option.
-    settings = replace(settings, traces=getattr(options, "trace", False), cores=terms.cores)
-    with open_lab(arm, settings, terms.observe, request.cases) as lab:
-        run = make_run(lab, request.cases, config.select, trials)
-        yield Lane(side_by_side=open_same(lab), run=replace(run, shard=request.shard))
+    return open_lane(request, None, trials, terms, traces=getattr(options, "trace", False))
 
 
 def open_base_sources(
@@ -180,11 +165,19 @@ def run_measure(options: Namespace) -> ExitCode:
     return ExitCode.INCOMPLETE if measured < len(run.cases) else ExitCode.PASS
 
 
+@contextmanager
+def open_measured(
+    options: Namespace, request: Project, trials: int, opening: OpenLane | None = None
+) -> Iterator[Opened]:
+    """Measure ``trials`` trials of each selected case; what measures is still open."""
+    check_factories(request.config, request.cases)
+    previous = load_own_previous(options, request, trials)
+    opening = opening or partial(open_trials, options, request, trials)
+    with open_measurer(options, request.config, opening) as opened:
+        yield replace(opened, run=measure_plan(opened.measurer, opened.run, previous))
+
+
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:
-    """Measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
-    config = request.config
-    check_factories(config, request.cases)
-    previous = read_previous(options, config.out)
-    opening = partial(open_trials, options, request, trials)
-    with open_measurer(options, config, opening) as opened:
-        return measure_plan(opened.measurer, opened.run, previous)
+    """Measure ``trials`` trials of each selected case."""
+    with open_measured(options, request, trials) as opened:
+        return opened.run

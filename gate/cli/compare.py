@@ -11,12 +11,11 @@ from pathlib import Path
 from gate.check import CheckTerms, judge_recorded
 from gate.cli.output import (
     STDIN,
+    STDIN_NAME,
     VERDICT_FILE,
     RunSaver,
-    name_source,
     print_report,
-    read_run,
-    read_verdict,
+    read_record,
     report_verdict,
 )
 from gate.cli.setup import RUN_FILE, load_configured
@@ -26,7 +25,7 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
 from gate.decide.explain.notes import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import pause_collector
+from gate.files.codec import RUN, VERDICT, pause_collector
 from gate.files.untrusted import is_present
 from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places, load_config
@@ -60,18 +59,20 @@ def run_compare(options: Namespace) -> ExitCode:
         kept = Origin("BASELINE", is_option=True)
         check_places(replace(config, baselines=stored, origins={**config.origins, "baselines": kept}))
     policy = load_policy(config, options.accepted, stored, find_gate(options, config))
-    candidate = read_run(options.candidate)
+    candidate = read_record(RUN, options.candidate)
     print_other_commits(options.accepted, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
-    verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=stored is not None), config, options)
+    verdict = _judge(candidate, baselines, policy, by_pairs=stored is not None)
+    is_usual = stored is None or stored.resolve() == config.baselines.resolve()
+    # The commands to run next measure: their results go elsewhere than this one's.
+    repeated = Namespace(config=options.config, baselines="" if is_usual else options.baseline)
+    verdict = note_origin(verdict, config, repeated)
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
     if stored is None:  # stored ones may be of unselected cases; a run's were selected
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
         steps = tuple(one for one in verdict.next_steps if one.code not in _OF_BASELINES)
         verdict = replace(verdict, notes=(*gone, *verdict.notes), next_steps=steps)
-    if stored and stored.resolve() != config.baselines.resolve():
-        verdict = replace(verdict, baselines=options.baseline)  # for the commands to run next
     return report_verdict(verdict, config, options, Path(options.out) if options.out else None, policy)
 
 
@@ -85,7 +86,7 @@ def _judge(candidate: Run, baselines: tuple[Baseline, ...], policy: Policy, *, b
 @pause_collector()
 def run_report(options: Namespace) -> ExitCode:
     """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
-    print_report(read_verdict(_find_verdict(options.verdict)), options)
+    print_report(read_record(VERDICT, _find_verdict(options.verdict)), options)
     return ExitCode.PASS
 
 
@@ -95,7 +96,7 @@ def run_explain(options: Namespace) -> ExitCode:
     from gate.report.terminal import write_text  # noqa: PLC0415
 
     name = _find_verdict(options.verdict)
-    verdict = read_verdict(name)
+    verdict = read_record(VERDICT, name)
     case = find_case(verdict, options.case or "")
     folder = "" if name == STDIN else str(Path(name).parent)
     write_text(sys.stdout, render_explanation(verdict, case, folder))
@@ -118,6 +119,12 @@ def _find_verdict(named: str | None) -> str:
     if not is_present(verdict):
         what = f"there is no verdict in {path}" if path.is_dir() else f"there is no {path}"
         fix = f"Run `compile-gate check` or `ab` first; or name a {VERDICT_FILE}, or the directory of a run."
+        if is_present(run := path / RUN_FILE):
+            what = f"{what}: its run was stopped, or only measured"
+            fix = (
+                "Run the same command again with --resume, and it goes on from there; or judge what there is:"
+                f" compile-gate compare BASELINE {run}"
+            )
         raise UsageError(what, fix)
     return str(verdict)
 
@@ -128,7 +135,7 @@ def run_merge(options: Namespace) -> ExitCode:
     cases = load_cases(load_configured(options)) if options.select else ()
     registry = mark_removed(cases, options.removed or ())
     planned = select_cases(registry, options.select) if options.select else ()
-    runs = [read_run(name) for name in options.runs]
+    runs = [read_record(RUN, name) for name in options.runs]
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
     RunSaver(path=path).save(merged)
@@ -160,6 +167,6 @@ def _load_left(name: str) -> tuple[Baseline, ...]:
         raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
     if name != STDIN and path.is_dir():
         return load_baselines(path)
-    run = read_run(name)
-    check_whole(run, name_source(name))
+    run = read_record(RUN, name)
+    check_whole(run, STDIN_NAME if name == STDIN else name)
     return make_baselines(run, run.provenance)

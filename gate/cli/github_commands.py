@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import re
+from gate.cli.options import BASELINES, CONFIG, QUIET, Command, argument, written_as
 
-from gate.cli.options import BASELINES, CONFIG, QUIET, Command, argument
-from gate.files.untrusted import format_value
-
-_MAX_DIGITS = 18  # of what GitHub numbers: 64 bits hold them
 _COMMENTS = ("always", "on-change", "on-failure", "never")
 _ASKED = ("refresh-baselines", "accept-regression")
 _WORKFLOW = ".github/workflows/gate.yml"
 
 
-def parse_key(text: str) -> str:
-    """Parse a comment's key, which stands in the comment's first line."""
-    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
-        raise argparse.ArgumentTypeError("at most 40 letters, digits, _, . and -")
-    return text
-
-
-def parse_id(text: str) -> int:
-    """Parse the number of a run or a pull request, as GitHub gives them: from 1."""
-    if not (text.isdecimal() and text.isascii() and len(text) <= _MAX_DIGITS and int(text)):
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {format_value(text)}")
-    return int(text)
-
-
+_parse_key = written_as("[A-Za-z0-9_.-]{1,40}", "at most 40 letters, digits, _, . and -", str)
+# Of a run or a pull request, as GitHub gives them: 64 bits hold them.
+_parse_id = written_as("[1-9][0-9]{0,17}", "a whole number above 0", int)
 _ARTIFACT = argument(
     "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
 )
@@ -42,7 +26,7 @@ _RUNNING = argument(
 )
 _KEY = argument(
     "--comment-key",
-    type=parse_key,
+    type=_parse_key,
     default="default",
     metavar="KEY",
     help="one comment or issue for each key, such as a gate or an environment",
@@ -57,7 +41,7 @@ _PUBLISH = Command(
     arguments=(
         *(*CONFIG, QUIET),
         argument("--issue", action="store_true", help="the run is an upgrade's: keep one issue about it"),
-        argument("--run-id", type=parse_id, required=True, metavar="N", help="the run that measured"),
+        argument("--run-id", type=_parse_id, required=True, metavar="N", help="the run that measured"),
         *(_RUNNING, _CONCLUSION, _ARTIFACT),
         argument(
             "--comment",
@@ -110,12 +94,12 @@ _PROPOSE = Command(
         argument(
             "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
         ),
-        argument("--run-id", type=parse_id, metavar="N", help="the workflow run that left the artifact"),
+        argument("--run-id", type=_parse_id, metavar="N", help="the workflow run that left the artifact"),
         argument("--artifact-name", metavar="NAME", default="compile-gate"),
         _CONCLUSION,
         argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured"),
         argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for"),
-        argument("--pr-number", type=parse_id, metavar="N", help="the pull request that asked for it"),
+        argument("--pr-number", type=_parse_id, metavar="N", help="the pull request that asked for it"),
         argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
     ),
 )

@@ -7,22 +7,36 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gate.check.fleet import Fleet
 from gate.cli.options import LanesAsked
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.errors import InterruptedRunError, UsageError
+from gate.files.codec import load_run
+from gate.files.untrusted import is_present
 from gate.github.errors import find_text
 from gate.github.job import load_payload
 from gate.installation import find_page
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.fitness import may_repeat
-from gate.lab.host.provenance import find_tree
-from gate.lab.trials.side_by_side import LabPairs, LaneTerms, OpenLane, SideBySide, describe_base
+from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
+from gate.lab.trials.merging import refuse_other_run
+from gate.lab.trials.opening import open_lab
+from gate.lab.trials.runner import make_run
+from gate.lab.trials.side_by_side import (
+    LabPairs,
+    Lane,
+    LaneTerms,
+    OpenLane,
+    SideBySide,
+    describe_base,
+    open_same,
+    open_side_by_side,
+)
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
@@ -42,6 +56,41 @@ class Opened:
     measurer: LabPairs | Fleet
     run: Run
     without_base: tuple[Fact, ...] = ()  # why it has none, for the verdict
+
+
+def load_previous(options: Namespace, out: Path) -> Run | None:
+    """Load the run that ``--resume`` continues, before anything else is waited for.
+
+    Raises:
+        UsageError: There is none.
+        FileError: It cannot be used.
+    """
+    if not options.resume:
+        return None
+    path = out / RUN_FILE
+    if not is_present(path):
+        what = f"--resume: {path} does not exist, so there is no run to continue"
+        raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
+    return load_run(path)
+
+
+def load_own_previous(options: Namespace, request: Project, trials: int) -> Run | None:
+    """Load it, where the working tree is measured; refuse another run by what is known before warming up.
+
+    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.merging.refuse_other_run`.
+    """
+    config = request.config
+    if previous := load_previous(options, config.out):
+        draft = Run(
+            cases=request.cases,
+            environment=previous.environment,  # this machine's is still to be found out
+            provenance=load_provenance(config.directory),
+            changes=hash_changes(config.directory),
+            trials_planned=trials,
+            sampling=asdict(config.sampling),
+        )
+        refuse_other_run(draft, previous)
+    return previous
 
 
 @contextmanager
@@ -132,6 +181,27 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         tree=find_tree(config.directory),
     )
     return arm or make_working_tree_arm(config.directory), settings
+
+
+@contextmanager
+def open_lane(
+    request: Project,
+    sources: ArmSources | None,
+    trials: int,
+    terms: LaneTerms,
+    **how: Any,  # noqa: ANN401 - fields of LabSettings
+) -> Iterator[Lane]:
+    """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""
+    config, cases = replace(request.config, out=terms.out), request.cases
+    arm, settings = place_lab(config, sources.head.arm if sources else None)
+    with open_lab(arm, replace(settings, cores=terms.cores, **how), terms.observe, cases) as lab:
+        run = replace(make_run(lab, cases, config.select, trials), shard=request.shard)
+        if sources is None:
+            yield Lane(side_by_side=open_same(lab), run=run)
+            return
+        side_by_side = open_side_by_side(lab, sources.base.arm)
+        run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
+        yield Lane(side_by_side=side_by_side, run=run)
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:

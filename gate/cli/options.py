@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gate.devices import DEVICE_FORMS
 from gate.errors import ExitCode
+from gate.files.untrusted import format_value
 from gate.installation import find_page
 from gate.records.targets import BOARDS, name_targets, read_architecture
 from gate.report import FORMATS
@@ -20,7 +22,7 @@ from gate.report import FORMATS
 if TYPE_CHECKING:
     from argparse import _ActionsContainer  # argparse has no public name for what takes arguments
 
-
+T = TypeVar("T")
 Argument = Callable[["_ActionsContainer"], object]  # adds itself to a parser
 
 
@@ -115,19 +117,20 @@ def parse_target(text: str) -> str:
     return text
 
 
-def parse_count(text: str) -> int:
-    """Parse a number of things, 0 included."""
-    if not text.isdecimal() or len(text) > 6:  # noqa: PLR2004 - a million is a slip of the finger
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
-    return int(text)
+def written_as(regex: str, what: str, read: Callable[[str], T]) -> Callable[[str], T]:
+    """Make what parses a value that a regular expression describes, and ``read`` reads."""
+
+    def parse(text: str) -> T:
+        if not re.fullmatch(regex, text):
+            raise argparse.ArgumentTypeError(f"expected {what}, got {format_value(text)}")
+        return read(text)
+
+    return parse
 
 
-def parse_shard(text: str) -> tuple[int, int]:
-    """Parse which part of how many: ``2/4``."""
-    parts = text.split("/")
-    if len(parts) != 2 or not all(part.isdecimal() and len(part) < 4 for part in parts):  # noqa: PLR2004 - 2/999
-        raise argparse.ArgumentTypeError(f"must be which shard of how many, as 2/4, not {text!r}")
-    return int(parts[0]), int(parts[1])
+def _read_shard(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    return int(number), int(of)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,14 +141,14 @@ class LanesAsked:
     address: str = ""  # "auto": the cluster that this host is of
 
 
-def parse_lanes(text: str) -> LanesAsked:
-    """Parse which lanes: ``8``, ``ray`` or ``ray:ADDRESS``."""
+def _read_lanes(text: str) -> LanesAsked:
     name, _, address = text.partition(":")
-    if name == "ray":
-        return LanesAsked(address=address or "auto")
-    if not text.isdecimal() or len(text) > 3 or not int(text):  # noqa: PLR2004 - 999
-        raise argparse.ArgumentTypeError(f"must be a number of lanes, ray, or ray:ADDRESS, not {text!r}")
-    return LanesAsked(count=int(text))
+    return LanesAsked(address=address or "auto") if name == "ray" else LanesAsked(count=int(text))
+
+
+parse_count = written_as("[0-9]{1,6}", "a number from 0 to 999999", int)
+parse_shard = written_as("[0-9]{1,3}/[0-9]{1,3}", "which shard of how many, as 2/4", _read_shard)
+parse_lanes = written_as("[1-9][0-9]{0,2}|ray(:.*)?", "a number of lanes, ray, or ray:ADDRESS", _read_lanes)
 
 
 def to_directory(text: str, *, required: bool = False) -> Argument:

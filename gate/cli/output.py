@@ -12,16 +12,8 @@ from pathlib import Path
 from gate.cli.setup import RUN_FILE
 from gate.decide import FailOn, compute_exit_code, is_lack_accepted, keep_own, measure_coverage
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import (
-    RUN,
-    VERDICT,
-    load_run,
-    load_verdict,
-    save_run,
-    save_verdict,
-    write_atomic,
-)
-from gate.files.untrusted import is_present, read_lines
+from gate.files.codec import FileKind, R, save_run, save_verdict, write_atomic
+from gate.files.untrusted import read_lines
 from gate.project.config import Config
 from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
@@ -187,43 +179,15 @@ def print_traces(run: Run, out: Path) -> None:
 
 
 STDIN = "-"
-_SOURCE = "standard input"
+STDIN_NAME = "standard input"  # in errors
 
 
-def read_run(name: str) -> Run:
-    """Read a ``run.json``.
+def read_record(kind: FileKind[R], name: str) -> R:
+    """Read a file that an option names, or standard input.
 
     Raises:
         FileError: It cannot be used.
     """
     if name == STDIN:
-        return RUN.decode(read_lines(sys.stdin.buffer, RUN.limit, _SOURCE), _SOURCE)
-    return load_run(Path(name))
-
-
-def name_source(name: str) -> str:
-    """Name a file that an option names, for errors."""
-    return _SOURCE if name == STDIN else name
-
-
-def read_verdict(name: str) -> Verdict:
-    """Read a ``verdict.json``; raises as :func:`read_run`."""
-    if name == STDIN:
-        return VERDICT.decode(read_lines(sys.stdin.buffer, VERDICT.limit, _SOURCE), _SOURCE)
-    return load_verdict(Path(name))
-
-
-def read_previous(options: Namespace, out: Path) -> Run | None:
-    """Read the run that ``--resume`` continues, before anything else is waited for.
-
-    Raises:
-        UsageError: There is none.
-        FileError: It cannot be used.
-    """
-    if not options.resume:
-        return None
-    path = out / RUN_FILE
-    if not is_present(path):
-        what = f"--resume: {path} does not exist, so there is no run to continue"
-        raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
-    return load_run(path)
+        return kind.decode(read_lines(sys.stdin.buffer, kind.limit, STDIN_NAME), STDIN_NAME)
+    return kind.load(Path(name))

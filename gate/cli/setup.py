@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import UsageError
+from gate.files.disk import IGNORE_ALL
+from gate.files.validation import suggest_nearest
 from gate.programs import read_text
 from gate.project.arm_cases import mark_removed
 from gate.project.capability import fit_limits
 from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config, make_default_config
+from gate.project.contradictions import can_decide
 from gate.project.plan import pick_shard
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Case, Shard
+from gate.records import Case, Metric, Shard
 
 # Options that stand for a key of gate.yml, under the key's name.
-_KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s")
-_PATHS = ("baselines", "out")
+_KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out")
 RUN_FILE = "run.json"
+# One of them lies where a command has written its results.
+_RESULTS = (RUN_FILE, "verdict.json", "calibration.json", "selftest.json", "bisect/.gitignore")
 _OWN_PROJECT = 'name = "compile-gate"'  # in the pyproject.toml of a checkout
 
 
@@ -80,13 +85,36 @@ def load_configured(options: Namespace) -> Config:
         print(f"note: {describe_source(config)}", file=sys.stderr)
     if directory := getattr(options, "directory", None):
         config = _place_config(config, Path(directory), options.rules_commit)
-    given: dict[str, object] = {key: getattr(options, key, None) for key in _KEYS}
-    for key in _PATHS:
-        path = getattr(options, key, None)
-        given[key] = Path(path) if path else None
-    config = apply_options(config, **given)
+    config = apply_options(config, **{key: getattr(options, key, None) for key in _KEYS})
+    if config.is_option("out"):
+        _refuse_foreign(config.out)
     # No key of gate.yml: who measures measures on a device.
     return replace(config, device=getattr(options, "target", None) or config.device)
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Refuse to write results among files of others: a report is written over what has its name.
+
+    Raises:
+        UsageError: The directory has files, and no command of ours has written to it.
+    """
+    is_ours = read_text(out / ".gitignore") == IGNORE_ALL or any((out / name).exists() for name in _RESULTS)
+    if out.is_dir() and any(out.iterdir()) and not is_ours:
+        what = f"--out: {out} has files in it that compile-gate did not write"
+        raise UsageError(what, "Name a directory that is new, empty, or an earlier run's.")
+
+
+def parse_metric(name: str, limited: Collection[Metric] = ()) -> Metric:
+    """Parse the name of a metric that can fail a check; gate.yml has limits for the ``limited`` ones.
+
+    Raises:
+        UsageError: It is none.
+    """
+    deciding = {str(metric): metric for metric in Metric if can_decide(metric, limited)}
+    if name not in deciding:
+        fix = suggest_nearest(name, deciding, f"Those that decide are {', '.join(deciding)}.")
+        raise UsageError(f"METRIC: {name!r} is no metric that decides", fix)
+    return deciding[name]
 
 
 def _place_config(config: Config, directory: Path, commit: str) -> Config:

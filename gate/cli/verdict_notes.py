@@ -5,27 +5,40 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from gate.cli.measuring_commands import AB_MINUTES
 from gate.git import ask_git, find_checkout
 from gate.project.config import DEFAULT_FILE, Config
 from gate.project.contradictions import can_decide
 from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
-from gate.report.words.steps import REFERENCE_MODELS
 from gate.store.acceptances import load_commit_file
 from gate.store.policy import name_gate
 from gate.units import count_noun
 
+_REPEATED = ("config", "baselines", "out", "minutes")  # options, for commands to run next
+
 
 def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict:
-    """Say by which commit's rules it was reached; commands to run next name gate.yml and the baselines."""
+    """Say by which commit's rules it was reached; else commands to run next repeat options of this one."""
     if not config.commit:
-        baselines = getattr(options, "baselines", None) or ""  # only some commands have the option
-        return replace(verdict, config=_name_config(options), baselines=baselines)
+        return replace(verdict, options=_list_repeated(vars(options)))
     rules = Fact(code=Code.RULES_OF, names=name_words(commit=config.commit))
-    return replace(verdict, notes=(*verdict.notes, rules), config="", baselines="")
+    return replace(verdict, notes=(*verdict.notes, rules))
+
+
+def _list_repeated(given: Mapping[str, Any]) -> dict[str, str]:
+    """List the options that commands to run next repeat, with their values: what is not the default."""
+    named = {f"--{name}": given[name] for name in _REPEATED if given.get(name)}
+    if named.get("--minutes") == AB_MINUTES:
+        del named["--minutes"]
+    if Path(named.get("--config", "")) == Path(DEFAULT_FILE):
+        del named["--config"]
+    written = {name: value if isinstance(value, str) else f"{value:g}" for name, value in named.items()}
+    return written | ({"--reference-models": ""} if given.get("reference_models") else {})
 
 
 def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
@@ -62,13 +75,6 @@ def note_idle(
     if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
         notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
     return replace(verdict, notes=(*verdict.notes, *notes))
-
-
-def _name_config(options: Namespace) -> str:
-    if getattr(options, "reference_models", False):
-        return REFERENCE_MODELS
-    named: str = options.config or ""
-    return "" if named and Path(named) == Path(DEFAULT_FILE) else named
 
 
 _SHORT = 12

@@ -66,6 +66,9 @@ def read_written_ns(path: Path) -> int:
         return 0
 
 
+IGNORE_ALL = "*\n"  # what a directory of results has as its .gitignore
+
+
 def describe_write_error(path: Path, error: OSError) -> GateError:
     """Turn an OSError of writing ``path`` into the error to raise, with its fix."""
     if error.errno in _FULL:

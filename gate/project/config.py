@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,22 +150,19 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
     """Make the configuration of a parsed ``gate.yml`` that lies in ``directory``."""
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     for metric, entry in file.thresholds.items():
-        parts = {name: value for name, value in encode(entry).items() if value is not None}
+        parts = {name: value for name, value in asdict(entry).items() if value is not None}
         thresholds[metric] = replace(thresholds[metric], **parts)
-    overrides = tuple(Override(**{**encode(entry), "metric": entry.metric}) for entry in file.overrides)
     derived: dict[str, Any] = {
         "select": file.select or "",
         "baselines": directory / file.baselines,
         "out": directory / file.out,
         "history": directory / file.history if file.history else None,
         "registry": tuple(directory / name for name in file.registry),
-        "sampling": Sampling(**encode(file.sampling)),
+        "sampling": Sampling(**asdict(file.sampling)),
         "thresholds": thresholds,
-        "overrides": overrides,
+        "overrides": tuple(Override(**asdict(entry)) for entry in file.overrides),
         "limits": tuple(map(_make_limit, file.limits)),
-        "quarantine": tuple(
-            Quarantine(**{**encode(entry), "metric": entry.metric}) for entry in file.quarantine
-        ),
+        "quarantine": tuple(Quarantine(**asdict(entry)) for entry in file.quarantine),
     }
     kept = {name: getattr(file, name) for name in _KEYS}
     return Config(**{**kept, **derived}, directory=directory)
@@ -181,7 +178,7 @@ def _make_limit(entry: LimitEntry) -> AbsoluteLimit:
 def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- checked as gate.yml's keys are
     """Replace keys by what options of the command line say; None leaves a key as it is.
 
-    Values are checked as those of ``gate.yml`` are; paths are relative to the current directory.
+    Values are as those of ``gate.yml``, and checked as they are; paths are relative to the current directory.
 
     Raises:
         UsageError: A value does not fit, or `out` and `baselines` lie in each other.
@@ -189,7 +186,7 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     given = {name: value for name, value in options.items() if value is not None}
     try:
         # As many trials at most as there can be: to ask for more than max_trials is no mistake here.
-        file = fit(GateFile, {"version": VERSION, "max_trials": MAX_COUNT, **encode_options(given)})
+        file = fit(GateFile, {"version": VERSION, "max_trials": MAX_COUNT, **given})
     except ValidationError as error:
         raise join_errors([_refuse_option(invalid) for invalid in error.found]) from None
     checked = make_config(file)
@@ -236,11 +233,6 @@ def _refuse_option(invalid: InvalidValue) -> UsageError:
 def name_option(key: str) -> str:
     """Name the option that stands for a key: ``--lock-timeout`` for ``lock_timeout_s``."""
     return "--" + key.removesuffix("_s").replace("_", "-")
-
-
-def encode_options(given: Mapping[str, object]) -> dict[str, object]:
-    """Encode option values as ``gate.yml`` would hold them."""
-    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
 
 
 def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str) -> Policy:

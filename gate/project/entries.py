@@ -241,7 +241,7 @@ class GateFile(RegistryFile):
     """
     out: PathText = "out"
     """The directory for reports, raw samples and logs. Leave it out of git. Neither it nor `baselines` may
-    contain the other. `--out` replaces it.
+    contain the other. `--out` replaces it, with a directory that is new, empty or an earlier run's.
 
     Example: build/compile-gate
     """

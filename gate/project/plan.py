@@ -109,13 +109,10 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
-    fix = "Merge only shards of one commit, measured on machines of one kind."
     first, *others = named = _name_runs(runs, names)
     for other in others:
-        _check_alike(first, other, fix)
-        _check_commit(first, other, fix)
-        _check_base(first, other)
-        _check_trials(first, other)
+        _check_alike(first, other, "Merge only shards that were measured on machines of one kind.")
+        _check_common(first, other)
     _check_overlap(named)
     _check_shards(named, is_planned=bool(planned))
     cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
@@ -199,28 +196,24 @@ def _name_runs(runs: Sequence[Run], names: Sequence[str]) -> list[_Named]:
     return list(zip(names or numbers, runs, strict=True))
 
 
-def _check_commit(first: _Named, other: _Named, fix: str) -> None:
-    commits = [run.provenance.commit or "none" for _, run in (other, first)]
-    if commits[0] != commits[1]:
-        raise UsageError(f"{other[0]} is of the commit {commits[0]}, and {first[0]} of {commits[1]}", fix)
+def _name_base(run: Run) -> str:
+    return run.base.provenance.commit or "in no commit" if run.base else "none"
 
 
-def _check_base(first: _Named, other: _Named) -> None:
-    """Refuse pairs with another base: a regression against one would be judged against the other."""
+# What the runs of shards have in common; with another base a regression against one would be judged against
+# the other, and with another number of trials a shard's cases would seem to lack some, or be excused.
+_COMMON: Sequence[tuple[str, Callable[[Run], str], str]] = (
+    ("commit", lambda run: run.provenance.commit or "none", "Merge only shards of one commit."),
+    ("base", _name_base, "Measure all shards with the same --base."),
+    ("number of trials", lambda run: str(run.trials_planned), "Measure all shards with the same --trials."),
+)
+
+
+def _check_common(first: _Named, other: _Named) -> None:
     (first_name, one), (name, run) = first, other
-    bases = [one.base.provenance.commit if one.base else "", run.base.provenance.commit if run.base else ""]
-    if (one.base is None) != (run.base is None) or bases[0] != bases[1]:
-        known = [commit or "none" for commit in bases]
-        what = f"{name} was compared with the base {known[1]}, and {first_name} with {known[0]}"
-        raise UsageError(what, "Measure all shards with the same --base.")
-
-
-def _check_trials(first: _Named, other: _Named) -> None:
-    """Refuse another number of planned trials: one shard's cases would seem to lack some, or be excused."""
-    (first_name, one), (name, run) = first, other
-    if run.trials_planned != one.trials_planned:
-        planned = f"{run.trials_planned} trials of each case, and {first_name} {one.trials_planned}"
-        raise UsageError(f"{name} planned {planned}", "Measure all shards with the same --trials.")
+    for what, read, fix in _COMMON:
+        if (own := read(run)) != (firsts := read(one)):
+            raise UsageError(f"the {what} of {name} is {own}, and that of {first_name} {firsts}", fix)
 
 
 def _check_alike(first: _Named, other: _Named, fix: str) -> None:

@@ -148,7 +148,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
         baseline_environments=used_ids,
         base=PairBase(commit=known.base_sha, other_stack=verdict.base.other_stack) if verdict.base else None,
         summary=summarize_suite(cases, comparisons),
-        config="",
+        options={},
     )
 
 

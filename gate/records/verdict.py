@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -245,8 +246,7 @@ class Verdict:
     base: PairBase | None = None
     tally: Tally = field(default_factory=Tally)
     summary: SuiteSummary = field(default_factory=SuiteSummary)  # decides nothing
-    config: str = ""  # as --config named it, or --reference-models, for the commands to run next
-    baselines: str = ""  # as --baselines named them, for the same
+    options: Mapping[str, str] = field(default_factory=dict)  # of the command, for those to run next
     trials: Natural = 0
     wall_s: NotNegative = 0.0
     toolchain_s: NotNegative = 0.0

@@ -134,7 +134,7 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
         headline=say(Code.REGRESSED_CASE, "Headline of whoever measured."),
         cases=cases,
         next_steps=say(Code.SETTLE_QUIETLY, "Next step of whoever measured."),
-        config="configuration of whoever measured",
+        options={"--config": "configuration of whoever measured"},
         notes=say(Code.RULES_OF, "Note of whoever measured."),
         machine=MachineShift(canary=0.004, suite=-0.002, known=True),
         environment=CUDA_HOST,

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.errors import MachineError
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
-from gate.programs import ask_program
+from gate.programs import ask_program, read_text
 from gate.project.capability import Card
 from gate.records import EXPECTED_THROTTLING, Code, Fact, name_words
 from gate.report.words.findings import advise_finding, describe_finding
@@ -45,6 +47,7 @@ _INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s.*\(UUID: (?P<uuid>MIG-[^)]+)
 _SLICE = re.compile(r"\.(?P<gib>\d+)gb")  # of a profile: "1g.18gb"
 _BOARD = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
 _EXCLUSIVE = "Exclusive_Process"
+_BUILT_FOR = re.compile(r"^(?:cuda|hip)\b[^=]*= *(\S+)$", re.MULTILINE)  # in torch/version.py
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -264,6 +267,19 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
 
 # Of Linux, of Windows below WSL, of Jetson, of ROCm. Without any of them no torch sees a GPU.
 _DRIVERS = tuple(map(Path, ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/kfd")))
+
+
+def refuse_cpu_build(device: str) -> None:
+    """Refuse a GPU where this interpreter's torch was built for none, as its own file says.
+
+    Raises:
+        MachineError: It was.
+    """
+    spec = find_spec("torch") if find_kind(device).is_gpu else None
+    text = read_text(Path(spec.origin).with_name("version.py")) if spec and spec.origin else ""
+    if set(_BUILT_FOR.findall(text)) == {"None"}:
+        what = f"{device} cannot be used: the torch of {sys.executable} is a CPU build"
+        raise MachineError(what, "Install a torch that is built for this GPU, or choose --device cpu.")
 
 
 def refuse_absent(device: str, gpu: GpuState | None) -> None:

@@ -21,6 +21,7 @@ from gate.lab.host.gpu import (
     load_gpus,
     name_lock,
     refuse_absent,
+    refuse_cpu_build,
     refuse_service,
 )
 from gate.lab.host.lock import hold_device
@@ -298,6 +299,8 @@ def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
         (scratch / "tmp").mkdir()
         gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
         gpu = find_gpu(gpus, settings.device, os.environ)
+        if arm.python == sys.executable:
+            refuse_cpu_build(settings.device)
         refuse_absent(settings.device, gpu)
         bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
         check_disk(bench)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.errors import FileError
 from gate.files import codec
-from gate.files.disk import describe_write_error
+from gate.files.disk import IGNORE_ALL, describe_write_error
 from gate.lab.workers.log import clean_log_tail, find_shortage
 from gate.lab.workers.process import Fork, ProcessCommand, ProcessExit, run_process
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
@@ -83,7 +83,7 @@ def make_results_directory(path: Path) -> None:
     is_new = not path.exists()
     make_directory(path)
     if is_new:
-        codec.write_atomic(path / ".gitignore", "*\n")
+        codec.write_atomic(path / ".gitignore", IGNORE_ALL)
 
 
 def load_result(path: Path) -> WorkerResult | Fact:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -48,6 +49,7 @@ _GATE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 _MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted.py")
 # How the measured code was reached, which says nothing about it.
 _MACHINERY = ("importlib", "_pytest", "pluggy", "pytest_benchmark")
+_CONTEXTS = contextlib.__file__
 _FROZEN = "<frozen "  # the import system, runpy
 _GENERATED = ("<string>", "__init__")  # a dataclass's own
 _BARE_HEADER = re.compile(r"^Traceback \(most recent call last\):\n(?! )", re.MULTILINE)
@@ -85,7 +87,7 @@ def _is_machinery(frame: FrameSummary, places: tuple[str, ...]) -> bool:
     file = frame.filename
     if file.startswith(_GATE):
         return not file.startswith(_MEASURED)
-    return file.startswith((_FROZEN, *places)) or (file, frame.name) == _GENERATED
+    return file.startswith((_FROZEN, _CONTEXTS, *places)) or (file, frame.name) == _GENERATED
 
 
 def _find_places(packages: Sequence[str]) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ PREREQUISITE_FIXES: Mapping[Prerequisite, str] = {
     Prerequisite.CXX_COMPILER: "Install a C++ compiler (g++), or set CXX.",
     Prerequisite.PYTHON_HEADERS: "Install the headers of Python (python3-dev).",
     Prerequisite.DEVICE: (
-        "Choose a device this machine has (--device cpu), or fix its driver: `nvidia-smi` must list it."
+        "Choose a device this machine has (--device cpu), install a torch built for it, or fix its driver:"
+        " `nvidia-smi` must list it."
     ),
 }
 _SLOW_FIX = "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was."

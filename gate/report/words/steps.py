@@ -31,35 +31,31 @@ def describe_setback(setback: Setback) -> str:
 # So many cases, or else models, are spelled out: a command that is too long to read is not copied.
 _MAX_CASES = 3
 _MAX_MODELS = 10
-REFERENCE_MODELS = "--reference-models"  # what a verdict has in place of a file, where they were asked for
+# Options that a command to run next repeats, where the verdict's own command had them.
+_CONFIG = ("--config", "--reference-models")
+_OF_AB, _OF_CHECK = ("--out", "--minutes"), ("--baselines", "--out")
 
 
-def write_setting(verdict: Verdict) -> str:
+def write_setting(verdict: Verdict, *more: str) -> str:
     """Write the options by which a command measures what the verdict did: gate.yml, and a target or device.
 
     The device is named although gate.yml may name it as well: what measures another one answers nothing.
+    ``more`` options are repeated too.
     """
     environment = verdict.environment
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
-    options = [write_config(verdict)]
+    device = ""
     if target:
-        options.append(f"--target {target}")
+        device = f"--target {target}"
     elif environment.device_kind in KINDS.keys() - {DEFAULT_DEVICE}:  # a file may say anything
-        options.append(f"--device {environment.device_kind}")
-    return " ".join(filter(None, options))
+        device = f"--device {environment.device_kind}"
+    return " ".join(filter(None, [_repeat(verdict, *_CONFIG), device, _repeat(verdict, *more)]))
 
 
-def write_config(verdict: Verdict) -> str:
-    """Write the option that names gate.yml where it is not the default."""
-    if verdict.config == REFERENCE_MODELS:
-        return REFERENCE_MODELS
-    return f"--config {shlex.quote(verdict.config)}" if verdict.config else ""
-
-
-def _write_stored(verdict: Verdict, setting: str) -> str:
-    """Write a setting for a command about baselines: it names those that the verdict was reached with."""
-    named = f"--baselines {shlex.quote(verdict.baselines)}" if verdict.baselines else ""
-    return " ".join(filter(None, [setting, named]))
+def _repeat(verdict: Verdict, *names: str) -> str:
+    """Write the options of these names as the verdict's command had them."""
+    given = [(name, verdict.options[name]) for name in names if name in verdict.options]
+    return " ".join(f"{name} {shlex.quote(value)}" if value else name for name, value in given)
 
 
 def write_command(name: str, setting: str) -> str:
@@ -84,10 +80,9 @@ def write_again(case_ids: Iterable[str], comparisons: Iterable[Comparison], verd
     """Write the command that measures and judges cases again as ``comparisons`` of them were."""
     # Side by side as they were; where nothing is stored, that is all there was.
     is_paired = any(one.pairs for one in comparisons) or not verdict.uses_baselines
-    setting = write_setting(verdict)
     if is_paired and verdict.base:
-        return write_ab(case_ids, verdict.base, setting)
-    return write_selected("check", case_ids, _write_stored(verdict, setting))
+        return write_ab(case_ids, verdict.base, write_setting(verdict, *_OF_AB))
+    return write_selected("check", case_ids, write_setting(verdict, *_OF_CHECK))
 
 
 def write_tlparse(trace: str, folder: str = "") -> str:
@@ -161,7 +156,7 @@ def _again(fact: Fact, verdict: Verdict) -> str:
 
 def _check(options: str = "") -> Callable[[Fact, Verdict], str]:
     return lambda fact, verdict: (
-        write_selected("check", fact.cases, _write_stored(verdict, write_setting(verdict))) + options
+        write_selected("check", fact.cases, write_setting(verdict, *_OF_CHECK)) + options
     )
 
 
@@ -177,16 +172,16 @@ def _ab(fact: Fact, verdict: Verdict) -> str:
     if Code.NO_BASE in codes:
         return ""
     before = "HEAD~1 " if Code.NOTHING_DIFFERS in codes else ""
-    return write_selected("ab", fact.cases, write_setting(verdict), before)
+    return write_selected("ab", fact.cases, write_setting(verdict, *_OF_AB), before)
 
 
 def _ab_base(fact: Fact, verdict: Verdict) -> str:
-    return write_ab(fact.cases, verdict.base, write_setting(verdict))
+    return write_ab(fact.cases, verdict.base, write_setting(verdict, *_OF_AB))
 
 
 def _refresh(options: str = "") -> Callable[[Fact, Verdict], str]:
     return lambda _fact, verdict: (
-        write_command("baseline refresh", _write_stored(verdict, write_setting(verdict))) + options
+        write_command("baseline refresh", write_setting(verdict, *_OF_CHECK)) + options
     )
 
 
@@ -196,7 +191,7 @@ def _accept(fact: Fact, verdict: Verdict) -> str:
     allowed = f"{allowance:.0f}" if family is Family.EXACT else f"{100 * allowance:.0f}%"
     if family is Family.LOG2:
         allowed = f"{allowance:.2f}"
-    command = write_command("baseline accept", _write_stored(verdict, write_config(verdict)))
+    command = write_command("baseline accept", _repeat(verdict, *_CONFIG, "--baselines"))
     expires = fact.name("expires", _UNKNOWN_DAY)
     return f"{command} '{case_id}' {metric} --allow {allowed} --reason '...' --expires {expires}"
 
@@ -245,7 +240,7 @@ _STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
     Code.RECORD_BETTER: ("Make the improvement the new baseline:", _refresh()),
     Code.HOLD_AGAINST_ANCHOR: (
         "See whether many small changes did it, against the release anchor:",
-        lambda fact, verdict: write_selected("ab", fact.cases, write_setting(verdict), "--anchor "),
+        lambda fact, verdict: write_selected("ab", fact.cases, write_setting(verdict, *_OF_AB), "--anchor "),
     ),
     Code.READ_BASE_LOGS: ("Read the log of the base's cases: what failed there was not judged.", None),
 }

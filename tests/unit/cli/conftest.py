@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gate.bisect import lab as bisect_lab
-from gate.cli import ab, check, main
+from gate.cli import lanes, main
 from gate.files.codec import save_run
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
@@ -108,7 +108,7 @@ class Place:
 
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""
-    for module in (ab, bisect_lab, check, selftest):
+    for module in (lanes, bisect_lab, selftest):
         patch.setattr(module, "place_lab", place_actors)
     patch.setattr(trials, "read_host", read_quiet_host)
     patch.setattr(attempts, "MIN_HANG_S", 1.0)

@@ -52,7 +52,7 @@ def test_what_never_decides_cannot_be_accepted(place: Place, capsys: pytest.Capt
     """An acceptance of it would count for nothing."""
     accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r", "--expires", EXPIRES)
     assert place.run(*accept) == 2
-    assert "METRIC: guards never decides" in capsys.readouterr().err
+    assert "METRIC: 'guards' is no metric that decides" in capsys.readouterr().err
 
 
 def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(place: Place) -> None:

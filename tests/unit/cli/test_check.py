@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli import main
+from gate.cli import lanes, main
 from gate.cli.check import open_base_sources
 from gate.cli.setup import Project
 from gate.cli.verdict_notes import note_rules
@@ -287,6 +287,41 @@ def test_results_ignore_themselves(place: Place) -> None:
     status = ("git", "status", "--porcelain", "--untracked-files=normal")
     changed = subprocess.run(status, cwd=place.top, check=True, capture_output=True, text=True).stdout
     assert changed == "?? kept/\n"
+
+
+@pytest.mark.parametrize(
+    ("begun", "go_on"), [("measure", "check"), ("ab", "ab"), ("measure", "calibrate"), ("measure", "ab")]
+)
+def test_another_run_is_not_continued_and_told_before_anything_is_opened(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], begun: str, go_on: str
+) -> None:
+    """With another sampling, or pairs where there were trials: before a lock is waited for."""
+    begin_repository(place, "gate.yml", "baselines", "old.json", "slow.json")
+    config = place.top / "gate.yml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(f"{text}# changed\n", encoding="utf-8")
+    assert place.run(begun, "--quiet") == 0
+    config.write_text(text.replace("super_blocks: 3", "super_blocks: 4"), encoding="utf-8")
+    monkeypatch.setattr(lanes, "RunSaver", lambda **_: pytest.fail("it goes on"))
+    assert place.run(go_on, "--quiet", "--resume") == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert "the saved run cannot be continued: " in told
+    assert ("trials (`check`) -> pairs (`ab`)" in told) is (begun != go_on == "ab")
+    assert "sampling.super_blocks 3 -> 4" in told
+
+
+def test_results_are_not_written_among_other_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """A report would be written over what has its name; an empty directory and an earlier run's are taken."""
+    source = place.top / "docs" / "report.md"
+    source.parent.mkdir()
+    source.write_text("mine\n", encoding="utf-8")
+    for command in (("check",), ("compare", "old.json", "slow.json")):
+        assert place.run(*command, "--quiet", "--out", "docs") == ExitCode.USAGE
+        assert "--out: docs has files in it that compile-gate did not write" in capsys.readouterr().err
+    assert source.read_text(encoding="utf-8") == "mine\n"
+    (place.top / "empty").mkdir()
+    for out in ("empty", "empty", "new", "new"):
+        assert place.run("measure", "--quiet", "--out", out) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

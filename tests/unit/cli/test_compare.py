@@ -225,6 +225,6 @@ def test_the_last_verdict_and_its_worst_case_need_no_name(
 def test_compared_baselines_are_named_in_what_to_do_next(place: Place) -> None:
     """Those of gate.yml need no name."""
     shutil.copytree("baselines", "stored")
-    for directory, named in (("stored", "stored"), ("baselines", "")):
+    for directory, named in (("stored", {"--baselines": "stored"}), ("baselines", {})):
         place.run("compare", directory, "slow.json", "--out", "out")
-        assert load_verdict(Path("out", "verdict.json")).baselines == named
+        assert load_verdict(Path("out", "verdict.json")).options == named

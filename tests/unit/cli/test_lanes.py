@@ -30,7 +30,7 @@ def test_lanes_of_this_host_or_of_a_cluster(text: str, asked: LanesAsked) -> Non
 @pytest.mark.parametrize("text", ["0", "", "-1", "1000", "two", "dask", "2.0"])
 def test_what_is_no_number_of_lanes(text: str) -> None:
     """Nor a cluster."""
-    with pytest.raises(argparse.ArgumentTypeError, match="must be a number of lanes, ray, or ray:ADDRESS"):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a number of lanes, ray, or ray:ADDRESS"):
         parse_lanes(text)
 
 

@@ -33,7 +33,9 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(
     assert {path.name for path in (place.top / "out").iterdir()}.isdisjoint(REPORTS)
     capsys.readouterr()
     assert place.run("report", "out") == 2
-    assert "there is no verdict in out" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "there is no verdict in out: its run was stopped, or only measured" in told
+    assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in told
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 from tests.told import tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, Place, RunGate, make_run
+from tests.unit.cli.ways import begin_repository
 
 
 def test_a_subdirectory_is_the_projects(
@@ -83,7 +84,7 @@ def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest
     assert main(["compare", *named, "old.json", "slow.json", "--out", "out"]) == ExitCode.REGRESSION
     printed = capsys.readouterr().out
     verdict = load_verdict(Path("out/verdict.json"))
-    assert verdict.config == "nightly gate.yml"
+    assert verdict.options == {"--config": "nightly gate.yml"}
     told = " ".join(printed.split())
     commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", told)
     assert len(commands) > 2
@@ -102,18 +103,29 @@ def test_suggested_commands_name_the_baselines(place: Place) -> None:
     assert all("--baselines stored" in command for command in commands)
 
 
+def test_suggested_commands_repeat_where_results_go_and_for_how_long(place: Place) -> None:
+    """Pasted without, they would write over other results, or end too early."""
+    begin_repository(place)
+    place.plant("graph_break")
+    options = ("--out", "my out", "--minutes", "90")
+    assert place.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
+    verdict = load_verdict(place.top / "my out" / "verdict.json")
+    (again, *_) = [step for step in tell_steps(verdict) if "compile-gate ab" in step]
+    assert "--out 'my out' --minutes 90" in again
+
+
 def test_the_default_needs_no_option(project: Path) -> None:
     """Also where it is named."""
     assert main(["compare", "--config", "gate.yml", "old.json", "slow.json", "--out", "out"]) == 10
     verdict = load_verdict(project / "out" / "verdict.json")
-    assert (verdict.config, "--config" in " ".join(tell_steps(verdict))) == ("", False)
+    assert (verdict.options, "--config" in " ".join(tell_steps(verdict))) == ({}, False)
 
 
 def make_setting(config: str, kind: str = "cpu", capability: str = "") -> str:
     """The options that a verdict under this configuration and on this device makes its commands name."""
     host = replace(CPU_HOST, device_kind=kind, device_traits={"capability": capability})
     verdict = decide_verdict(replace(make_run(), environment=host), (), Policy(thresholds={}))
-    return write_setting(replace(verdict, config=config))
+    return write_setting(replace(verdict, options={"--config": config} if config else {}))
 
 
 def test_a_command_names_the_configuration() -> None:

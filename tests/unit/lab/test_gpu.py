@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gate.errors import MachineError
+from gate.lab.host import gpu as gpu_module
 from gate.lab.host.gpu import (
     FIELD_SETS,
     GpuState,
@@ -17,6 +20,7 @@ from gate.lab.host.gpu import (
     parse_gpus,
     parse_instances,
     read_memory_share,
+    refuse_cpu_build,
     show_alone,
 )
 
@@ -218,3 +222,28 @@ def test_who_is_there_before_is_told(changes: dict[str, float], told: str) -> No
     said = describe_company(replace(GPU, **changes))  # type: ignore[arg-type] # the test's
     assert said == (f"before anything was measured, H200 had {told}" if told else "")
     assert describe_company(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("device", "built", "refused"),
+    [
+        ("cuda", ("None", "None"), True),
+        ("cuda:1", ("'13.0'", "None"), False),
+        ("cuda", ("None", "'6.4'"), False),
+        ("cpu", ("None", "None"), False),
+        ("cuda:sm_90", ("None", "None"), False),  # a target is compiled for by a CPU build
+    ],
+)
+def test_a_gpu_is_refused_for_a_torch_that_was_built_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, built: tuple[str, str], refused: bool
+) -> None:
+    """Before it is imported; whatever the driver says, that is what is to be changed."""
+    text = f"__version__ = '2.13.0+cpu'\ncuda: Optional[str] = {built[0]}\nhip: Optional[str] = {built[1]}\n"
+    (tmp_path / "version.py").write_text(text, encoding="utf-8")
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(gpu_module, "find_spec", lambda _: spec)
+    if not refused:
+        refuse_cpu_build(device)
+        return
+    with pytest.raises(MachineError, match=r"cuda cannot be used: the torch of .* is a CPU build"):
+        refuse_cpu_build(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,7 @@ def make_frames(*files: str) -> list[FrameSummary]:
             [f"{GATE}/selftest/planted.py"],
             id="a planted fault stands for measured code",
         ),
+        pytest.param([contextlib.__file__, f"{GATE}/a.py", "m.py"], ["m.py"], id="a context that was left"),
         pytest.param([f"{GATE}/measure/cold.py"], [], id="nothing but the gate"),
     ],
 )

@@ -168,7 +168,7 @@ def test_limits_of_a_gpu_have_room_for_its_compiles(tmp_path: Path, device: str)
 def test_options_replace_keys_and_none_leaves_them(tmp_path: Path) -> None:
     """An option's path is relative to the current directory, not to gate.yml."""
     config = load_config(write_config(tmp_path, FULL))
-    changed = apply_options(config, out=Path("elsewhere"), device=None, trials=9)
+    changed = apply_options(config, out="elsewhere", device=None, trials=9)
     assert changed == replace(config, out=Path("elsewhere"), trials=9, max_trials=9)
     assert changed.origins["out"] == Origin("--out", is_option=True)
 

@@ -169,7 +169,9 @@ def test_merged_shards_keep_the_base_of_all() -> None:
 @pytest.mark.parametrize("other", [make_run("b"), make_paired("b", "other")], ids=["no base", "another"])
 def test_shards_with_another_base_are_refused(other: Run) -> None:
     """A regression against one base would be judged against the other."""
-    with pytest.raises(UsageError, match=r"with the base (none|other), and run 1 of 2 with base"):
+    with pytest.raises(
+        UsageError, match=r"the base of run 2 of 2 is (none|other), and that of run 1 of 2 base"
+    ):
         merge_runs([make_paired("a"), other])
 
 
@@ -276,7 +278,7 @@ def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
 
 def test_shards_of_other_numbers_of_trials_do_not_merge() -> None:
     """Whichever number the whole had, some cases would seem to lack trials, or be excused from them."""
-    with pytest.raises(UsageError, match="run 2 of 2 planned 3 trials of each case, and run 1 of 2 1"):
+    with pytest.raises(UsageError, match="the number of trials of run 2 of 2 is 3, and that of run 1 of 2 1"):
         merge_runs([make_run("a"), replace(make_run("b"), trials_planned=3)])
 
 
@@ -309,7 +311,7 @@ FAILED_IN_A = make_failure("a/x", "m", trial=0, kind=FailureKind.HANG, stage="ro
         ),
         (
             [make_run("a"), replace(make_run("b"), provenance=Provenance(commit="def"))],
-            "two.json is of the commit def, and one.json of abc",
+            "the commit of two.json is def, and that of one.json abc",
         ),
         (
             [make_run("a"), replace(make_run("b"), sampling={"super_blocks": 5.0, "block_s": 0.01})],

@@ -311,7 +311,7 @@ def test_what_could_not_be_decided_is_settled_by_what_there_is(
     note: tuple[Fact, ...], told: str, command: str, verdicts: Mapping[str, Verdict]
 ) -> None:
     """The merge base, the commit before it, or first what is missing."""
-    verdict = replace(verdicts["inconclusive"], notes=note, config="")
+    verdict = replace(verdicts["inconclusive"], notes=note, options={})
     step = write_step(Fact(code=Code.SETTLE, cases=("bert/x",)), verdict)
     assert (step.text, step.command) == (f"To settle what could not be decided, {told}", command)
 

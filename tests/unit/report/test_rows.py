@@ -314,7 +314,7 @@ def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expec
         render_command("a; rm -rf b", [], replace(empty, base=base, baseline_environments=()))
     )
     assert words == ["compile-gate", *expected.split(), "--select", "a; rm -rf b"]
-    configured = replace(empty, base=base, baseline_environments=(), config="$(rm c).yml")
+    configured = replace(empty, base=base, baseline_environments=(), options={"--config": "$(rm c).yml"})
     words = shlex.split(render_command("a; rm -rf b", [], configured))
     name, *more = expected.split()
     assert words == ["compile-gate", name, "--config", "$(rm c).yml", *more, "--select", "a; rm -rf b"]

@@ -184,7 +184,7 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
         ),
         provenance=Provenance(commit=text, author=text, reason=text, run_url=text),
         base=replace(verdict.base, label=text, commit=text) if verdict.base else None,
-        config=text,
+        options={"--config": text},
     )
 
 
