@@ -17,15 +17,16 @@ import math
 import random
 import sys
 from collections import Counter
+from functools import partial
 
 from draws import POLICY, Drawer
 from world_requests import make_measurer
 from worlds import Fault, World
 
 from gate.bisect.search import (
-    ListSearch,
     find_row,
     make_judge,
+    rank_list,
     read_mark,
     search_first,
     settle_ends,
@@ -66,10 +67,11 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         pairs += count_pairs(run, CASE_ID)
         return mark or Mark.SKIP
 
-    candidates = search_first(ListSearch(points=[str(number) for number in range(commits + 1)]), ask, {})
+    points = [str(number) for number in range(commits + 1)]
+    candidates = search_first(partial(rank_list, points), points[0], points[-1], ask, {})
     if candidates is None or len(candidates) > 1:
         return UNTOLD, pairs
-    found = int(candidates[0])
+    found = int(next(iter(candidates)))
     measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
     run = settle_finding(measurer, run, judge, math.inf)
     pairs += count_pairs(run, CASE_ID)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab
-from gate.bisect.points import Ends, find_ends, open_git_search
+from gate.bisect.points import find_ends
 from gate.bisect.search import (
-    Candidates,
-    ListSearch,
-    Search,
     StepJudge,
     count_steps,
     find_change,
@@ -39,12 +34,11 @@ from gate.bisect.words import (
 )
 from gate.check import count_pairs
 from gate.cli.output import list_reports, remove_files, save_reports
-from gate.cli.setup import RUN_FILE, load_project
+from gate.cli.setup import RUN_FILE, load_project, parse_metric
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, save_run
-from gate.metrics import SPECS, Role
-from gate.records import Comparison, Metric, Run, Status
+from gate.records import Comparison, Run, Status
 from gate.records.studies import Bisection, BisectionStep, Mark
 from gate.store.policy import load_policy
 
@@ -112,27 +106,13 @@ def run_bisect(options: Namespace) -> ExitCode:
         project=by_id,
         policy=load_policy(project.config),
         ends=find_ends(options, project.config.directory),
-        metric=_parse_metric(options.metric),
+        metric=parse_metric(options.metric) if options.metric else None,
     )
     stored = _load_state(question)
     if stored is not None:
         question = replace(question, metric=stored.metric)
     with open_bisect_lab(question) as lab:
         return _bisect(lab, stored)
-
-
-def _parse_metric(name: str | None) -> Metric | None:
-    """Read the metric that is named.
-
-    Raises:
-        UsageError: It does not decide.
-    """
-    if name is None:
-        return None
-    known = {str(metric): metric for metric in SPECS if SPECS[metric].role is Role.DECIDES}
-    if name not in known:
-        raise UsageError(f"METRIC: {name!r} is no metric that decides", f"Name one of {', '.join(known)}.")
-    return known[name]
 
 
 def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
@@ -148,7 +128,7 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
     if row is None or row.status is not Status.REGRESSED or row.change is None:
         return ExitCode.INCONCLUSIVE
     judge = make_judge(run, policy, row)
-    between = ends.count_between()
+    between = len(ends.list_after_good()) - 1
     forecast = Forecast(
         between=between,
         steps=count_steps(between),
@@ -171,20 +151,19 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
 def _search(bisector: Bisector) -> ExitCode:
     """Search between the ends, see again what was found, and report."""
     ends, known = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
-    with _open_search(ends) as search:
-        candidates = search_first(search, bisector.ask, known)
-    if candidates is None:
+    found = search_first(ends.rank, ends.good, ends.bad, bisector.ask, known)
+    if found is None:
         print(render_time_up(bisector.state, bisector.forecast))
         return ExitCode.INCONCLUSIVE
+    candidates = [point for point in ends.list_after_good() if point in found]
     if len(candidates) > 1:
         print(render_candidates([ends.describe(one) for one in candidates]))
         return ExitCode.INCONCLUSIVE
-    return _conclude(bisector, candidates)
+    return _conclude(bisector, candidates[0])
 
 
-def _conclude(bisector: Bisector, candidates: Candidates) -> ExitCode:
+def _conclude(bisector: Bisector, first: str) -> ExitCode:
     """Compare what was found with the point before it: it must be seen again."""
-    (first,) = candidates
     question, state = bisector.lab.question, bisector.state
     run, row = bisector.confirm(first)
     verdict = decide_side_by_side(run, bisector.judge.policy)
@@ -203,15 +182,6 @@ def _conclude(bisector: Bisector, candidates: Candidates) -> ExitCode:
     )
     print(render_finding(finding))
     return code
-
-
-@contextmanager
-def _open_search(ends: Ends) -> Iterator[Search]:
-    if ends.pythons:
-        yield ListSearch(points=ends.pythons)
-        return
-    with open_git_search(ends.directory, ends.good, ends.bad) as search:
-        yield search
 
 
 def _load_state(question: Question) -> Bisection | None:

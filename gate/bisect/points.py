@@ -1,36 +1,19 @@
-"""Between which points to search, and ``git bisect`` in a worktree of its own.
-
-The user's checkout, index and any bisection of theirs stay.
-"""
+"""Between which points to search, and which of them are next. git ranks commits, as ``git bisect`` does."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.bisect.search import Candidates
-from gate.errors import MachineError, UsageError
-from gate.git import ask_git, describe_refusal
-from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
-from gate.lab.host.scratch import open_scratch
-from gate.records.studies import Mark
-from gate.revisions import (
-    Revision,
-    describe_resolved_commit,
-    find_page,
-    find_top,
-    resolve_ancestor,
-    resolve_ref,
-)
+from gate.bisect.search import rank_list
+from gate.errors import UsageError
+from gate.git import read_git
+from gate.revisions import Revision, describe_resolved_commit, find_page, resolve_ancestor, resolve_ref
 
 _POINT_CHARS = 12  # of a commit, in the name of its directory
-_FIRST = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
-_POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
 _LIMIT_S = 600.0  # of the largest histories
 
 
@@ -49,11 +32,21 @@ class Ends:
         """What a point is."""
         return "interpreter" if self.pythons else "commit"
 
-    def count_between(self) -> int:
-        """Count the points that are neither end."""
+    def list_after_good(self) -> Sequence[str]:
+        """List all points after the good end, in their order; the bad end is the last."""
         if self.pythons:
-            return len(self.pythons) - 2
-        return _count_between(self.directory, self.good, self.bad)
+            return self.pythons[1:]
+        return self._list_commits("--reverse", [self.good], self.bad)
+
+    def rank(self, good: Sequence[str], bad: str) -> Sequence[str]:
+        """Rank what may be the first bad point; see :data:`gate.bisect.search.RankPoints`."""
+        if self.pythons:
+            return rank_list(self.pythons, good, bad)
+        return self._list_commits("--bisect-all", good, bad)
+
+    def _list_commits(self, how: str, good: Sequence[str], bad: str) -> list[str]:
+        said = read_git(self.directory, "rev-list", how, bad, "--not", *good, limit_s=_LIMIT_S)
+        return [line.split()[0] for line in said.decode().splitlines()]
 
     def name_directory(self, point: str) -> str:
         """Where the files of a point go: whatever else the list names, an interpreter's are its own."""
@@ -106,68 +99,3 @@ def _resolve_good(directory: Path, name: str, bad: Revision) -> Revision:
             f"--good and --bad are the same commit: {bad.label}", "Name an older one with --good."
         )
     return good
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GitSearch:
-    """A bisection that git drives. Its state is the worktree's own, as git keeps it for each worktree."""
-
-    worktree: Path
-
-    def find_next(self) -> str | Candidates:
-        """The commit that git asks about, or its answer.
-
-        Raises:
-            MachineError, UsageError: git does not answer.
-        """
-        log = self._ask("log")
-        if found := _FIRST.findall(log):
-            return (found[-1],)
-        if possible := _POSSIBLE.findall(log):
-            return tuple(dict.fromkeys(possible))
-        answer = ask_git(self.worktree, "rev-parse", "--verify", "BISECT_HEAD")
-        if not answer.is_good:
-            raise describe_refusal(self.worktree, answer, "bisect")
-        return answer.said
-
-    def mark(self, point: str, mark: Mark) -> None:
-        """Tell git what a commit is."""
-        self._ask(mark, point)
-
-    def start(self, good: str, bad: str) -> None:
-        """Begin between two commits, checking nothing out."""
-        self._ask("start", "--no-checkout", bad, good)
-
-    def _ask(self, *arguments: str) -> str:
-        answer = ask_git(self.worktree, "bisect", *arguments, limit_s=_LIMIT_S)
-        # git ends with 2 where only commits are left that were skipped: its log says which.
-        if not answer.is_good and answer.status != 2:  # noqa: PLR2004
-            raise describe_refusal(self.worktree, answer, "bisect")
-        return answer.said
-
-
-@contextmanager
-def open_git_search(directory: Path, good: str, bad: str) -> Iterator[GitSearch]:
-    """Begin a bisection of the repository around ``directory``; nothing of it is left at the end.
-
-    Raises:
-        MachineError, UsageError: git cannot make the worktree, or refuses the ends.
-    """
-    top = find_top(directory)
-    remove_leftover_worktrees(top)
-    with open_scratch() as scratch, open_worktree(top, good, scratch / "bisection") as worktree:
-        search = GitSearch(worktree=worktree)
-        search.start(good, bad)
-        yield search
-
-
-def _count_between(directory: Path, good: str, bad: str) -> int:
-    """Count the commits that a bisection may have to ask about: those of bad that good lacks, less bad.
-
-    Raises:
-        MachineError: git does not answer.
-    """
-    answer = ask_git(directory, "rev-list", "--count", f"{good}..{bad}", limit_s=_LIMIT_S)
-    if not answer.is_good or not answer.said.isdecimal():
-        raise MachineError(f"git cannot count the commits: {answer.complaint}", "Run `git fsck`.")
-    return max(int(answer.said) - 1, 0)

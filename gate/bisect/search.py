@@ -8,9 +8,8 @@ the rules of every other comparison but for one number: the threshold is half of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gate.check.pair_schedule import compute_pair_s, count_pairs, list_pair_slots
 from gate.check.procedure import PairMeasurer, settle_pairs
@@ -47,61 +46,38 @@ _GOOD = JUDGED - MAYBE_WORSE
 # a latency that stands out: it took 16 where pairs varied by 5 % and steps took 3 to 13.
 _CONFIRMING_SHARE, _FEWEST_CONFIRMING = 2, 3
 
-# How a search ended: the first bad point, or the candidates where some could not be judged.
-Candidates = tuple[str, ...]
+# Lists what may be the first bad point, after these good ones up to a bad one, which is among it; the best to
+# ask about comes first.
+RankPoints = Callable[[Sequence[str], str], Sequence[str]]
 
 
-class Search(Protocol):
-    """Gives the points to ask about, one after the other: real ``git bisect``, or a list."""
-
-    def find_next(self) -> str | Candidates:
-        """The point to ask about next, or the end."""
-        ...
-
-    def mark(self, point: str, mark: Mark) -> None:
-        """Say what the point is that was asked about."""
-        ...
-
-
-@dataclass(kw_only=True)
-class ListSearch:
-    """Searches a list whose first point is good and whose last one is bad."""
-
-    points: Sequence[str]
-    marks: dict[str, Mark] = field(default_factory=dict)
-
-    def find_next(self) -> str | Candidates:
-        """The middle of what is left; a neighbour, where the middle could not be judged."""
-        low, high = self._find_ends()
-        left = [point for point in self.points[low + 1 : high] if point not in self.marks]
-        if left:
-            return left[(len(left) - 1) // 2]
-        return tuple(self.points[low + 1 : high + 1])
-
-    def mark(self, point: str, mark: Mark) -> None:
-        """Remember it."""
-        self.marks[point] = mark
-
-    def _find_ends(self) -> tuple[int, int]:
-        """The places of the first bad point, and of the last good one before it."""
-        found = [self.marks.get(point) for point in self.points]
-        high = next((place for place, mark in enumerate(found) if mark is Mark.BAD), len(found) - 1)
-        return max((place for place in range(high) if found[place] is Mark.GOOD), default=0), high
+def rank_list(points: Sequence[str], good: Sequence[str], bad: str) -> Sequence[str]:
+    """Rank the points of a list as git ranks commits: first what leaves the fewest, whatever it is."""
+    between = points[max(map(points.index, good)) + 1 : points.index(bad) + 1]
+    fewest = [min(place, len(between) - place) for place in range(1, len(between) + 1)]
+    return [point for _, point in sorted(zip(fewest, between, strict=True), key=lambda pair: -pair[0])]
 
 
 def search_first(
-    search: Search, ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
-) -> Candidates | None:
-    """Ask about one point after the other until the search ends; ``known`` ones are not asked about again.
+    rank: RankPoints, good: str, bad: str, ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+) -> Collection[str] | None:
+    """Ask about one point after the other until the first bad one is left, or what could not be judged too.
 
-    ``None`` where ``ask`` gave no answer: its time was up.
+    ``known`` points are not asked about again. ``None`` where ``ask`` gave no answer: its time was up.
     """
-    while isinstance(point := search.find_next(), str):
+    goods, skipped = [good], {bad}
+    possible = rank(goods, bad)
+    while point := next((one for one in possible if one not in skipped), ""):
         mark = known[point] if point in known else ask(point)
         if mark is None:
             return None
-        search.mark(point, mark)
-    return point
+        if mark is Mark.GOOD:
+            goods.append(point)
+        else:
+            skipped.add(point)
+            bad = point if mark is Mark.BAD else bad
+        possible = rank(goods, bad)
+    return possible
 
 
 def count_steps(between: int) -> int:

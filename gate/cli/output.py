@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.cli.setup import RUN_FILE
 from gate.decide import FailOn, compute_exit_code, is_lack_accepted, keep_own, measure_coverage
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import FileKind, R, save_run, save_verdict, write_atomic

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.bisect.search import (
-    ListSearch,
     choose_metric,
     count_steps,
     make_suspect,
+    rank_list,
     read_mark,
     search_first,
     split_difference,
@@ -38,6 +40,14 @@ def make_row(
     )
 
 
+def search_list(
+    points: Sequence[str], ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+) -> list[str] | None:
+    """What is left of a list whose first point is good and whose last one is bad, in its order."""
+    found = search_first(partial(rank_list, points), points[0], points[-1], ask, known)
+    return None if found is None else sorted(found, key=points.index)
+
+
 @given(between=st.integers(0, 40), data=st.data())
 def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
     between: int, data: st.DataObject
@@ -51,7 +61,7 @@ def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
         asked.append(point)
         return Mark.BAD if int(point[1:]) >= first else Mark.GOOD
 
-    assert search_first(ListSearch(points=points), ask, {}) == (f"p{first}",)
+    assert search_list(points, ask, {}) == [f"p{first}"]
     assert len(asked) <= count_steps(between)
 
 
@@ -64,28 +74,28 @@ def test_points_that_cannot_be_told_stay_candidates(untold: set[int], first: int
         number = int(point[1:])
         return Mark.SKIP if number in untold else Mark.BAD if number >= first else Mark.GOOD
 
-    candidates = search_first(ListSearch(points=points), ask, {})
+    candidates = search_list(points, ask, {})
     told = [number for number in range(12) if number not in untold]
     low = max(number for number in told if number < first)
     high = min(number for number in told if number >= first)
-    assert candidates == tuple(points[low + 1 : high + 1])
+    assert candidates == points[low + 1 : high + 1]
 
 
 def test_what_is_known_is_not_asked_about() -> None:
     """A search that is continued asks for the rest alone."""
-    search, asked = ListSearch(points=["a", "b", "c", "d", "e"]), []
+    asked: list[str] = []
 
     def ask(point: str) -> Mark:
         asked.append(point)
         return Mark.BAD
 
-    assert search_first(search, ask, {"c": Mark.GOOD}) == ("d",)
+    assert search_list("abcde", ask, {"c": Mark.GOOD}) == ["d"]
     assert asked == ["d"]
 
 
 def test_a_search_whose_time_is_up_has_no_answer() -> None:
     """It says nothing of what it has not asked about."""
-    assert search_first(ListSearch(points=["a", "b", "c"]), lambda _: None, {}) is None
+    assert search_list("abc", lambda _: None, {}) is None
 
 
 @pytest.mark.parametrize(("between", "steps"), [(0, 0), (1, 1), (3, 2), (7, 3), (31, 5), (32, 6)])
