@@ -20,7 +20,7 @@ from gate.calibrate.noise import (
     measure_noise,
     measure_pair_noise,
 )
-from gate.calibrate.replay import MIN_RECORDED_PAIRS, count_candidates, gather_recorded, replay_requests
+from gate.calibrate.replay import MIN_RECORDED_PAIRS, gather_recorded, replay_requests
 from gate.decide.conclude.outcome import note_stop
 from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, WIDEST
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
@@ -67,14 +67,10 @@ def _compute_cost(series: Sequence[Series], relative: float, effort: Effort) -> 
         metric=series[0].metric,
         relative=relative,
         suspected=fmean([compute_suspicion(*bar) for bar in bars]),
-        unjudged=fmean([float(_is_unjudged(*bar)) for bar in bars]),
+        unjudged=fmean([is_too_noisy(reading, Bar(alpha=0.5, threshold=bar)) for reading, bar in bars]),
         below_floor=sum(_is_below_floor(*bar) for bar in bars),
         in_force=any(one.threshold.relative == relative for one in series),
     )
-
-
-def _is_unjudged(reading: Reading, threshold: Threshold) -> bool:
-    return is_too_noisy(reading, Bar(alpha=0.5, threshold=threshold))
 
 
 def _is_below_floor(reading: Reading, threshold: Threshold) -> bool:
@@ -98,7 +94,8 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
     series, pairs = gather_series(run, policy), gather_pair_series(run, policy)
     hopeless = list_hopeless(run, MIN_BASELINE_TRIALS)
     calm = [one for one in pairs if one.case_id not in hopeless]
-    steady = [one for one in series if one.case.id not in hopeless or not _is_noisy(one)]
+    noisy = {metric for metric, spec in SPECS.items() if spec.family is Family.NOISY}
+    steady = [one for one in series if one.case.id not in hopeless or one.metric not in noisy]
     pair_noise = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
     replays = tuple(_replay_all(run, policy, effort))
     return Calibration(
@@ -125,10 +122,6 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
     )
 
 
-def _is_noisy(series: Series) -> bool:
-    return SPECS[series.metric].family is Family.NOISY
-
-
 def list_unknown(run: Run) -> tuple[str, ...]:
     """List the planned cases of which nothing can be said: their noise is not known."""
     pairs = Counter(trial.case_id for trial in run.trials if trial.arm == BASE_ARM)
@@ -152,7 +145,7 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
         numbers = {"more": len(unknown) - 1, "trials": _MIN_KNOWN}
         yield Fact(code=Code.NOISE_UNKNOWN, numbers=numbers, cases=unknown[:1])
     counts = [len(list_alone(run, case)) for case in run.cases]
-    needed = MIN_BASELINE_TRIALS + count_candidates(effort)
+    needed = MIN_BASELINE_TRIALS + effort.max_trials
     short = sum(count < needed for count in counts)
     if short:
         numbers = {"short": short, "cases": len(counts), "trials": needed}

@@ -178,7 +178,7 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
         dealt = generator.sample(recorded.trials[case.id], len(recorded.trials[case.id]))
         kept = _count_stored(dealt, effort)
         stored += dealt[:kept]
-        candidates[case.id] = dealt[kept : kept + count_candidates(effort)]
+        candidates[case.id] = dealt[kept : kept + effort.max_trials]
         if recorded.pairs:
             pairs[case.id] = [
                 _draw_pair(recorded.pairs[case.id], index, generator) for index in range(1, LOOKS[-1] + 1)
@@ -202,14 +202,9 @@ def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> Simulat
     return replace(request, pairs={**request.pairs, case_id: pairs})
 
 
-def count_candidates(effort: Effort) -> int:
-    """Count the trials of a case that a check may ask for."""
-    return effort.max_trials
-
-
 def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
     """How many trials are dealt to the baseline; 0 when there are too few to replay anything."""
-    left = min(effort.baseline_trials, len(trials) - count_candidates(effort))
+    left = min(effort.baseline_trials, len(trials) - effort.max_trials)
     return left if left >= MIN_BASELINE_TRIALS else 0
 
 

@@ -26,6 +26,7 @@ from gate.project.registry import load_cases, select_cases
 from gate.records import Acceptance, Code, Fact, Run, Verdict, name_words
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
+from gate.report.tables import render_baselines
 from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
 from gate.revisions import advise_missing, find_ref, find_tag, find_top, resolve_ancestor
@@ -187,8 +188,6 @@ def _describe(proposal: Proposal) -> str:
 
 def run_show(options: Namespace) -> ExitCode:
     """List what is stored; nothing is exit 3."""
-    from gate.report.tables import render_baselines  # noqa: PLC0415 - rich is slow to import
-
     config = load_configured(options)
     baselines, anchor = load_baselines(config.baselines), load_anchor(config.baselines)
     if options.select:

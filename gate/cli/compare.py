@@ -32,6 +32,8 @@ from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Code, Outcome, Policy, Run, Verdict
+from gate.report.explain import find_case, render_explanation
+from gate.report.terminal import write_text
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.policy import load_policy
 from gate.units import count_noun
@@ -92,9 +94,6 @@ def run_report(options: Namespace) -> ExitCode:
 
 def run_explain(options: Namespace) -> ExitCode:
     """Print all that a verdict knows of one case."""
-    from gate.report.explain import find_case, render_explanation  # noqa: PLC0415 - rich is slow to import
-    from gate.report.terminal import write_text  # noqa: PLC0415
-
     name = _find_verdict(options.verdict)
     verdict = read_record(VERDICT, name)
     case = find_case(verdict, options.case or "")

@@ -18,6 +18,9 @@ from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
 from gate.report import FORMATS, render
 from gate.report.footer import render_exit_notice
+from gate.report.junit import render_junit
+from gate.report.tables import render_study
+from gate.report.text import Detail, print_text, render_text
 from gate.report.view import Study
 from gate.report.words.steps import write_tlparse
 
@@ -109,15 +112,12 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
     """Return the report; as JUnit it is red where the command that judged ends with another code than 0."""
     if report_format != "junit" or code is None:
         return render(verdict, report_format)
-    from gate.report.junit import render_junit  # noqa: PLC0415 - only when asked for
-
     return render_junit(verdict, fails=code is not ExitCode.PASS)
 
 
 def report_study(study: Study, path: Path) -> None:
     """Print what a study found, and write its page beside its file."""
     from gate.report.page.pages import render_study_page  # noqa: PLC0415 - jinja is slow to import
-    from gate.report.tables import render_study  # noqa: PLC0415 - rich is slow to import
 
     write_atomic(path.with_suffix(".html"), render_study_page(study))
     print(render_study(study))
@@ -156,8 +156,6 @@ def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = N
 
     ``code`` is that of the command that judged, where this is it.
     """
-    from gate.report.text import Detail, print_text, render_text  # noqa: PLC0415 - rich is slow to import
-
     if options.format != "text":
         print(render_verdict(verdict, options.format, code), end="")
     elif options.quiet:

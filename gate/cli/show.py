@@ -17,6 +17,7 @@ from gate.project.config import Config, Origin, render_config
 from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
 from gate.project.registry import choose_cases, load_cases, select_cases
 from gate.records import Case, CaseFailure, Run
+from gate.report.tables import render_attempt, render_doctor, render_models, render_plan, render_tally
 from gate.report.words.failures import describe_unavailable
 
 _FITTED = Origin("what expected_s of the selected cases asks for")
@@ -26,8 +27,6 @@ def run_models(options: Namespace) -> ExitCode:
     """List the registry's cases: all of them, or a selection. Or try them."""
     if options.tried:
         return _try_cases(options)
-    from gate.report.tables import render_models  # noqa: PLC0415 - rich is slow to import
-
     cases = load_cases(load_configured(options))
     if options.select:
         cases = select_cases(cases, options.select)
@@ -42,7 +41,6 @@ def _try_cases(options: Namespace) -> ExitCode:
     """
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
     from gate.lab.trials.opening import open_bench, try_in_worker  # noqa: PLC0415 - psutil
-    from gate.report.tables import render_attempt, render_tally  # noqa: PLC0415 - rich is slow to import
 
     request = load_project(options)
     as_json = options.format == "json"
@@ -66,8 +64,6 @@ def _try_cases(options: Namespace) -> ExitCode:
 
 def run_plan(options: Namespace) -> ExitCode:
     """Show what ``check`` would run, and how it divides over machines."""
-    from gate.report.tables import render_plan  # noqa: PLC0415 - rich is slow to import
-
     request = load_project(options)
     cases = _drop_unchanged_code(request, options.after) if options.after else request.cases
     plan = Plan(cases=cases, trials=request.config.trials)
@@ -123,7 +119,6 @@ def run_doctor(options: Namespace) -> ExitCode:
     """Say whether this machine is fit to judge; a failed check is exit 4."""
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
     from gate.lab.doctor import examine_machine, is_fit, probe_machine  # noqa: PLC0415 - psutil
-    from gate.report.tables import render_doctor  # noqa: PLC0415 - rich is slow to import
 
     request = load_project(options)
     state = probe_machine(*place_lab(request.config))

@@ -190,7 +190,7 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """What ``--faults`` calls it: ``graph_break``, ``slowdown-5%``."""
+        """What ``--faults`` calls it, and its directory begins with: ``graph_break``, ``slowdown-5%``."""
         return f"{self.kind.value}-{100 * self.size:.0f}%" if self.size else self.kind.value
 
     @property

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Status, Verdict
+from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Metric, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE, RANK, make_common_row, make_row, part_comparisons
@@ -28,14 +27,8 @@ LEAST_SHOWN = 0.10
 SHOWN = frozenset(Status) - QUIET
 MAX_CAUSES = 6  # of one case: more are counted
 LOG_LINES = 12  # of a failure: the exception and the frames above it
-# Changes within so much of each other are one news: what several processes of one program may differ by.
-SIMILAR = 0.05
 # Statuses whose case is worth running again; an improvement is not a thing to chase.
 _REPRODUCED = SHOWN - {Status.IMPROVED}
-# Of these the next steps name all cases at once.
-_SETTLED = frozenset({Status.INCONCLUSIVE})
-# Statuses whose numbers are the news; of what is not settled they are noise.
-_NUMBERED = MOVED | {Status.ACCEPTED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,8 +51,7 @@ def make_blocks(verdict: Verdict, *, everything: bool, most: int | None = None) 
     own = [replace(one, causes=_choose_causes(one, verdict)) for one in found]
     groups = [[one] for one in found] if everything else _join_alike(own)
     ordered = sorted(groups, key=lambda group: (RANK[group[0].status], -group[0].severity))
-    reproduced = _REPRODUCED if everything else _REPRODUCED - _SETTLED
-    return tuple(_make_block(group, verdict, reproduced) for group in ordered[:most])
+    return tuple(_make_block(group, verdict) for group in ordered[:most])
 
 
 def _choose_causes(found: _Found, verdict: Verdict) -> tuple[Cause, ...]:
@@ -106,7 +98,7 @@ def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
                 parts=tuple(tuple(part) for part in part_comparisons(chosen)),
                 failures=failed,
                 causes=tuple(causes.get(case_id, ())),
-                severity=max((one.severity for one in chosen), default=0.0),
+                severity=max((abs(one.severity) for one in chosen), default=0.0),
             )
             found.append(one)
     return found
@@ -127,38 +119,28 @@ def _may_decide(comparison: Comparison) -> bool:
     return comparison.decides or comparison.quarantined
 
 
-def order_comparison(comparison: Comparison) -> tuple[bool, int, bool, float]:
-    """The gravest first; a ratio stands behind what it is a ratio of."""
-    follows = SPECS[comparison.metric].follows is not None
-    return (not comparison.decides, RANK[comparison.status], follows, -comparison.severity)
+def order_comparison(one: Comparison) -> tuple[bool, int, bool, float, bool]:
+    """The gravest first; a ratio stands behind what it is a ratio of, and among equals latency leads."""
+    follows, other = SPECS[one.metric].follows is not None, one.metric is not Metric.COMPILED_LATENCY
+    return (not one.decides, RANK[one.status], follows, -abs(one.severity), other)
 
 
 def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
-    """Put cases with the same findings and similar changes together, the largest change first."""
+    """Put cases with the same findings together, the largest change first."""
     by_findings: dict[object, list[_Found]] = defaultdict(list)
     for one in found:
         by_findings[_describe_findings(one)].append(one)
-    groups = []
+    groups: list[list[_Found]] = []
     for same in by_findings.values():
         first, *others = sorted(same, key=lambda one: -one.severity)
-        groups += _part_similar([first, *(_align(one, first) for one in others)])
+        alike = [first, *(_align(one, first) for one in others)]
+        groups += [alike] if len(alike) >= MIN_ALIKE else [[one] for one in alike]
     return groups
 
 
 def _align(found: _Found, first: _Found) -> _Found:
     order = {_describe_part(part): place for place, part in enumerate(first.parts)}
     return replace(found, parts=tuple(sorted(found.parts, key=lambda part: order[_describe_part(part)])))
-
-
-def _part_similar(ordered: Sequence[_Found]) -> list[list[_Found]]:
-    groups: list[list[_Found]] = []
-    for one in ordered:
-        if groups and _are_similar(groups[-1][0], one):
-            groups[-1].append(one)
-        else:
-            groups.append([one])
-    few = [[one] for group in groups if len(group) < MIN_ALIKE for one in group]
-    return few + [group for group in groups if len(group) >= MIN_ALIKE]
 
 
 def _describe_findings(found: _Found) -> object:
@@ -176,20 +158,7 @@ def _describe_part(part: Sequence[Comparison]) -> object:
     return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), limit
 
 
-def _are_similar(one: _Found, other: _Found) -> bool:
-    return all(_is_similar(own[0], its[0]) for own, its in zip(one.parts, other.parts, strict=True))
-
-
-def _is_similar(one: Comparison, other: Comparison) -> bool:
-    if one.change is None or other.change is None or one.status not in _NUMBERED:
-        return True
-    before, after = one.change.centre, other.change.centre
-    if not SPECS[one.metric].is_ratio:
-        return before == after
-    return abs(math.log1p(max(before, -0.99)) - math.log1p(max(after, -0.99))) <= SIMILAR
-
-
-def _make_block(group: Sequence[_Found], verdict: Verdict, reproduced: Collection[Status]) -> Block:
+def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
     first, alone = group[0], len(group) == 1
     rows = tuple(
         make_row(part) if alone else make_common_row([one.parts[index] for one in group])
@@ -212,7 +181,7 @@ def _make_block(group: Sequence[_Found], verdict: Verdict, reproduced: Collectio
         logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),
         causes=_list_causes(group),
         members=() if alone else tuple(map(_make_member, group)),
-        command=again if first.status in reproduced else "",
+        command=again if first.status in _REPRODUCED else "",
     )
 
 

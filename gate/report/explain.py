@@ -8,24 +8,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import QUIET, Case, CaseEvidence, Comparison, Metric, Status, Verdict
-from gate.report.blocks import make_blocks, order_comparison, render_command
-from gate.report.case import CaseView, make_view
+from gate.report.blocks import make_blocks, render_command
+from gate.report.case import Break, Difference, make_view
 from gate.report.clean import clean_line
-from gate.report.rows import MAX_SENTENCE, make_row
-from gate.report.view import Section
+from gate.report.terminal import lay_out
+from gate.report.view import Block
 from gate.report.words.causes import describe_cause
-from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting
 from gate.report.words.templates import name_metric
-from gate.units import count_rest, render_value
+from gate.units import count_noun, count_rest, render_value
 
 MAX_CAUSE = 600
 _MAX_VALUES = 12  # of a side
+_MAX_KERNELS, _MAX_CODE = 3, 20  # that changed, and lines of each
 
 
 def find_case(verdict: Verdict, name: str) -> Case:
@@ -50,19 +51,14 @@ def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
     """Render all that a verdict knows of one case; ``folder`` is where it lies, and its traces below it."""
     own = _keep_case(verdict, case)
     shown = next(iter(own.evidence), None)
+    blocks = make_blocks(own, everything=True)
+    causes = (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in own.causes)
     sections = [
         [clean_line(case.id), *filter(None, [clean_line(write_first_cause(own), MAX_CAUSE)])],
-        _render_numbers(own),
-        _list_lines(
-            "Causes, the likeliest first, with their weights (1: explains all of it)",
-            (f"{one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in own.causes),
-        ),
-        *(
-            [_render_values(own.comparisons, shown), *_render_sides(make_view(shown, folder))]
-            if shown
-            else []
-        ),
-        _list_lines("Failures", (clean_line(describe_whole(one), MAX_SENTENCE) for one in own.failures)),
+        *map(_render_numbers, blocks),
+        _list_lines("Causes, the likeliest first, with their weights (1: explains all of it)", causes),
+        *([_render_values(own.comparisons, shown), *_render_sides(shown, folder)] if shown else []),
+        *(_list_lines("Failures", _list_failures(block)) for block in blocks),
         _render_commands(own, case),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -79,24 +75,22 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
     )
 
 
-def _render_numbers(own: Verdict) -> list[str]:
-    rows = [make_row([one]) for one in sorted(own.comparisons, key=order_comparison)]
-    titles = ("", "metric", "before", "after", "change", "interval")
-    lines = _lay_out(
-        [titles, *((row.label, row.metric, row.before, row.after, row.change, row.interval) for row in rows)]
+def _render_numbers(block: Block) -> list[str]:
+    cells = (
+        (row.label, row.metric, row.before, row.after, row.change, row.interval, row.limit)
+        for row in block.rows
     )
-    numbers = ["Numbers", next(lines)]
-    for row, line in zip(rows, lines, strict=True):
+    head, *lines = _lay_out([("", "metric", "before", "head", "change", "95 % interval", "limit"), *cells])
+    numbers = ["Numbers", head]
+    for row, line in zip(block.rows, lines, strict=True):
         numbers.append(line)
         if row.status is Status.UNCHANGED and not row.is_plain:
             numbers.append(f"    {row.sentence}")
     return numbers
 
 
-def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+def _lay_out(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"  {line}" for line in lay_out(rows)]
 
 
 def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> list[str]:
@@ -114,19 +108,19 @@ def _list_values(metric: Metric, values: Sequence[float]) -> str:
     return f"{shown}{count_rest(len(values) - _MAX_VALUES)}" if len(values) > _MAX_VALUES else shown
 
 
-def _render_sides(view: CaseView) -> Iterator[list[str]]:
-    yield _render_section(view.phases)
-    yield _render_section(view.parts)
-    yield _render_breaks(view)
+def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
+    view = make_view(evidence, folder)
+    for one in (view.phases, view.parts, view.caches):
+        yield [one.title, *_lay_out([one.header, *one.rows])] if one.rows else []
+    title = f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now"
+    yield _list_lines(title, (line for one in view.breaks for line in _list_break(one)))
     yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
-    yield _render_section(view.caches)
-    yield _render_code(view)
+    count = len(view.differences) + view.more_kernels
+    page = PurePosixPath(folder, "report.html")
+    title = f"Generated code: {count_noun(count, 'kernel')} changed; {page} has more"
+    yield _list_lines(title, (line for one in view.differences[:_MAX_KERNELS] for line in _list_code(one)))
     yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
     yield _list_lines("Not known", view.unknown)
-
-
-def _render_section(one: Section) -> list[str]:
-    return [one.title, *_lay_out([one.header, *one.rows])] if one.rows else []
 
 
 def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
@@ -134,23 +128,20 @@ def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
     return [title, *indented] if indented else []
 
 
-def _render_breaks(view: CaseView) -> list[str]:
-    lines = []
-    for found in view.breaks:
-        lines += [f"  {found.location}: {found.reason}", *(f"    {line}" for line in found.stack)]
-    return [f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now", *lines] if lines else []
+def _list_break(one: Break) -> list[str]:
+    return [f"{one.location}: {one.reason}", *(f"  {line}" for line in one.stack)]
 
 
-def _render_code(view: CaseView) -> list[str]:
-    if not view.differences:
-        return []
-    lines = []
-    for one in view.differences:
-        heads = [f"--- before/{one.name}", f"+++ after/{one.name}"] if one.lines else [one.name]
-        lines += [*heads, *(line for _, line in one.lines), *filter(None, [one.note])]
-    more = [f"and {view.more_kernels} more kernels"] if view.more_kernels else []
-    count = len(view.differences) + view.more_kernels
-    return _list_lines(f"Generated code: {count} kernels differ", [*lines, *more])
+def _list_code(one: Difference) -> list[str]:
+    heads = [f"--- before/{one.name}", f"+++ after/{one.name}"] if one.lines else [one.name]
+    left = len(one.lines) - _MAX_CODE
+    rest = f"... and {count_noun(left, 'more line')}" if left > 0 else one.note
+    return [*heads, *(line for _, line in one.lines[:_MAX_CODE]), *filter(None, [rest])]
+
+
+def _list_failures(block: Block) -> list[str]:
+    log = (f"| {line}" for line in block.log_tail)
+    return [*block.failures, *log, *(f"log: {path}" for path in block.logs)]
 
 
 def _render_commands(own: Verdict, case: Case) -> list[str]:

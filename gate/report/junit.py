@@ -8,7 +8,7 @@ then what is not settled is an ``error`` too, and where nothing else is red the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree as ET
 
 from gate.records import (
     BASE_ARM,
@@ -27,9 +27,8 @@ from gate.records import (
 from gate.records.cases import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE, complete_sentence, make_row
+from gate.report.rows import WHOLE_CASE, complete_sentence
 from gate.report.words.causes import describe_cause, doubt_cause
-from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_headline, write_opening
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
@@ -46,10 +45,7 @@ ELEMENTS: Mapping[Status, str] = {
 # Where INCONCLUSIVE is let through (`--fail-on regression`), it is neither passed nor failed.
 LENIENT_ELEMENTS: Mapping[Status, str] = {**ELEMENTS, Status.INCONCLUSIVE: "skipped"}
 _RED = frozenset({"failure", "error"})
-# Whose machine it was is in no verdict; the schemas ask for a name, and for this one where there is none.
-_HOST = 'hostname="localhost"'
-# A comparison takes no time of its own; what the run took is the suite's.
-_NO_TIME = 'time="0.000"'
+_NAME = "compile-gate"
 
 
 def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
@@ -61,37 +57,38 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
     elements = ELEMENTS if failing else LENIENT_ELEMENTS
     deciding = [one for one in verdict.comparisons if one.decides]
     deciding += _list_unreported(verdict.comparisons, verdict.failures)
-    cases = _render_cases(deciding, verdict, elements)
+    cases = _make_cases(deciding, verdict, elements)
     found = [elements.get(one.status, "") for one in deciding]
     if failing and _RED.isdisjoint(found):
-        cases.append(_render_verdict(verdict))
+        cases.append(_make_verdict_case(verdict))
         found.append("error")
-    totals = (
-        f'tests="{len(cases)}" failures="{found.count("failure")}"'
-        f' errors="{found.count("error")}" time="{max(verdict.wall_s, 0.0):.3f}"'
-    )
-    skipped = f'skipped="{found.count("skipped")}"'
+    totals = {
+        "name": _NAME,
+        "tests": str(len(cases)),
+        "failures": str(found.count("failure")),
+        "errors": str(found.count("error")),
+        "time": f"{max(verdict.wall_s, 0.0):.3f}",
+    }
     stamp = clean_line(verdict.provenance.created)[:19]
-    timestamp = f" timestamp={quoteattr(stamp)}" if stamp else ""
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuites name="compile-gate" {totals}>',
-        f'<testsuite name="compile-gate" {_HOST} {totals} {skipped}{timestamp}>',
-        *_render_properties(verdict),
-        *cases,
-        "</testsuite>",
-        "</testsuites>",
-    ]
-    return "\n".join(lines) + "\n"
+    # Whose machine it was is in no verdict; the schemas ask for a name, and for this one where there is none.
+    whole = {"hostname": "localhost", "skipped": str(found.count("skipped"))}
+    whole |= {"timestamp": stamp} if stamp else {}
+    root = ET.Element("testsuites", totals)
+    suite = ET.SubElement(root, "testsuite", totals | whole)
+    suite.append(_make_properties(verdict))
+    suite.extend(cases)
+    ET.indent(root, "")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _render_verdict(verdict: Verdict) -> str:
+def _make_verdict_case(verdict: Verdict) -> ET.Element:
     """The testcase of a verdict that fails though no comparison is red: nothing was compared, say."""
-    message, kind = _quote(write_opening(verdict)), _quote(verdict.outcome.value.lower())
-    steps = (clean_line(f"{step.text} {step.command}") for step in write_steps(verdict))
-    body = escape("\n".join(steps))
-    start = f'<testcase classname="compile-gate" name="verdict" {_NO_TIME}>'
-    return f"{start}<error message={message} type={kind}>{body}</error></testcase>"
+    case = _make_case(_NAME, "verdict")
+    error = ET.SubElement(
+        case, "error", message=clean_line(write_opening(verdict)), type=verdict.outcome.value.lower()
+    )
+    error.text = "\n".join(clean_line(f"{step.text} {step.command}") for step in write_steps(verdict))
+    return case
 
 
 def _list_unreported(comparisons: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
@@ -118,8 +115,8 @@ def _make_failed(failure: CaseFailure) -> Comparison:
     )
 
 
-def _render_properties(verdict: Verdict) -> list[str]:
-    properties = (
+def _make_properties(verdict: Verdict) -> ET.Element:
+    known = (
         ("outcome", verdict.outcome.value),
         ("headline", write_headline(verdict)),
         ("commit", verdict.provenance.commit),
@@ -127,53 +124,41 @@ def _render_properties(verdict: Verdict) -> list[str]:
         ("device", verdict.environment.device_model),
         *(("note", note) for note in write_notes(verdict)),
     )
-    lines = [f"<property name={_quote(name)} value={_quote(value)}/>" for name, value in properties]
-    return ["<properties>", *lines, "</properties>"]
+    properties = ET.Element("properties")
+    for name, value in known:
+        ET.SubElement(properties, "property", name=name, value=clean_line(value))
+    return properties
 
 
-def _render_cases(
+def _make_cases(
     deciding: Sequence[Comparison], verdict: Verdict, elements: Mapping[Status, str]
-) -> list[str]:
+) -> list[ET.Element]:
     failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
     causes = group_cases(verdict.causes)
     cases = []
     for one in deciding:
-        start, element = _begin_case(one), elements.get(one.status, "")
-        if not element:
-            cases.append(f"{start}/>")
-            continue
-        message, kind = _quote(complete_sentence(one)), _quote(one.reason.value)
-        if element == "skipped":
-            cases.append(f"{start}><skipped message={message}/></testcase>")
-            continue
-        details = _list_details(
-            one,
-            failures.get(one.case_id) if one.status is Status.FAILED else None,
-            causes.get(one.case_id, ()),
-            render_command(one.case_id, [one], verdict),
-        )
-        body = escape("\n".join(details))
-        cases.append(f"{start}><{element} message={message} type={kind}>{body}</{element}></testcase>")
+        case = _make_case(one.case_id, WHOLE_CASE if one.reason in OF_WHOLE_CASE else one.metric.value)
+        cases.append(case)
+        if name := elements.get(one.status, ""):
+            element = ET.SubElement(case, name, message=clean_line(complete_sentence(one)))
+            if name != "skipped":
+                element.set("type", one.reason.value)
+                failure = failures.get(one.case_id) if one.status is Status.FAILED else None
+                again = render_command(one.case_id, [one], verdict)
+                element.text = "\n".join(_list_details(one, failure, causes.get(one.case_id, ()), again))
     return cases
 
 
-def _begin_case(comparison: Comparison) -> str:
-    name = WHOLE_CASE if comparison.reason in OF_WHOLE_CASE else comparison.metric.value
-    return f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)} {_NO_TIME}"
+def _make_case(classname: str, name: str) -> ET.Element:
+    # A comparison takes no time of its own; what the run took is the suite's.
+    return ET.Element("testcase", classname=clean_line(classname), name=name, time="0.000")
 
 
 def _list_details(
     comparison: Comparison, failure: CaseFailure | None, causes: Sequence[Cause], again: str
 ) -> list[str]:
-    lines = make_row([comparison]).describe_bounds()
-    if failure:
-        lines.append(clean_line(describe_whole(failure)))
-        lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
+    lines = [f"log: {clean_line(failure.log)}"] if failure and failure.log else []
     write = doubt_cause if comparison.status is Status.INCONCLUSIVE else str
     lines += [f"why: {clean_line(write(describe_cause(cause.fact)))}" for cause in causes]
     lines.append(f"run again: {again}")
     return lines + list(clean_lines(failure.log_tail, _LOG_LINES) if failure else ())
-
-
-def _quote(text: str) -> str:
-    return quoteattr(clean_line(text))

@@ -22,6 +22,7 @@ from gate.units import count_noun
 MAX_COMMENT = 60_000
 MAX_OPEN = 3  # cases whose causes are readable without a click
 _CUT = "..."
+_SIDES = ("before", "head")
 _MAX_ITEMS = 20
 _MAX_ROWS = 60  # of a table of the suite
 MAX_CHARS = 300  # of one escaped string before it is escaped
@@ -99,6 +100,8 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
     known = [block for block in report.blocks if block.status is not Status.INCONCLUSIVE]
+    # Folded away: most of it needs no action.
+    undecided = [block for block in report.blocks if block.status is Status.INCONCLUSIVE]
     steps = frame.steps
     own = [_render_step(step) for step in report.next_steps]
     first, later = (own[:1], own[1:]) if steps is None else (steps, [])
@@ -109,9 +112,8 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         _render_list("Next", first),
         _render_list("Why", [escape_text(cause) for cause in report.causes]),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
-        _render_changes(report.blocks, layout, report.before),
-        *_render_blocks(known, layout),
-        _render_undecided(report.blocks, layout, report.before),
+        *_render_changes(known, layout),
+        fold("Could not be decided", join_parts(_render_changes(undecided, layout))) if undecided else "",
         _render_list("Other steps", later),
         _render_list("Notes", [escape_text(note) for note in report.notes]),
         _render_figures(report, layout),
@@ -138,25 +140,16 @@ def _join_sections(sections: list[str]) -> str:
     return "\n\n".join([*sections, *([left_out] if left_out else [])])[:MAX_COMMENT] + "\n"
 
 
-def _render_changes(blocks: Iterable[Block], layout: Layout, before: str, *, undecided: bool = False) -> str:
-    """The table of what changed, or of what could not be decided; a case stands on its first row only."""
-    rows = []
-    for block in blocks:
-        own = [row for row in block.rows if (row.status is Status.INCONCLUSIVE) is undecided]
-        rows += [(block, row, index == 0) for index, row in enumerate(own)]
-    if not rows:
-        return ""
-    header = ("case", "metric", before, "head", "change")
-    shown = [_render_row(block, row, is_first=is_first) for block, row, is_first in rows[: layout.rows]]
-    return render_table(header, {before, "head"}, shown, _render_more(len(rows) - layout.rows, "row"))
-
-
-def _render_undecided(blocks: Sequence[Block], layout: Layout, before: str) -> str:
-    """What could not be decided, folded away: most of it needs no action."""
-    table = _render_changes(blocks, layout, before, undecided=True)
-    undecided = [block for block in blocks if block.status is Status.INCONCLUSIVE]
-    parts = [table, *_render_blocks(undecided, layout)]
-    return fold("Could not be decided", join_parts(parts)) if table else ""
+def _render_changes(blocks: Sequence[Block], layout: Layout) -> list[str]:
+    """The table of what is said of cases, a case on its first row only; and below it the rest of each."""
+    rows = [
+        _render_row(block, row, is_first=not index)
+        for block in blocks
+        for index, row in enumerate(block.rows)
+    ]
+    more = _render_more(len(rows) - layout.rows, "row")
+    table = render_table(("case", "metric", *_SIDES, "change"), _SIDES, rows[: layout.rows], more)
+    return [table if rows else "", *_render_blocks(blocks, layout)]
 
 
 def render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str = "") -> str:
@@ -189,9 +182,7 @@ def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
 
 
 def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
-    doubtful = block.status is Status.INCONCLUSIVE  # else its doubts stand in the fold of them all
-    rows = [row for row in block.rows if doubtful or row.status is not Status.INCONCLUSIVE]
-    lines = [line for row in rows if (line := _render_details(row))]
+    lines = [f"- {row.metric}: {escape_text(row.sentence)}" for row in block.rows if row.sentence]
     lines += [f"- {escape_text(failure)}" for failure in block.failures[:_MAX_ITEMS]]
     lines += [f"- log: {escape_code(log)}" for log in block.logs[:_MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
@@ -201,12 +192,6 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     parts = ["\n".join(lines), _render_members(block, layout), *log]
     body = join_parts(parts)
     return fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
-
-
-def _render_details(row: Row) -> str:
-    """What the table has no column for: the sentence, the interval, and the limit if that is not in it."""
-    sentences = [*([row.sentence] if row.sentence else []), *row.describe_bounds()]
-    return f"- {row.metric}: {escape_text(' '.join(sentences))}" if sentences else ""
 
 
 def _summarize(block: Block) -> str:
@@ -231,7 +216,7 @@ def _render_members(block: Block, layout: Layout) -> str:
         for one in members[: layout.members]
     ]
     more = _render_more(len(members) - layout.members, "case")
-    return render_table(("case", block.before, "head", "change"), {block.before, "head"}, rows, more)
+    return render_table(("case", *_SIDES, "change"), _SIDES, rows, more)
 
 
 def _render_log(lines: Sequence[str]) -> str:

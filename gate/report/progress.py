@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING, TextIO
 
 from gate.metrics import SPECS
@@ -129,33 +128,17 @@ def _render_left(progress: Progress) -> str:
 @contextmanager
 def _show_bar(console: Console) -> Iterator[Observer]:
     # Only for a terminal.
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
     from rich.progress import Progress as Bar  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    class Countdown(ProgressColumn):
-        """The time left, which counts between events."""
-
-        def render(self, task: Task) -> Text:
-            until_s = task.fields["until_s"]
-            left = "" if until_s is None else f"{render_duration(max(until_s - perf_counter(), 0.0))} left"
-            return Text(left)
 
     columns = (
         TextColumn("[{task.completed:.0f}/{task.total:.0f}]", markup=False),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
-        Countdown(),
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}{task.fields[left]}", markup=False),
     )
     with Bar(*columns, console=console, refresh_per_second=REFRESH_HZ, transient=True) as bar:
-        task = bar.add_task("starting", total=1, until_s=None)
+        task = bar.add_task("starting", total=1, left="")
         print_line = make_observer(lambda line: console.print(line, soft_wrap=True))
 
         def observe(event: Event) -> None:
@@ -167,7 +150,7 @@ def _show_bar(console: Console) -> Iterator[Observer]:
                 bar.update(task, description=f"{clean_line(event.case_id)} {what}")
             progress = getattr(event, "progress", None)
             if isinstance(progress, Progress):
-                until_s = perf_counter() + progress.left_s
-                bar.update(task, completed=progress.done, total=progress.total, until_s=until_s)
+                left = _render_left(progress)
+                bar.update(task, completed=progress.done, total=progress.total, left=left)
 
         yield observe

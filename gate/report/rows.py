@@ -9,7 +9,7 @@ from dataclasses import replace
 from gate.metrics import SPECS, Family
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
-from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, NO_INTERVAL, Row
+from gate.report.view import ABSENT, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided, exceeds_limit
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
 from gate.units import (
@@ -62,7 +62,6 @@ def make_row(part: Sequence[Comparison]) -> Row:
         status=first.status,
         label=_label_status(first),
         metric=name if alone else f"{len(part)} metrics",
-        against=(AGAINST_BASE if first.pairs else AGAINST_BASELINE) if has_values and first.baseline else "",
         before=_render_estimate(first.metric, first.baseline) if has_values else "",
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
@@ -83,7 +82,6 @@ def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
         after=_share(row.after for row in rows),
         change=_describe_changes([part[0] for part in parts]),
         interval="",
-        limit=_share(row.limit for row in rows),
         sentence=_describe_together([part[0] for part in parts], rows),
     )
 
@@ -156,7 +154,7 @@ def _render_interval(one: Comparison) -> str:
     """The interval of its change; of a ratio, in which head's value lies beside what was before."""
     change, before = one.change, one.baseline
     if change and one.pairs == 1 and SPECS[one.metric].family is Family.NOISY:
-        return NO_INTERVAL
+        return "no interval"  # whose noise is unknown
     if not (is_shown_as_values(one) and change and before) or min(change.low, change.high) <= -1:
         return render_change_interval(one.metric, change)
     is_inverse = SPECS[one.metric].higher_is_better

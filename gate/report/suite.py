@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gate.records import Metric, Mode, Task, Verdict
@@ -37,26 +37,6 @@ _PUBLISHED = (
 _NEVER = "never"
 
 
-def describe_total(row: SuiteRow) -> str:
-    """Say what all cases of a task and mode came to."""
-    means = [
-        f"{render_ratio(row.speedup)} as fast as eager" if row.speedup else "",
-        f"cold compile {render_seconds(row.cold_compile_s)}" if row.cold_compile_s else "",
-        f"warm {render_seconds(row.warm_compile_s)}" if row.warm_compile_s else "",
-        f"memory {render_ratio(row.memory_ratio)}" if row.memory_ratio else "",
-        _describe_payback(row),
-    ]
-    text = ", ".join(one for one in means if one)
-    return f"{row.task.value}, {row.mode.value}: {text} (geometric means of {count_noun(row.cases, 'case')})"
-
-
-def _describe_payback(row: SuiteRow) -> str:
-    if row.break_even_calls is None:
-        return "never pays back" if row.never_paid else ""
-    never = f" ({row.never_paid} {_NEVER})" if row.never_paid else ""
-    return f"pays back after {render_count(round(row.break_even_calls))} calls{never}"
-
-
 def describe_break_even(row: SuiteRow) -> str:
     """The calls of those that ever pay back, and how many never do."""
     if row.break_even_calls is None:
@@ -76,8 +56,15 @@ _MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
 
 def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return a labelled line for each task and mode of which several cases were measured."""
-    rows = verdict.summary.rows
-    return tuple(("suite", describe_total(row)) for row in rows if not row.family and row.cases >= MIN_CASES)
+    whole = (row for row in verdict.summary.rows if not row.family and row.cases >= MIN_CASES)
+    return tuple(("suite", _describe_total(row)) for row in whole)
+
+
+def _describe_total(row: SuiteRow) -> str:
+    means = ", ".join(
+        f"{name} {text}" for name, text in zip(_MEANS, _list_means(row), strict=True) if text != ABSENT
+    )
+    return f"{row.task.value}, {row.mode.value}: {means} (geometric means of {count_noun(row.cases, 'case')})"
 
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
@@ -89,10 +76,14 @@ def list_sections(verdict: Verdict) -> tuple[Section, ...]:
 
 def _make_suite(verdict: Verdict) -> Section:
     measured = sum(row.cases for row in verdict.summary.rows if not row.family)
+    rows = (
+        (row.task.value, row.mode.value, clean_line(row.family) or "all", str(row.cases), *_list_means(row))
+        for row in verdict.summary.rows
+    )
     return Section(
         title="The suite, geometric means",
         header=("task", "mode", "family", "cases", *_MEANS),
-        rows=tuple(_list_means(verdict)) if measured >= MIN_CASES else (),
+        rows=tuple(rows) if measured >= MIN_CASES else (),
         right=frozenset({"cases", *_MEANS}),
         meaning=(
             "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
@@ -101,19 +92,14 @@ def _make_suite(verdict: Verdict) -> Section:
     )
 
 
-def _list_means(verdict: Verdict) -> Iterator[tuple[str, ...]]:
-    for row in verdict.summary.rows:
-        yield (
-            row.task.value,
-            row.mode.value,
-            clean_line(row.family) or "all",
-            str(row.cases),
-            _tell(render_ratio, row.speedup),
-            _tell(render_seconds, row.cold_compile_s),
-            _tell(render_seconds, row.warm_compile_s),
-            _tell(render_ratio, row.memory_ratio),
-            describe_break_even(row),
-        )
+def _list_means(row: SuiteRow) -> tuple[str, ...]:
+    return (
+        _tell(render_ratio, row.speedup),
+        _tell(render_seconds, row.cold_compile_s),
+        _tell(render_seconds, row.warm_compile_s),
+        _tell(render_ratio, row.memory_ratio),
+        describe_break_even(row),
+    )
 
 
 def _tell(render: Callable[[float], str], value: float | None) -> str:

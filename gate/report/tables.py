@@ -20,6 +20,7 @@ from gate.records import Baseline, Case, CaseFailure, Metric
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
+from gate.report.terminal import lay_out
 from gate.report.view import Section, Study
 from gate.report.words.failures import describe_whole
 from gate.report.words.findings import advise_check, describe_finding
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from gate.records.events import Check
 
 JSON = "json"
-_GAP = "  "
 _NOISE_COLUMNS: Mapping[Metric, str] = {metric: f"{SPECS[metric].column} noise" for metric in NOISY_DECIDING}
 _RIGHT = frozenset({"trials", "expected", *_NOISE_COLUMNS.values()})
 
@@ -182,16 +182,9 @@ def _sum_expected(plan: Plan, cases: Iterable[Case]) -> float:
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
     """Return a table with a rule below its head; the columns named in ``right`` are set to the right."""
     cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    lines = [
-        _GAP.join(
-            cell.rjust(width) if title in right else cell.ljust(width)
-            for cell, width, title in zip(row, widths, header, strict=True)
-        )
-        for row in cleaned
-    ]
-    rule = _GAP.join("-" * width for width in widths)
-    return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
+    rule = ["-" * max(map(len, column)) for column in zip(*cleaned, strict=True)]
+    numbers = {number for number, title in enumerate(header) if title in right}
+    return "\n".join(lay_out([cleaned[0], rule, *cleaned[1:]], numbers))
 
 
 def render_section(section: Section) -> str:

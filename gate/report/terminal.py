@@ -1,9 +1,10 @@
-"""What a stream can show, and writing to it without ever failing on a character."""
+"""What a stream can show, columns of text, and writing without ever failing on a character."""
 
 from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from gate.units import MICRO
@@ -36,6 +37,18 @@ def make_console(stream: TextIO) -> Console:
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
         console.width = WIDTH
     return console
+
+
+def lay_out(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Return a line for each row, with its cells in columns; those of the numbers ``right`` end alike."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def write_text(stream: TextIO, text: str) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
 from gate.records.studies import Rate
 
-AGAINST_BASELINE = "baseline"
-AGAINST_BASE = "base"
-NO_INTERVAL = "no interval"  # of one pair, whose noise is unknown
 ABSENT = "-"
 # By what a reader does about it: the colour and sign of a badge.
 STATUS_KINDS: Mapping[Status, str] = {
@@ -40,23 +37,14 @@ class Row:
     status: Status
     label: str  # the status, in lower-case brackets where the metric does not decide
     metric: str
-    against: str = ""  # what ``before`` is of: AGAINST_BASELINE or AGAINST_BASE
     before: str = ""
     after: str = ""
     change: str = ""  # with a word: "+30.6 % (slower)"
-    interval: str = ""
-    limit: str = ""
+    interval: str = ""  # of the change; only where all is shown of a case
+    limit: str = ""  # beyond which the change counts; there, too
     sentence: str = ""
     decides: bool = True
     is_plain: bool = False  # unchanged, and the sentence says no more
-
-    def describe_bounds(self, shown: Collection[str] = ()) -> list[str]:
-        """The interval and the limit as sentences, where no column and no sentence shows them."""
-        is_none = self.interval == NO_INTERVAL
-        interval_text = f"{NO_INTERVAL.capitalize()}." if is_none else f"Interval {self.interval}."
-        interval = interval_text if self.interval and "interval" not in shown else ""
-        has_limit = self.limit and "limit" not in shown and self.limit not in self.sentence
-        return [one for one in (interval, f"Limit {self.limit}." if has_limit else "") if one]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,11 +70,6 @@ class Block:
     causes: tuple[str, ...]
     members: tuple[Member, ...] = ()  # of several cases
     command: str = ""
-
-    @property
-    def before(self) -> str:
-        """As of the whole report."""
-        return name_before(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,14 +144,3 @@ class Report:
     causes: tuple[str, ...]  # that are shown once for many cases
     footer: tuple[tuple[str, str], ...]
     summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes, published figures
-
-    @property
-    def before(self) -> str:
-        """What the values before the change are of, for the head of a table."""
-        return name_before(row for block in self.blocks for row in block.rows)
-
-
-def name_before(rows: Iterable[Row]) -> str:
-    """Name the values before the change by what they are of, if that is one thing."""
-    kinds = {row.against for row in rows} - {""}
-    return kinds.pop() if len(kinds) == 1 else "before"

@@ -83,7 +83,7 @@ def try_in_pairs(
     base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(context, base, head)
-    save = partial(save_run, path=context.out / f"{name_fault(fault)}-{number}" / RUN_FILE)
+    save = partial(save_run, path=context.out / f"{fault.name}-{number}" / RUN_FILE)
     measurer = LabPairs(lab=context.side_by_side.lab, save=save, side_by_side=context.side_by_side)
     first = _take_first_pairs(measurer, blank, context.policy, suspects)
     run = settle_pairs(measurer, first, context.policy, blank.wall_s + context.limit_s, suspects)
@@ -142,11 +142,6 @@ def estimate_attempt_s(fault: Fault, subject: AttemptSubject) -> float:
     usual_s = max(map(compute_trial_s, subject.base), default=0.0)
     arms = 1 if fault.method is Method.ONCE else 2
     return arms * TRIALS_ONCE * usual_s
-
-
-def name_fault(fault: Fault) -> str:
-    """Name a fault and its size as a directory: ``slowdown-05``."""
-    return f"{fault.kind}-{round(100 * fault.size):02d}" if fault.size else fault.kind.value
 
 
 def _choose_size(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> FaultSize:

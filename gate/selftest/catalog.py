@@ -148,8 +148,6 @@ def choose_size(fault: Fault, base: Sequence[float], threshold: Threshold) -> Fa
     ``threshold`` is the one in force for that metric: what lies below it is planted all the same, but
     the gate need not catch it.
     """
-    if find_scale(fault) is None:
-        return FaultSize()
     amount = fault.size * median(base)
     if fault.kind in _LIFTED and fault.size >= ASKED_THRESHOLDS * threshold.relative:
         amount = max(amount, FLOOR_MARGIN * threshold.absolute)

@@ -62,10 +62,14 @@ def list_causes(verdict: Verdict, model: str) -> list[Cause]:
     [
         ("broken", Code.GRAPH_BREAK, "New graph break at bench.py:25: "),
         ("shapes", Code.RECOMPILED, "Recompiled because self.turn == 2 (made by `self.turn = min("),
-        ("fused", Code.CALLS_ADDED, "No longer fused: torch.ops.bench.opaque_gelu is an extern call; no"),
+        ("fused", Code.CALLS_ADDED, "No longer fused: torch.ops.bench.opaque_gelu (1 extern call); no"),
         ("cached", Code.CACHE_MISSED, "The second process no longer asks the compile cache aot_autograd"),
         ("eager", Code.EAGER_ALONE, "Only eager changed: its latency by -71.4 % (faster)"),
-        ("downcast", Code.PRECISION_CHANGED, "The generated code now uses bfloat16."),
+        (
+            "downcast",
+            Code.PRECISION_CHANGED,
+            "The precision of the generated code changed; it now uses bfloat16.",
+        ),
         ("layers", Code.WORKLOAD_CHANGED, "The model itself changed: parameters 65792 -> 131584"),
         (
             "inputs",
@@ -134,7 +138,7 @@ def test_first_line_tells_the_first_cause(verdict: Verdict) -> None:
     """Of several cases the worst one's."""
     assert write_opening(verdict) == (
         "7 cases worse, worst: compiled latency 2.62 ms -> 13.0 ms (+405 %) in downcast, against main."
-        " Likely cause: the generated code now uses bfloat16."
+        " Likely cause: the precision of the generated code changed; it now uses bfloat16."
     )
 
 

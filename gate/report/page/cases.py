@@ -8,29 +8,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
-from gate.records import CaseEvidence, Comparison, Metric, Status
-from gate.report.blocks import SHOWN
+from gate.records import CaseEvidence, Comparison, Estimate, Metric, Status
+from gate.report.blocks import SHOWN, order_comparison
 from gate.report.case import OWN_PHASES, CaseView, list_phases, make_view, name_phase
 from gate.report.clean import clean_line
 from gate.report.page.charts import (
-    ChartBar,
+    BEFORE,
+    HEAD,
     Drawing,
-    Interval,
     Lane,
     Write,
     draw_interval,
     draw_stack,
     draw_strip,
 )
-from gate.report.rows import RANK, make_row
-from gate.report.view import AGAINST_BASE, AGAINST_BASELINE, STATUS_KINDS, Block, Cell, Row
+from gate.report.rows import make_row
+from gate.report.view import STATUS_KINDS, Block, Cell, Row
 from gate.report.words.comparisons import exceeds_limit
 from gate.report.words.templates import describe_move, name_metric
 from gate.units import KIBI, count_noun, render_seconds, render_threshold, render_value
 
 _MAX_HEADLINE = 160  # characters beside a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_HEAD = "head"
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
 _MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
 
@@ -78,25 +77,20 @@ class PageCase:
     view: CaseView | None = None  # of what was kept of both sides
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShownCase:
-    """One case: the name that a link has for it, its headline, main figures, comparisons and both sides."""
-
-    anchor: str
-    block: Block
-    cells: tuple[Cell, ...] = ()
-    comparisons: Sequence[Comparison] = ()
-    evidence: CaseEvidence | None = None
-
-
-def make_case(found: ShownCase) -> PageCase:
-    """Make what the page that a case is in shows of it."""
-    block, leading = found.block, find_leading(found.comparisons)
+def make_case(
+    anchor: str,
+    block: Block,
+    cells: tuple[Cell, ...],
+    comparisons: Sequence[Comparison],
+    evidence: CaseEvidence | None = None,
+) -> PageCase:
+    """Make what the page that a case is in shows of it; ``anchor`` is the name that a link has for it."""
+    leading = min(comparisons, key=order_comparison, default=None)
     has_moved = leading is not None and leading.change and leading.status is not Status.UNCHANGED
     row = make_row([leading]) if leading and has_moved and not block.failures else None
-    case = PageCase(
-        anchor=found.anchor,
-        address=f"#{found.anchor}",
+    return PageCase(
+        anchor=anchor,
+        address=f"#{anchor}",
         block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
         kind=STATUS_KINDS[block.status],
         headline=_choose_headline(block, leading),
@@ -104,33 +98,16 @@ def make_case(found: ShownCase) -> PageCase:
         change=row.change if row else "",
         severity=leading.severity if leading else None,
         drawing=draw_change(leading) if leading else None,
-        cells=found.cells,
+        cells=cells,
         others=tuple(
             replace(row, sentence="") if row.is_plain else row
             for row in block.rows
             if row.status not in SHOWN
         ),
+        plots=list_plots(comparisons, evidence) if evidence else (),
+        phases=plot_phases(evidence) if evidence else None,
+        view=make_view(evidence) if evidence else None,
     )
-    evidence = found.evidence
-    if evidence is None:
-        return case
-    return replace(
-        case,
-        plots=list_plots(found.comparisons, evidence),
-        phases=plot_phases(found.comparisons, evidence),
-        view=make_view(evidence),
-    )
-
-
-def find_leading(comparisons: Sequence[Comparison]) -> Comparison | None:
-    """Find the comparison that stands for a case: the gravest, or where nothing moved its latency."""
-
-    def order(one: Comparison) -> tuple[object, ...]:
-        own = one.metric is not Metric.COMPILED_LATENCY
-        follows = SPECS[one.metric].follows is not None
-        return not one.decides, RANK[one.status], follows, -abs(one.severity), own
-
-    return min(comparisons, key=order, default=None)
 
 
 def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
@@ -194,11 +171,9 @@ def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> tup
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
     metric, write = one.metric, _make_writer(one.metric)
     before, after = (side.values.get(metric, ()) for side in evidence.sides)
-    lanes = [_make_lane(_HEAD, _HEAD, after, one)]
+    lanes = [_make_lane(HEAD, after, one.candidate)]
     if before or one.baseline:
-        lanes.insert(
-            0, _make_lane(AGAINST_BASE if one.pairs else AGAINST_BASELINE, AGAINST_BASE, before, one)
-        )
+        lanes.insert(0, _make_lane(BEFORE, before, one.baseline))
     drawing = draw_strip(
         _describe_plot(one, len(before), len(after)),
         lanes,
@@ -229,14 +204,9 @@ def _describe_note(one: Comparison) -> str:
     return f"{move}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else move
 
 
-def _make_lane(name: str, kind: str, values: Sequence[float], one: Comparison) -> Lane:
-    estimate = one.candidate if kind == _HEAD else one.baseline
+def _make_lane(name: str, values: Sequence[float], estimate: Estimate | None) -> Lane:
     shown = tuple(value for value in values[-_MAX_POINTS:] if math.isfinite(value))
-    if estimate is None:
-        return Lane(name=name, kind=kind, values=shown)
-    return Lane(
-        name=name, kind=kind, values=shown, centre=estimate.centre, low=estimate.low, high=estimate.high
-    )
+    return Lane(name=name, values=shown, estimate=estimate)
 
 
 def _make_writer(metric: Metric) -> Write:
@@ -265,24 +235,18 @@ def find_limit(one: Comparison) -> float | None:
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
 
 
-def plot_phases(
-    comparisons: Sequence[Comparison], evidence: CaseEvidence
-) -> tuple[Plot, tuple[Drawing, ...]] | None:
+def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[Drawing, ...]] | None:
     """Draw the phases of a cold compile on both sides, and the colour of each; ``None`` without any."""
-    sides = [(_HEAD, evidence.after.phases_s)]
+    sides = [(HEAD, evidence.after.phases_s)]
     if evidence.before and evidence.before.phases_s:
-        has_pairs = any(one.pairs for one in comparisons)
-        sides.insert(0, (AGAINST_BASE if has_pairs else AGAINST_BASELINE, evidence.before.phases_s))
+        sides.insert(0, (BEFORE, evidence.before.phases_s))
     names = list_phases(evidence)
     if not names:
         return None
-    bars = [
-        ChartBar(
-            name=side,
-            parts=tuple((_COLOURS[name], phases_s.get(name, 0.0), name_phase(name)) for name in names),
-        )
+    bars = {
+        side: tuple((_COLOURS[name], phases_s.get(name, 0.0), name_phase(name)) for name in names)
         for side, phases_s in sides
-    ]
+    }
     totals = ", ".join(f"{side} {render_seconds(sum(phases_s.values()))}" for side, phases_s in sides)
     drawing = draw_stack(f"phases of a cold compile: {totals}", bars, render_seconds)
     return Plot(title="By each phase itself", drawing=drawing), tuple(map(_draw_colour, names))
@@ -290,7 +254,7 @@ def plot_phases(
 
 def _draw_colour(phase: str) -> Drawing:
     colour = Drawing(label="", width=8, height=8, kind="swatch")
-    colour.add_box(f"part-{_COLOURS[phase]}", (0, 0), (8, 8))
+    colour.add("rect", f"part-{_COLOURS[phase]}", x=0, y=0, width=8, height=8)
     return colour
 
 
@@ -300,10 +264,7 @@ def draw_change(one: Comparison) -> Drawing | None:
     limit = (bar.relative or bar.absolute) if bar else 0.0
     if change is None or not limit:
         return None
-    centre, low, high = (
-        min(max(value / limit, -_MOST_LIMITS), _MOST_LIMITS)
-        for value in (change.centre, change.low, change.high)
-    )
     label = f"{name_metric(one.metric)} {describe_move(one)}"
-    interval = Interval(centre=centre, low=low, high=high, kind=STATUS_KINDS[one.status])
-    return draw_interval(label, interval, (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0))
+    places = (change.low / limit, change.centre / limit, change.high / limit)
+    bounds, marks = (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0)
+    return draw_interval(label, places, bounds, marks, STATUS_KINDS[one.status])

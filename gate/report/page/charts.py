@@ -6,10 +6,13 @@ Base is drawn hollow and head filled, so that both differ without colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
+from gate.records import Estimate
+
+BEFORE, HEAD = "before", "head"
 CHART_WIDTH = 320  # of a chart, in CSS pixels: as wide as a phone, so that its text keeps its size there
 
 
@@ -26,36 +29,18 @@ class Drawing:
     kind: str = "chart"
     _parts: list[ET.Element] = field(default_factory=list, init=False, repr=False)
 
+    def add(self, name: str, kind: str, *, text: str = "", hint: str = "", **places: float | str) -> None:
+        """Add a mark by its element's name; ``hint`` is shown over it."""
+        shown = {key: one if isinstance(one, str) else _write(one) for key, one in places.items()}
+        element = ET.Element(name, {"class": kind, **shown})
+        element.text = text or None
+        if hint:
+            ET.SubElement(element, "title").text = hint
+        self._parts.append(element)
+
     def add_line(self, kind: str, start: tuple[float, float], end: tuple[float, float]) -> None:
         """Add a line from one place to another."""
-        places = zip(("x1", "y1", "x2", "y2"), (*start, *end), strict=True)
-        self._add("line", kind, {name: _write(value) for name, value in places})
-
-    def add_box(
-        self, kind: str, corner: tuple[float, float], size: tuple[float, float], hint: str = ""
-    ) -> None:
-        """Add a rectangle by its upper left corner, its width and its height."""
-        places = zip(("x", "y", "width", "height"), (*corner, *size), strict=True)
-        _hint(self._add("rect", kind, {name: _write(value) for name, value in places}), hint)
-
-    def add_point(self, kind: str, place: tuple[float, float], radius: float, hint: str = "") -> None:
-        """Add a point."""
-        places = zip(("cx", "cy", "r"), (*place, radius), strict=True)
-        _hint(self._add("circle", kind, {name: _write(value) for name, value in places}), hint)
-
-    def add_path(self, kind: str, places: Sequence[tuple[float, float]], *, closed: bool = False) -> None:
-        """Add a line through places, or the area that it encloses."""
-        steps = [f"{'L' if index else 'M'}{_write(x)} {_write(y)}" for index, (x, y) in enumerate(places)]
-        self._add("path", kind, {"d": "".join(steps) + ("Z" if closed else "")})
-
-    def add_dots(self, kind: str, places: Iterable[tuple[float, float]], hint: str = "") -> None:
-        """Add many points as one mark, which takes a tenth of the room; their size is its stroke's width."""
-        drawn = "".join(f"M{_write(x)} {_write(y)}h0" for x, y in places)
-        _hint(self._add("path", kind, {"d": drawn}), hint)
-
-    def add_text(self, kind: str, place: tuple[float, float], text: str) -> None:
-        """Add a line of text; its class says on which side of the place it stands."""
-        self._add("text", kind, {"x": _write(place[0]), "y": _write(place[1])}).text = text
+        self.add("line", kind, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
     def __html__(self) -> str:
         """Write it as SVG within HTML; texts and attributes are escaped here."""
@@ -65,15 +50,11 @@ class Drawing:
         root.extend(self._parts)
         return ET.tostring(root, encoding="unicode").replace(" />", "/>")  # of no text: ">" is escaped there
 
-    def _add(self, name: str, kind: str, attributes: dict[str, str]) -> ET.Element:
-        element = ET.Element(name, {"class": kind, **attributes})
-        self._parts.append(element)
-        return element
 
-
-def _hint(element: ET.Element, text: str) -> None:
-    if text:
-        ET.SubElement(element, "title").text = text
+def join_places(places: Sequence[tuple[float, float]], *, closed: bool = False) -> str:
+    """Return the path through places, or around the area that it encloses."""
+    steps = (f"{'L' if index else 'M'}{_write(x)} {_write(y)}" for index, (x, y) in enumerate(places))
+    return "".join(steps) + ("Z" if closed else "")
 
 
 def _write(value: float) -> str:
@@ -144,12 +125,16 @@ _INTERVAL = (96.0, 16.0)
 class Lane:
     """One side of a strip: its points in their order, and an estimate of what they have in common."""
 
-    name: str
-    kind: str  # "base" or "head"
+    name: str  # BEFORE or HEAD
     values: Sequence[float]
-    centre: float | None = None
-    low: float | None = None
-    high: float | None = None
+    estimate: Estimate | None = None
+
+    @property
+    def places(self) -> list[float]:
+        """All that its scale has to hold."""
+        one = self.estimate
+        bounds = (one.centre, one.low, one.high) if one else ()
+        return [*self.values, *(value for value in bounds if value is not None)]
 
 
 def draw_strip(
@@ -159,7 +144,7 @@ def draw_strip(
 
     ``limit`` is the value beyond which a change counts; ``unit`` is what the axis counts in.
     """
-    shown = [value for lane in lanes for value in _list_values(lane)] + ([] if limit is None else [limit])
+    shown = [value for lane in lanes for value in lane.places] + ([] if limit is None else [limit])
     bottom = _LANE * len(lanes) + 4
     scale = make_scale(
         shown, _LEFT, CHART_WIDTH - _RIGHT, least_span=0.01 * max(map(abs, shown), default=0.0)
@@ -174,26 +159,25 @@ def draw_strip(
     return drawing
 
 
-def _list_values(lane: Lane) -> list[float]:
-    bounds = (lane.centre, lane.low, lane.high)
-    return [*lane.values, *(value for value in bounds if value is not None)]
-
-
 def _draw_lane(drawing: Drawing, lane: Lane, scale: Scale, middle: float, write: Write) -> None:
-    drawing.add_text("lane", (_LEFT - 8, middle + 4), lane.name)
-    if lane.low is not None and lane.high is not None:
-        left, right = scale.place(lane.low), scale.place(lane.high)
-        drawing.add_box(f"span {lane.kind}", (left, middle - 8), (max(right - left, 1), 16))
-    places = [
-        (scale.place(value), middle + _SPREAD * (index % 3 - 1)) for index, value in enumerate(lane.values)
-    ]
-    if places:
-        drawing.add_dots(f"dots {lane.kind}", places, f"{lane.name}: {', '.join(map(write, lane.values))}")
-    if lane.kind == "base" and places:
-        drawing.add_dots("holes", places)
-    if lane.centre is not None:
-        centre = scale.place(lane.centre)
-        drawing.add_line(f"centre {lane.kind}", (centre, middle - 11), (centre, middle + 11))
+    drawing.add("text", "lane", x=_LEFT - 8, y=middle + 4, text=lane.name)
+    one = lane.estimate
+    if one and one.low is not None and one.high is not None:
+        left, right = scale.place(one.low), scale.place(one.high)
+        drawing.add("rect", f"span {lane.name}", x=left, y=middle - 8, width=max(right - left, 1), height=16)
+    if lane.values:
+        # All points as one path, whose stroke is as wide as they are: it takes a tenth of the room.
+        dots = "".join(
+            f"M{_write(scale.place(value))} {_write(middle + _SPREAD * (index % 3 - 1))}h0"
+            for index, value in enumerate(lane.values)
+        )
+        hint = f"{lane.name}: {', '.join(map(write, lane.values))}"
+        drawing.add("path", f"dots {lane.name}", d=dots, hint=hint)
+        if lane.name == BEFORE:
+            drawing.add("path", "holes", d=dots)
+    if one:
+        centre = scale.place(one.centre)
+        drawing.add_line(f"centre {lane.name}", (centre, middle - 11), (centre, middle + 11))
 
 
 def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit: float = 1.0) -> None:
@@ -202,50 +186,44 @@ def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit
         drawing.add_line("grid", (place, 0), (place, bottom))
         # What would run out of the picture stands within it.
         side = " last" if place > drawing.width - 24 else ""
-        drawing.add_text(
-            f"tick{side}", (min(place, drawing.width - 1) if side else place, bottom + 15), write(value)
-        )
+        left = min(place, drawing.width - 1) if side else place
+        drawing.add("text", f"tick{side}", x=left, y=bottom + 15, text=write(value))
     drawing.add_line("axis", (scale.start, bottom), (scale.end, bottom))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChartBar:
-    """A bar of parts: each a colour's number, its size and what it is called."""
+def draw_stack(label: str, bars: Mapping[str, Sequence[tuple[int, float, str]]], write: Write) -> Drawing:
+    """Draw bars of parts that add up, on one scale from zero.
 
-    name: str
-    parts: Sequence[tuple[int, float, str]]
-
-
-def draw_stack(label: str, bars: Sequence[ChartBar], write: Write) -> Drawing:
-    """Draw bars of parts that add up, on one scale from zero."""
+    A part is a colour's number, its size and what it is called.
+    """
     bottom = (_BAR + 10) * len(bars) + 4
-    totals = [sum(size for _, size, _ in bar.parts) for bar in bars]
+    totals = [sum(size for _, size, _ in parts) for parts in bars.values()]
     scale = make_scale(totals, _LEFT, CHART_WIDTH - _RIGHT, from_zero=True)
     drawing = Drawing(label=label, height=bottom + _AXIS)
     _draw_axis(drawing, scale, bottom, write)
-    for index, bar in enumerate(bars):
+    for index, (side, parts) in enumerate(bars.items()):
         top, reached = (_BAR + 10) * index + 6, 0.0
-        drawing.add_text("lane", (_LEFT - 8, top + _BAR / 2 + 4), bar.name)
-        for colour, size, name in bar.parts:
+        drawing.add("text", "lane", x=_LEFT - 8, y=top + _BAR / 2 + 4, text=side)
+        for colour, size, name in parts:
             left, right = scale.place(reached), scale.place(reached + size)
             reached += size
             width = max(right - left - _GAP, 0.3)
-            drawing.add_box(f"part-{colour}", (left, top), (width, _BAR), f"{name}: {write(size)}")
+            hint = f"{name}: {write(size)}"
+            drawing.add("rect", f"part-{colour}", x=left, y=top, width=width, height=_BAR, hint=hint)
     return drawing
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interval:
-    """A value with its interval."""
+def draw_interval(
+    label: str,
+    places: tuple[float, float, float],
+    bounds: Iterable[float],
+    marks: Sequence[float],
+    kind: str = HEAD,
+) -> Drawing:
+    """Draw a small interval for a table's cell: its low end, centre and high end.
 
-    centre: float
-    low: float
-    high: float
-    kind: str = "head"
-
-
-def draw_interval(label: str, one: Interval, bounds: Iterable[float], marks: Sequence[float] = ()) -> Drawing:
-    """Draw a small interval for a table's cell, on a scale that spans ``bounds``; ``marks`` are lines."""
+    It is on a scale that spans ``bounds``; ``marks`` are lines.
+    """
     width, height = _INTERVAL
     drawing = Drawing(label=label, width=width, height=height, kind="small")
     scale = make_scale(bounds, 2, width - 2)
@@ -253,7 +231,8 @@ def draw_interval(label: str, one: Interval, bounds: Iterable[float], marks: Seq
         drawing.add_line(
             "axis" if not index else "limit", (scale.place(value), 0), (scale.place(value), height)
         )
-    left, right, middle = scale.place(one.low), scale.place(one.high), height / 2
-    drawing.add_line(f"whisker {one.kind}", (left, middle), (max(right, left + 0.5), middle))
-    drawing.add_point(f"point {one.kind}", (scale.place(one.centre), middle), _POINT)
+    left, centre, right = map(scale.place, places)
+    middle = height / 2
+    drawing.add_line(f"whisker {kind}", (left, middle), (max(right, left + 0.5), middle))
+    drawing.add("circle", f"point {kind}", cx=centre, cy=middle, r=_POINT)
     return drawing

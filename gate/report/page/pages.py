@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import jinja2
@@ -20,8 +21,8 @@ from gate.records.studies import Rate
 from gate.report.clean import clean_line
 from gate.report.content import make_report
 from gate.report.footer import MARKS
-from gate.report.page.cases import PageCase, ShownCase, make_anchors, make_case
-from gate.report.page.charts import Drawing, Interval, draw_interval
+from gate.report.page.cases import PageCase, make_anchors, make_case
+from gate.report.page.charts import Drawing, draw_interval
 from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report, Study
 from gate.report.words.templates import name_status
 from gate.units import MICRO
@@ -126,20 +127,19 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
     The names are below the directory of that page.
     """
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
-    for found in _list_cases(verdict, report)[count_whole(verdict) :]:
-        if found.block.status is not Status.UNCHANGED:
-            case = make_case(found)
-            text = render_page("case_page.html", title=found.block.title, case=case, home=VERDICT_PAGE)
-            yield f"{CASE_PAGES}/{found.anchor}.html", text
+    whole = count_whole(verdict)
+    others = range(whole, len(report.blocks))
+    for case in islice(_list_cases(verdict, report, others), whole, None):
+        if case.block.status is not Status.UNCHANGED:
+            text = render_page("case_page.html", title=case.block.title, case=case, home=VERDICT_PAGE)
+            yield f"{CASE_PAGES}/{case.anchor}.html", text
 
 
 def make_case_views(verdict: Verdict, report: Report) -> tuple[PageCase, ...]:
     """Make what is shown of all cases, those first that need a reader most, and the first of them whole."""
     whole = count_whole(verdict)
-    return tuple(
-        make_case(found) if position < whole else _make_line(found)
-        for position, found in enumerate(_list_cases(verdict, report))
-    )
+    cases = tuple(_list_cases(verdict, report, range(whole)))
+    return (*cases[:whole], *map(_lead_away, cases[whole:]))
 
 
 def count_whole(verdict: Verdict) -> int:
@@ -147,29 +147,22 @@ def count_whole(verdict: Verdict) -> int:
     return MOST_WHOLE if len(verdict.cases) > _ALL_WHOLE else _ALL_WHOLE
 
 
-def _make_line(found: ShownCase) -> PageCase:
+def _lead_away(case: PageCase) -> PageCase:
     """A case whose section is in a page of its own, or that has none."""
-    case = make_case(replace(found, evidence=None))
-    if found.block.status is Status.UNCHANGED:
+    if case.block.status is Status.UNCHANGED:
         return replace(case, address="", drawing=None)
-    return replace(case, address=f"{CASE_PAGES}/{found.anchor}.html")
+    return replace(case, address=f"{CASE_PAGES}/{case.anchor}.html")
 
 
-def _list_cases(verdict: Verdict, report: Report) -> list[ShownCase]:
+def _list_cases(verdict: Verdict, report: Report, whole: range) -> Iterator[PageCase]:
+    """All cases; those of these numbers with both sides."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     cells = {line.case_id: line.cells for line in report.case_lines}
     anchors = make_anchors(block.title for block in report.blocks)
     evidence = {clean_line(one.case_id): one for one in verdict.evidence}
-    return [
-        ShownCase(
-            anchor=anchors[block.title],
-            block=block,
-            cells=cells[block.title],
-            comparisons=comparisons.get(block.title, ()),
-            evidence=evidence.get(block.title),
-        )
-        for block in report.blocks
-    ]
+    for number, block in enumerate(report.blocks):
+        name, shown = block.title, evidence.get(block.title) if number in whole else None
+        yield make_case(anchors[name], block, cells[name], comparisons.get(name, ()), shown)
 
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
@@ -206,5 +199,4 @@ def _draw_rate(rate: Rate | None) -> Drawing | None:
     if rate is None or not rate.of:
         return None
     label = f"{100 * rate.share:.1f} %, interval {100 * rate.low:.1f} to {100 * rate.high:.1f} %"
-    interval = Interval(centre=rate.share, low=rate.low, high=rate.high)
-    return draw_interval(label, interval, (0.0, 1.0), (0.0,))
+    return draw_interval(label, (rate.low, rate.share, rate.high), (0.0, 1.0), (0.0,))

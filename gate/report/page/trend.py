@@ -12,7 +12,7 @@ from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
 from gate.records.history import HistoryHead
 from gate.report.page.cases import Plot, find_axis_unit
-from gate.report.page.charts import Drawing, Scale, list_ticks, make_scale
+from gate.report.page.charts import Drawing, Scale, join_places, list_ticks, make_scale
 from gate.report.page.pages import render_page
 from gate.report.trend import (
     Track,
@@ -59,14 +59,15 @@ def _draw(curve: Curve, track: Track) -> Drawing:
     marks = list_ticks(scale, unit=curve.unit)
     for value in (mark for mark in marks if mark.is_integer() or not curve.is_whole):
         drawing.add_line("grid", (_LEFT, scale.place(value)), (_WIDTH - _RIGHT, scale.place(value)))
-        drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), curve.write(value))
+        drawing.add("text", "lane", x=_LEFT - 6, y=scale.place(value) + 4, text=curve.write(value))
     for run, text in track.upgrades.items():
-        place = places.place(run)
-        drawing.add_box("upgrade", (place - 1, 4), (2, _HEIGHT - _BOTTOM - 4), text)
+        left, height = places.place(run) - 1, _HEIGHT - _BOTTOM - 4
+        drawing.add("rect", "upgrade", x=left, y=4, width=2, height=height, hint=text)
     band = [(places.place(run), scale.place(high)) for run, _, _, high in points]
     band += [(places.place(run), scale.place(low)) for run, _, low, _ in reversed(points)]
-    drawing.add_path("band", band, closed=True)
-    drawing.add_path("curve", [(places.place(run), scale.place(centre)) for run, centre, _, _ in points])
+    drawing.add("path", "band", d=join_places(band, closed=True))
+    centres = [(places.place(run), scale.place(centre)) for run, centre, _, _ in points]
+    drawing.add("path", "curve", d=join_places(centres))
     for step in curve.steps:
         place = places.place(curve.series.runs[step.position])
         drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))
@@ -83,7 +84,7 @@ def _add_dates(drawing: Drawing, places: Scale, heads: Sequence[HistoryHead]) ->
         run = number * (len(heads) - 1) // max(count - 1, 1)
         side = " last" if number == count - 1 and count > 1 else ""
         text = heads[run].created[shown].replace("T", " ")
-        drawing.add_text(f"tick{side}", (places.place(run), _HEIGHT - 6), text)
+        drawing.add("text", f"tick{side}", x=places.place(run), y=_HEIGHT - 6, text=text)
 
 
 def _thin(series: TrendSeries) -> list[tuple[float, float, float, float]]:

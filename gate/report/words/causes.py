@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
 from gate.records.facts import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, describe_shifts, fill, sign_seconds, upper_first
+from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, upper_first
 from gate.units import count_rest, render_percent, render_seconds
 
 
@@ -33,58 +33,69 @@ def lower_first(text: str) -> str:
 
 def describe_recompile(one: Recompile) -> str:
     """Describe a guard that failed, the line that made it, and where that is."""
-    return f"{one.guard}{_mention_line(one.code, one.location)}"
+    made = f" (made by `{one.code}`)" if one.code else ""
+    return f"{one.guard}{made}{f' at {one.location}' if one.location else ''}"
 
 
-_SHARED = "the cause is in the model, its libraries or the host"
-# Beside a base the host is the same for both arms.
-_SHARED_IN_PAIRS = "the cause is in the model or its libraries"
-_ELSEWHERE = ": look at the machine, or at Python code outside the graphs"
-_ELSEWHERE_IN_PAIRS = (
-    ", and so is the machine: look at Python code outside the graphs, or at the libraries that it calls"
-)
+_AT = "[ (made by `{line}`)][ at {location}]"
+_FUSED = "{before:kernel} before, {after} now[ ([{was} -> ]{now})]"
 _TEMPLATES: Mapping[Code, str] = {
-    Code.GRAPH_BREAK: "New graph break{at}: {reason}",
-    Code.GRAPH_BREAK_GONE: "A graph break is gone{at}, which leaves a larger graph: {reason}",
-    Code.RECOMPILED: "Recompiled because {reason}{at}",
+    Code.GRAPH_BREAK: f"New graph break{_AT}: {{reason}}",
+    Code.GRAPH_BREAK_GONE: f"A graph break is gone{_AT}, which leaves a larger graph: {{reason}}",
+    Code.RECOMPILED: f"Recompiled because {{reason}}{_AT}",
     Code.RECOMPILED_NO_MORE: (
-        "One graph serves what was recompiled before, because {reason}{at}: its code may be slower."
+        f"One graph serves what was recompiled before, because {{reason}}{_AT}: its code may be slower."
     ),
     Code.GUARDS_CHANGED: (
         "Guards went from {before} to {after}. A compile makes each of them, and every call checks them."
     ),
-    Code.PRECISION_CHANGED: "The generated code {uses}.",
-    Code.CALLS_ADDED: "{detail}.",
-    Code.KERNELS_SPLIT: (
-        "Operators are spread over more kernels: {before:kernel} before, {after} now{detail}."
+    Code.PRECISION_CHANGED: (
+        "The precision of the generated code changed[; it now uses {added}][; it uses far more of {more}]"
+        "[; it no longer uses {removed}]."
     ),
-    Code.KERNELS_ADDED: (
-        "There are more kernels, of more operators: {before:kernel} before, {after} now{detail}."
+    Code.CALLS_ADDED: (
+        "[No longer fused: {calls:named} ({calls:extern call}); no kernel fuses {operators} any more"
+        "|[The generated code calls {calls:named} now, which no kernel is fused with"
+        "|No longer fused: {calls:operator}]]."
     ),
-    Code.KERNELS_JOINED: "Operators are in fewer kernels: {before:kernel} before, {after} now{detail}.",
-    Code.STACK_CHANGED: "The software or the machine differs{detail}.",
-    Code.STACK_UNUSED: "Only software that this device does not use differs{detail}.",
-    Code.CODE_CHANGED: "The generated code changed{detail}.",
-    Code.IMPORTS_CHANGED: "It imports {files:file} that {have} changed since the base{detail}.",
+    Code.KERNELS_SPLIT: f"Operators are spread over more kernels: {_FUSED}.",
+    Code.KERNELS_ADDED: f"There are more kernels, of more operators: {_FUSED}.",
+    Code.KERNELS_JOINED: f"Operators are in fewer kernels: {_FUSED}.",
+    Code.STACK_CHANGED: "The software or the machine differs[: {differences:named}| from before].",
+    Code.STACK_UNUSED: (
+        "Only software that this device does not use differs[: {differences:named}| from before]."
+    ),
+    Code.CODE_CHANGED: (
+        "The generated code changed[; of {kernels:kernel}][, {changed} changed[ ({changed:named})]]"
+        "[, {added} added[ ({added:named})]][, {removed} removed[ ({removed:named})]]."
+    ),
+    Code.IMPORTS_CHANGED: (
+        "It imports {files:file} that {files:has} changed since the base[: {files:named}]."
+    ),
     Code.WORKLOAD_CHANGED: "The model itself changed{detail}.",
     Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program{detail}.",
     Code.LONGEST_PHASES: "Longest phases of the compile: {detail}.",
     Code.CHANGED_PHASES: "Phases of the compile that changed: {detail}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.CACHE_MISSED: "The second process {finds} the compile cache{which}{uses}.",
-    Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {detail}.",
+    Code.KERNELS_MOVED: "Kernels of a call, {before_s:seconds} -> {after_s:seconds} in all: {detail}.",
     Code.BOUND_BY: "A call is {limit}-bound: {least}.",
     Code.BOUND_BY_NEITHER: "A call is neither memory- nor arithmetic-bound: {least}.",
     Code.OPERATIONS_CHANGED: "The compiler captured {after:operation}, {before} before.",
     Code.EAGER_TOO: (
-        "Eager changed as well, by {eager:slower}, and compiled by {compiled:slower}: {shared}."
+        "Eager changed as well, by {eager:slower}, and compiled by {compiled:slower}: the cause is in"
+        " [{in_pairs:?}the model or its libraries|the model, its libraries or the host]."
     ),
     Code.EAGER_ALONE: (
         "Only eager changed: its latency by {eager:slower}, compiled latency by {compiled:slower}."
     ),
     Code.UNEXPLAINED: "Unexplained: nothing that was recorded explains it.",
     Code.MORE: "... and {more} more.",
-    Code.CODE_SAME: ("The generated code is the same{elsewhere}."),
+    Code.CODE_SAME: (
+        "The generated code is the same[{in_pairs:?}, and so is the machine: look at Python code outside the"
+        " graphs, or at the libraries that it calls|: look at the machine, or at Python code outside the"
+        " graphs]."
+    ),
     Code.CODE_TUNED: (
         "The generated code is the same, but autotuning chose other configurations, which may differ in"
         " speed."
@@ -98,8 +109,8 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.OTHER_PROCESSES: "Other processes on the device: {processes}.",
 }
 _PLACED: Mapping[Code, str] = {  # where the measurer's own words may not be shown, and a line may
-    Code.GRAPH_BREAK: "New graph break{at}; why is in the run's summary.",
-    Code.RECOMPILED: "It recompiled{at}; why is in the run's summary.",
+    Code.GRAPH_BREAK: "New graph break at {location}; why is in the run's summary.",
+    Code.RECOMPILED: "It recompiled at {location}; why is in the run's summary.",
 }
 _NAMELESS: Mapping[Code, str] = {
     Code.GRAPH_BREAK: "There are new graph breaks; their places are in the run's summary.",
@@ -110,66 +121,10 @@ _NAMELESS: Mapping[Code, str] = {
 }
 
 
-def _describe_place(fact: Fact) -> dict[str, str]:
-    return {"at": _mention_line(fact.name("line"), fact.name("location"))}
-
-
-def _mention_line(code: str, place: str) -> str:
-    return f"{f' (made by `{code}`)' if code else ''}{f' at {place}' if place else ''}"
-
-
-def _describe_precision(fact: Fact) -> dict[str, str]:
-    uses = {"added": "now uses", "more": "uses far more of", "removed": "no longer uses"}
-    parts = [f"{verb} {', '.join(fact.names[key])}" for key, verb in uses.items() if fact.names.get(key)]
-    return {"uses": " and ".join(parts) or "has another precision"}
-
-
-def _describe_calls(fact: Fact) -> dict[str, str]:
-    """What became a call of its own, and what is not fused any more for it."""
-    names = fact.names.get("calls")
-    if not names:
-        return {"detail": fill("No longer fused: {calls:operator}", fact)}
-    calls = f"{', '.join(names)}{count_rest(fact.numbers['calls'] - len(names))}"
-    if "operators" not in fact.names:
-        return {"detail": f"The generated code calls {calls} now, which no kernel is fused with"}
-    lost = ", ".join(fact.names["operators"])
-    are = "is an extern call" if fact.numbers["calls"] == 1 else "are extern calls"
-    return {"detail": f"No longer fused: {calls} {are}; no kernel fuses {lost} any more"}
-
-
-def _describe_fusion(fact: Fact) -> dict[str, str]:
-    was, now = (", ".join(fact.names.get(key, ())) for key in ("was", "now"))
-    return {"detail": f" ({was} -> {now})" if was and now else f" ({now})" if now else ""}
-
-
-def _describe_stack(fact: Fact) -> dict[str, str]:
-    named = fact.names.get("differences", ())
-    rest = count_rest(fact.numbers["differences"] - len(named))
-    return {"detail": f": {', '.join(named)}{rest}" if named else " from before"}
-
-
-def _describe_kernels(fact: Fact) -> dict[str, str]:
-    verbs = [verb for verb in ("changed", "added", "removed") if fact.numbers.get(verb)]
-    parts = [f"{fact.numbers[verb]:.0f} {verb}{_name_kernels(fact, verb)}" for verb in verbs]
-    return {"detail": fill("; of {kernels:kernel}: {detail}", fact, detail=", ".join(parts)) if parts else ""}
-
-
-def _name_kernels(fact: Fact, verb: str) -> str:
-    names = fact.names.get(verb, ())
-    rest = count_rest(fact.numbers[verb] - len(names))
-    return f" ({', '.join(names)}{rest})" if fact.names else ""
-
-
 def _describe_changes(fact: Fact) -> dict[str, str]:
     changes = [f"{key} {words[0]} -> {words[-1]}" for key, words in fact.names.items() if words]
     rest = count_rest(fact.numbers.get("more", 0))
     return {"detail": f": {', '.join(changes)}{rest}" if changes else ""}
-
-
-def _describe_imports(fact: Fact) -> dict[str, str]:
-    named, files = fact.names.get("files", ()), round(fact.numbers["files"])
-    detail = f": {', '.join(named)}{count_rest(files - len(named))}" if named else ""
-    return {"have": "has" if files == 1 else "have", "detail": detail}
 
 
 def _describe_phases(fact: Fact) -> dict[str, str]:
@@ -193,11 +148,10 @@ def _list_phases(fact: Fact) -> list[tuple[str, float, float]]:
 def _describe_device_time(fact: Fact) -> dict[str, str]:
     """Kernels of a call, before and after; without their names, how many."""
     numbers, names = fact.numbers, fact.names.get("kernels", ())
-    total = f"{render_seconds(numbers['before_s'])} -> {render_seconds(numbers['after_s'])}"
     named = [_describe_kernel(name, place, numbers) for name, place in zip(names, PLACES, strict=False)]
     if not named:
-        return {"total": total, "detail": fill("the time of {moved} of them changed", fact)}
-    return {"total": total, "detail": f"{', '.join(named)}{count_rest(numbers['moved'] - len(named))}"}
+        return {"detail": fill("the time of {moved} of them changed", fact)}
+    return {"detail": f"{', '.join(named)}{count_rest(numbers['moved'] - len(named))}"}
 
 
 def _describe_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str:
@@ -234,27 +188,12 @@ def _describe_cache(fact: Fact) -> dict[str, str]:
 
 
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
-    Code.GRAPH_BREAK: _describe_place,
-    Code.GRAPH_BREAK_GONE: _describe_place,
-    Code.RECOMPILED: _describe_place,
-    Code.RECOMPILED_NO_MORE: _describe_place,
-    Code.PRECISION_CHANGED: _describe_precision,
-    Code.CALLS_ADDED: _describe_calls,
-    **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _describe_fusion),
-    **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _describe_stack),
     Code.CACHE_MISSED: _describe_cache,
-    Code.EAGER_TOO: lambda fact: {"shared": _SHARED_IN_PAIRS if fact.numbers.get("in_pairs") else _SHARED},
-    Code.CODE_SAME: lambda fact: {
-        "elsewhere": _ELSEWHERE_IN_PAIRS if fact.numbers.get("in_pairs") else _ELSEWHERE
-    },
-    Code.CODE_CHANGED: _describe_kernels,
-    Code.IMPORTS_CHANGED: _describe_imports,
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _describe_changes),
     Code.LONGEST_PHASES: lambda fact: {
         "detail": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))
     },
     Code.CHANGED_PHASES: _describe_phases,
-    Code.MACHINE_CHANGED: describe_shifts,
     Code.KERNELS_MOVED: _describe_device_time,
     **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), _describe_bound),
 }

@@ -42,21 +42,25 @@ REASONS: Mapping[Reason, str] = {
     Reason.BEYOND_BAR: "beyond{limit}{beside}, and too large to be noise",
     Reason.UNPAIRED: "not measured in pairs with the base, and the stored baseline does not settle it",
 }
-_STATUS_SENTENCES: Mapping[tuple[Reason, Status], str] = {
+_NO_RATIO = "a value is zero or less, so there is no ratio"
+# What is said instead, by a remark of the comparison or its status.
+_SPECIAL: Mapping[tuple[Reason, Code | Status], str] = {
+    (Reason.LIMIT_EXCEEDED, Code.OWN_LIMIT): "beyond the absolute limit under `limits` in gate.yml",
+    (Reason.UNSETTLED, Code.OWN_LIMIT): "too close to the absolute limit under `limits` in gate.yml",
+    (Reason.BELOW_THRESHOLD, Code.OWN_LIMIT): "within the absolute limit under `limits` in gate.yml",
+    (Reason.BEYOND_BAR, Code.PROCESSOR_TIME): "CPU time is beyond{limit}{beside}, and too much to be noise",
+    (Reason.UNCORROBORATED, Code.PROCESSOR_TIME): "compiling took longer, but hardly more CPU time",
+    (Reason.UNSETTLED, Code.NO_RATIO): _NO_RATIO,
+    (Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED): "this machine is {speed} than the one that recorded",
     (Reason.NOT_MEASURED, Status.NOT_COMPARABLE): "the baseline does not have this metric",
     (Reason.UNPAIRED, Status.NOT_COMPARABLE): "the base could not be measured",
-}
-_LIMIT_SENTENCES: Mapping[Reason, str] = {
-    Reason.LIMIT_EXCEEDED: "beyond the absolute limit under `limits` in gate.yml",
-    Reason.UNSETTLED: "too close to the absolute limit under `limits` in gate.yml",
-    Reason.BELOW_THRESHOLD: "within the absolute limit under `limits` in gate.yml",
 }
 _EQUAL = "the same in every trial"
 _SUSPECT = "it looks changed, but noise could explain it"
 _DIFFERS = "the value differs between trials of the same code"
 _SAME_CODE = "the same generated code, and as fast relative to eager as before"
-_OTHER_SPEED = "this machine is {speed} than the one that recorded"
-_OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU{codegen}"
+_OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU"
+_OTHER_CODEGEN = f"{_OTHER_STACK}, another instruction set or another number of threads"
 _CACHES_DIFFER = "a process that misses the caches counts fewer calls"
 _TOO_MANY = "beyond noise for one comparison, but not for as many as were made"
 _OPENINGS: Mapping[Status, str] = {
@@ -73,10 +77,10 @@ _INSTEAD: Mapping[Code, str] = {
 }
 _CLAUSES: Mapping[Code, str] = {
     Code.DRIFT_LIMIT: "at most {limit:.2f}",
-    Code.DRIFT_OF: "mostly of {output}, {steps:,.0f} rounding steps off",
-    Code.EAGER_CHANGED: "eager changed by {change:percent}{shared}",
+    Code.DRIFT_OF: "mostly of [{output}|an output], {steps:,.0f} rounding steps off",
+    Code.EAGER_CHANGED: "eager changed by {change:percent}[{shared:?}: both share the cause]",
     Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
-    Code.NO_RATIO: "a value is zero or less, so there is no ratio",
+    Code.NO_RATIO: _NO_RATIO,
     Code.ALREADY_REGRESSED: "the case has already regressed",
 }
 _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
@@ -123,8 +127,8 @@ def _replace_reason(fact: Fact) -> str:
 
 def _write_remark(fact: Fact) -> str:
     if fact.code is Code.DISTURBED_BY:
-        text = describe_disturbances(fact)
-        return f"But the machine was disturbed during the measurement{f': {text}' if text else ''}."
+        why = describe_disturbances(fact)
+        return fill("But the machine was disturbed during the measurement[: {why}].", fact, why=why)
     templates = _SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS}
     return fill(templates[fact.code], fact) if fact.code in templates else ""
 
@@ -183,22 +187,16 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base"
         if one.pairs and not is_of_many
         else "",
-        codegen=_OTHER_CODEGEN if SPECS[one.metric].same_codegen else "",
-        speed=describe_speed(speed.numbers["shift"]) if speed else "of another speed",
+        speed=describe_speed(speed.numbers["shift"]) if speed else "",
     )
 
 
-_OTHER_CODEGEN = ", another instruction set or another number of threads"
-
-
 def _choose_sentence(one: Comparison, reason: Reason, codes: Collection[Code]) -> str:
-    if Code.OWN_LIMIT in codes and one.threshold is None and reason in _LIMIT_SENTENCES:
-        return _LIMIT_SENTENCES[reason]
-    if sentence := next((_BY_FACT[reason, code] for code in codes if (reason, code) in _BY_FACT), ""):
-        return sentence
-    if choose := _CHOICES.get(reason):
-        return choose(one)
-    return _STATUS_SENTENCES.get((reason, one.status), REASONS[reason])
+    keys: list[Code | Status] = [one.status]
+    keys[:0] = [code for code in codes if code is not Code.OWN_LIMIT or one.threshold is None]
+    special = next((_SPECIAL[reason, key] for key in keys if (reason, key) in _SPECIAL), "")
+    choose = _CHOICES.get(reason)
+    return special or (choose(one) if choose else REASONS[reason])
 
 
 def _choose_large(one: Comparison) -> str:
@@ -206,14 +204,6 @@ def _choose_large(one: Comparison) -> str:
     if is_latency and change and change.low <= 0.0 <= change.high:
         return "beyond{limit}, and too large beside eager in the same processes to be noise"
     return REASONS[Reason.BEYOND_BAR]
-
-
-_BY_FACT: Mapping[tuple[Reason, Code], str] = {
-    (Reason.BEYOND_BAR, Code.PROCESSOR_TIME): "CPU time is beyond{limit}{beside}, and too much to be noise",
-    (Reason.UNCORROBORATED, Code.PROCESSOR_TIME): "compiling took longer, but hardly more CPU time",
-    (Reason.UNSETTLED, Code.NO_RATIO): _CLAUSES[Code.NO_RATIO],
-    (Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED): _OTHER_SPEED,
-}
 
 
 def _choose_open(one: Comparison) -> str:
@@ -247,12 +237,16 @@ def _choose_small(one: Comparison) -> str:
     return REASONS[Reason.BELOW_THRESHOLD]
 
 
+def _choose_other(one: Comparison) -> str:
+    if SPECS[one.metric].scope is Scope.HOST:
+        return REASONS[Reason.OTHER_ENVIRONMENT]
+    return _OTHER_CODEGEN if SPECS[one.metric].same_codegen else _OTHER_STACK
+
+
 _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
     Reason.BELOW_THRESHOLD: _choose_small,
     Reason.BEYOND_BAR: _choose_large,
-    Reason.OTHER_ENVIRONMENT: lambda one: (
-        REASONS[Reason.OTHER_ENVIRONMENT] if SPECS[one.metric].scope is Scope.HOST else _OTHER_STACK
-    ),
+    Reason.OTHER_ENVIRONMENT: _choose_other,
     Reason.SAME_WORK: lambda one: REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE,
     Reason.UNSETTLED: _choose_open,
 }
@@ -300,11 +294,7 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
     if fact.code is Code.MACHINE_SPEED:
         left_out = "the change leaves out that " if one.change else ""
         return f"{left_out}this machine is now {describe_speed(fact.numbers['shift'])}"
-    values = {
-        "output": fact.name("output", "an output"),
-        "shared": ": both share the cause" if fact.numbers.get("shared") else "",
-    }
-    return fill(_CLAUSES[fact.code], fact, **values) if fact.code in _CLAUSES else ""
+    return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
 
 
 def _shows_stored(one: Comparison) -> bool:

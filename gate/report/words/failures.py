@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, quote_failure
@@ -13,7 +14,10 @@ _UNFINISHED = "before the result was complete; see the log"
 _PHRASES: Mapping[str, str] = {
     Code.RAISED: "{message}",
     Code.NO_END: "timed out after {limit_s:.6g} s{where}",
-    Code.SIGKILLED: "killed by SIGKILL, which the gate did not send ({killer}){where}",
+    Code.SIGKILLED: (
+        "killed by SIGKILL, which the gate did not send ([{oom_kills:?}the kernel's out-of-memory killer was"
+        " at work meanwhile|most often the machine, or the container's limit, was out of memory]){where}"
+    ),
     Code.NO_RESULT: "ended with {status:status}, it left no result{where}",
     Code.RESULT_UNFINISHED: "ended with {status:status}, its result is unfinished{where}",
     Code.RESULT_TOO_LARGE: "ended with {status:status}, its result is larger than {bytes} bytes{where}",
@@ -31,10 +35,6 @@ _LACKS: Mapping[str, str] = {
     Code.TOO_LITTLE_MEMORY: "it needs {needed_gib:.6g} GiB at least, and this GPU has {gib:.1f}",
     Code.PACKAGES_LACKING: "{listed} {verb} not installed{advice}",
 }
-_KILLERS = (
-    "most often the machine, or the container's limit, was out of memory",
-    "the kernel's out-of-memory killer was at work meanwhile",
-)
 # Of those that quote others, where that may not be shown.
 _WORDLESS: Mapping[str, str] = {
     FailureKind.ERROR: "an exception; see the run's log",
@@ -68,19 +68,32 @@ def describe_whole(failure: CaseFailure, of: str = "") -> str:
     return f"{failure.kind} in stage {failure.stage}{of}: {describe_failure(failure)}"
 
 
+def find_place(failure: CaseFailure) -> str:
+    """Find the line of the user's code in a traceback, or in a fault handler's dump; ``""`` without one."""
+    places = [
+        f"{path}:{line}" for path, line in _FRAME.findall(failure.log_tail) if not _FOREIGN.search(path)
+    ]
+    innermost = 0 if _DUMP in failure.log_tail else -1
+    return places[innermost] if places else ""
+
+
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
+_FOREIGN = re.compile(
+    r"lib/python\d|(^|/)gate/(?!models/)|^<"
+)  # installed packages, this one, generated code
+_DUMP = "most recent call first"
+
+
 def describe_quoted(fact: Fact) -> str:
     """Describe the failure that another fact quotes."""
     if fact.name("why") in _LACKS:
         advice = "".join(f"; leave it out here: --select '...,!{case_id}'" for case_id in fact.cases)
         return f"UNAVAILABLE: {_describe_lack(fact, fact.name('why'))}{advice}"
-    words = {name: fact.name(name) for name in ("why", "kind", "role", "shortage", "message")}
-    phrase = _PHRASES.get(words["why"], "{message}")
-    if "{message}" in phrase and not words["message"]:
-        return _WORDLESS.get(words["kind"], "")
-    where = f" in the {words['role']} process" if words["role"] else ""
-    hint = f"; the log mentions {words['shortage']}" if words["shortage"] else ""
-    killer = _KILLERS[bool(fact.numbers.get("oom_kills"))]
-    return fill(phrase, fact, where=f"{where}{hint}", killer=killer)
+    phrase = _PHRASES.get(fact.name("why"), "{message}")
+    if "{message}" in phrase and not fact.name("message"):
+        return _WORDLESS.get(fact.name("kind"), "")
+    where = fill("[ in the {role} process][; the log mentions {shortage}]", fact)
+    return fill(phrase, fact, where=where)
 
 
 def describe_failed_trial(fact: Fact, of: str = "") -> str:

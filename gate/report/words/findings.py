@@ -22,7 +22,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.HEADERS_LACKING: "no Python.h in {place}",
     Code.LOAD: "{load:.2f} on {cores} cores",
     Code.THREADS: "{threads} of {cores} cores",
-    Code.GOVERNOR: "governor {known_governor}{and_turbo}",
+    Code.GOVERNOR: "governor [{governor}|unknown][, turbo {turbo}]",
     Code.STOLEN: "{share:digit} of CPU time since boot",
     Code.FREE_MEMORY: "{gib:.1f} GiB available",
     Code.FREE_DISK: "{gib:.1f} GiB free",
@@ -30,18 +30,18 @@ _PHRASES: Mapping[Code, str] = {
     Code.WRITABLE: "scratch and output are writable",
     Code.GIT_LACKING: "not installed",
     Code.NO_COMMIT: "no commit here",
-    Code.COMMIT_FOUND: "{git}, at {short}{and_edits}",
+    Code.COMMIT_FOUND: "{git}, at {commit:.10}[{edited:?}, uncommitted changes]",
     Code.UNUSABLE: "{what}",
     Code.DEVICE_HELD: "{device} is in use by {holder}",
     Code.DEVICE_FREE: "{device} is free",
     Code.PRELOADED: "LD_PRELOAD is {library}",
-    Code.VARIABLES_WITHHELD: "{withheld}",
+    Code.VARIABLES_WITHHELD: ("[not handed to workers: {variables}|nothing set that workers must not see]"),
     Code.CASES_UNAVAILABLE: "{text}",
     Code.CASES_AVAILABLE: "all that are selected can run here",
     Code.TORCH_DEVICES: "torch sees {devices} CUDA devices",
     Code.GPU_UNLISTED: "nvidia-smi is missing, or does not list {device}",
     Code.GPU_FOUND: ("{model}, driver {driver}, {clock_mhz} of {max_clock_mhz} MHz, {temperature_c} degrees"),
-    Code.CLOCKS_HELD_DOWN: "{held_down}",
+    Code.CLOCKS_HELD_DOWN: "[{reasons}|none]",
     Code.GPU_SHARED: "{processes} processes, {used_mib} MiB in use",
     Code.GPU_EXCLUSIVE: "compute mode is exclusive process",
     Code.GPU_CUT_UP: "MIG is enabled",
@@ -68,7 +68,7 @@ _FIXES: Mapping[Code, str] = {
     Code.COMPILER_LACKING: _COMPILER_FIX,
     Code.COMPILER_BROKEN: _COMPILER_FIX,
     Code.HEADERS_LACKING: PREREQUISITE_FIXES[Prerequisite.PYTHON_HEADERS],
-    Code.LOAD: "Stop {busy}, or wait for its end; times measured now are too noisy to judge.",
+    Code.LOAD: "Stop [{crowd}|other work], or wait for its end; times measured now are too noisy to judge.",
     Code.THREADS: "Set `threads` in gate.yml to the cores there are.",
     Code.GOVERNOR: "Set it to performance: `cpupower frequency-set -g performance`.",
     Code.STOLEN: "Other virtual machines share these cores: use a dedicated machine to judge times.",
@@ -101,28 +101,16 @@ _FIXES: Mapping[Code, str] = {
         " {variable} to an empty directory."
     ),
 }
-_SHORT = 10  # digits of a commit
 
 
 def describe_finding(fact: Fact) -> str:
     """Describe what was found."""
-    turbo, variables = fact.name("turbo"), ", ".join(fact.names.get("variables", ()))
-    values = {
-        "known_governor": fact.name("governor") or "unknown",
-        "and_turbo": f", turbo {turbo}" if turbo else "",
-        "short": fact.name("commit")[:_SHORT],
-        "and_edits": ", uncommitted changes" if fact.numbers.get("edited") else "",
-        "withheld": f"not handed to workers: {variables}"
-        if variables
-        else "nothing set that workers must not see",
-        "held_down": ", ".join(fact.names.get("reasons", ())) or "none",
-    }
-    return fill(_PHRASES[fact.code], fact, **values)
+    return fill(_PHRASES[fact.code], fact)
 
 
 def advise_finding(fact: Fact) -> str:
     """Advise what fixes a finding that is not well."""
-    return fill(_FIXES[fact.code], fact, busy=", ".join(fact.names.get("crowd", ())) or "other work")
+    return fill(_FIXES[fact.code], fact)
 
 
 def advise_check(check: Check) -> str:

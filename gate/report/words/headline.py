@@ -23,9 +23,8 @@ from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
 from gate.report.words.causes import describe_cause, doubt_cause, lower_first
 from gate.report.words.comparisons import describe_comparison, describe_reason
-from gate.report.words.failures import describe_whole
+from gate.report.words.failures import describe_whole, find_place
 from gate.report.words.templates import (
-    describe_speed,
     fill,
     mention_move,
     name_base,
@@ -61,8 +60,11 @@ def write_why(verdict: Verdict) -> str:
         broken = _find_broken(verdict)
         if broken is None:
             return ""
-        failures = (describe_whole(one) for one in verdict.failures if one.case_id == broken.case_id)
-        return next((f"First failure: {one.rstrip('.')}." for one in failures), describe_comparison(broken))
+        failure = next((one for one in verdict.failures if one.case_id == broken.case_id), None)
+        if failure is None:
+            return describe_comparison(broken)
+        place = find_place(failure)
+        return f"First failure: {describe_whole(failure).rstrip('.')}{f', at {place}' if place else ''}."
     if verdict.outcome is Outcome.INCONCLUSIVE:
         open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
         return _explain_undecided(open_rows)
@@ -185,21 +187,12 @@ def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
 
 def _write_pass(fact: Fact, _verdict: Verdict) -> str:
     """What was judged, and how much of all: neither may hide the other."""
-    numbers = fact.numbers
-    also = ", {improved} better" if numbers["improved"] else ""
+    numbers, also = fact.numbers, "[, {improved} better]"
     if numbers["judged"] == numbers["comparisons"]:
         return fill(f"nothing got worse: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact)
     some = "" if numbers["judged_cases"] == numbers["cases"] else "{judged_cases} of "
     part = f"{{judged:,.0f}} of {{comparisons:comparison}}, in {some}{{cases:case}}"
     return fill(f"nothing got worse in what was judged: {part}{also}", fact)
-
-
-def _write_unjudged_times(fact: Fact, _verdict: Verdict) -> str:
-    shift = fact.numbers.get("shift")
-    why = "no baseline is of this machine"
-    if shift:
-        why = f"this machine is {describe_speed(shift)} than the one that recorded"
-    return fill(f"{{comparisons:timing}} not judged: {why}", fact)
 
 
 def _use(template: str) -> Callable[[Fact, Verdict], str]:
@@ -219,5 +212,8 @@ _PARTS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.NO_BASELINE_APPLIES: _write_unjudged,
     Code.BASE_HAS_NOTHING: _write_unjudged,
     Code.NOTHING_WORSE: _write_pass,
-    Code.TIMES_UNJUDGED: _write_unjudged_times,
+    Code.TIMES_UNJUDGED: _use(
+        "{comparisons:timing} not judged: [this machine is {shift:speed} than the one that recorded|no"
+        " baseline is of this machine]"
+    ),
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gate.records import Code, Disturbance, Fact
 from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
-from gate.units import join_some, render_bytes
+from gate.units import join_some
 
 _UNFORKED = "workers are not forked, each imports everything itself"
 _SERVER_FAILED = f"{_UNFORKED}: the process that was to fork them failed"
@@ -35,12 +35,14 @@ _PHRASES: Mapping[Code, str] = {
     Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails: {{exception}}",
     Code.IMPORT_SETS_THREADS: f"{_UNFORKED}: importing the model sets torch's number of threads",
     Code.IMPORT_STARTS_PROCESSES: f"{_UNFORKED}: importing the model starts a process",
-    Code.IMPORT_STARTS_THREADS: f"{_UNFORKED}: importing the model starts {{threads}}",
+    Code.IMPORT_STARTS_THREADS: (
+        f"{_UNFORKED}: importing the model starts [the thread '{{thread}}'|threads of a library]"
+    ),
     Code.ENDED_BADLY: "the {role} process ended with {status:status} after its result was complete",
     Code.FAILED_BEFORE: "failed ({kind} at {stage}) before the run was continued, and was tried again",
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
-    Code.LEFT_TO_EAGER: "fell back to eager{where}: {reason}",
+    Code.LEFT_TO_EAGER: "fell back to eager[ at {location}]: {reason}",
     Code.UNKNOWN_HERE: "this torch does not report {metric_list}",
     Code.LANE_LEFT_OUT: "the lane {lane} is left out: {reason}",
     Code.LANE_GONE: "the lane {lane} is lost ({reason}): {case_list} begins anew elsewhere",
@@ -58,10 +60,13 @@ _PHRASES: Mapping[Code, str] = {
         " an object id or a time"
     ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
-    Code.UNMEASURED: "{metric_list} not measured{because}",
-    Code.MEMORY_KEPT: "each compiled call keeps {bytes:bytes} more, still after {calls:call}{made}; {beside}",
+    Code.UNMEASURED: "{metric_list} not measured[: {why}]",
+    Code.MEMORY_KEPT: (
+        "each compiled call keeps {bytes:bytes} more, still after {calls:call}[, made at {location}];"
+        " [each eager call keeps {eager:bytes}|eager calls keep nothing]"
+    ),
     Code.NO_CUDA_GRAPH: "the case asks for CUDA graphs, and no call launches one",
-    Code.UNWATCHED: "the GPU cannot be monitored for {seen}: {why}",
+    Code.UNWATCHED: "the GPU cannot be monitored for {unseen}: {why}",
     Code.REFERENCE_TOO_LARGE: (
         "drift is not measured, there is no room on the device, and the processor would need"
         " {needed:bytes} at least, and {free:bytes} are free"
@@ -95,24 +100,29 @@ _PHRASES: Mapping[Code, str] = {
     ),
     Code.OUTPUT_UNSEEN: "{output}, of type {dtype}, is not compared: this type has no comparison",
     Code.WRITES_UNSEEN: (
-        "what compiled code writes to {written} is not compared: code of this kind has tensors of its own"
+        "what compiled code writes to {outputs} is not compared: code of this kind has tensors of its own"
     ),
     Code.OUTPUT_FAR: (
         "{output} of compiled is off from eager's by {error:.2g}, relative to its size: rounding explains"
         " {limit:.2g}"
     ),
     Code.OUTPUT_LOST: "{output} is returned by one of eager and compiled only",
-    Code.OUTPUT_RESHAPED: "{output} is of another shape or type compiled than in eager{sides}",
-    Code.OUTPUT_DIFFERS: "{output} differs between eager and compiled{how}",
+    Code.OUTPUT_RESHAPED: (
+        "{output} is of another shape or type compiled than in eager[: {compiled}, and {eager} in eager]"
+    ),
+    Code.OUTPUT_DIFFERS: (
+        "{output} differs between eager and compiled[: {dtype}][, off by {most:,.0f} at most]"
+        "[, in {elements} of {of:element}]"
+    ),
 }
 _DISTURBANCES: Mapping[Disturbance, str] = {
-    Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy{which}",
+    Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy[: {crowd}]",
     Disturbance.STOLEN: "the hypervisor took {stolen:share} of the time",
     Disturbance.HELD_BACK: "the container's quota stopped it for {held_back:share} of the time",
     Disturbance.HEATED: "processor cores lowered their clocks for heat",
     Disturbance.SWAPPED: "{swapped:bytes} were swapped",
     Disturbance.SHORT_OF_MEMORY: "only {short_of_memory:bytes} of memory were free",
-    Disturbance.THROTTLED: "the device lowered its clocks{why}",
+    Disturbance.THROTTLED: "the device lowered its clocks[ ({reasons})]",
     Disturbance.SHARED: "other processes used the device",
     Disturbance.HELD_MEMORY: "others held {held_memory:share} of the device's memory",
 }
@@ -120,40 +130,15 @@ _DISTURBANCES: Mapping[Disturbance, str] = {
 
 def describe_measuring(fact: Fact) -> str:
     """Describe what a run reports as it goes, or what a trial could not do."""
-    location, thread, eager = fact.name("location"), fact.name("thread"), fact.numbers.get("eager")
     values = {
         "disturbances": describe_disturbances(fact),
         "failure": describe_quoted(fact),
-        "written": ", ".join(fact.names.get("outputs", ())),
         "output": fact.name("output", "an output"),
-        "sides": fill(": {compiled}, and {eager} in eager", fact) if fact.name("eager") else "",
-        "how": _describe_difference(fact),
-        "because": fill(": {why}", fact) if fact.name("why") else "",
-        "seen": " and ".join(fact.names.get("unseen", ())),
-        "where": f" at {location}" if location else "",
-        "made": f", made at {location}" if location else "",
-        "beside": f"each eager call keeps {render_bytes(eager)}" if eager else "eager calls keep nothing",
-        "threads": f"the thread {thread!r}" if thread else "threads of a library",
     }
     return fill(_PHRASES[fact.code], fact, **values)
 
 
-def _describe_difference(fact: Fact) -> str:
-    """How another value is another: of which type, by how much, and how often."""
-    parts = (
-        fact.name("dtype"),
-        fill("off by {most:,.0f} at most", fact) if fact.numbers.get("most") else "",
-        fill("in {elements} of {of:element}", fact) if fact.numbers.get("of") else "",
-    )
-    text = ", ".join(part for part in parts if part)
-    return f": {text}" if text else ""
-
-
 def describe_disturbances(fact: Fact) -> str:
     """The first of what disturbed, and how many more."""
-    reasons = fact.names.get("reasons")
-    why = f" ({', '.join(reasons)})" if reasons else ""
-    crowd = fact.names.get("crowd")
-    which = f": {', '.join(crowd)}" if crowd else ""
     phrases = (phrase for code, phrase in _DISTURBANCES.items() if code in fact.numbers)
-    return join_some([fill(phrase, fact, why=why, which=which) for phrase in phrases])
+    return join_some([fill(phrase, fact) for phrase in phrases])

@@ -9,15 +9,12 @@ from gate.records.facts import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.templates import (
     MACHINE_CHANGED,
-    describe_shifts,
     fill,
     name_base,
     name_metric,
     upper_first,
 )
-from gate.units import count_rest, is_another_answer, join_some, render_allowance, render_change
-
-_MAX_LISTED = 6  # differences between two machines that are spelled out
+from gate.units import count_rest, join_some, render_allowance, render_change
 
 
 def write_notes(verdict: Verdict) -> tuple[str, ...]:
@@ -36,7 +33,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     else:
         template = _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
-    return fill(template, fact, base=name_base(base), **parts)
+    return fill(template, fact, base=name_base(base), disturbances=describe_disturbances(fact), **parts)
 
 
 _EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS})  # are reported as the run goes, too
@@ -70,8 +67,8 @@ _TEMPLATES: Mapping[Code, str] = {
         "The acceptance of {pattern} {metric_keys} expired on {expires} and no longer counts: {reason}."
     ),
     Code.ACCEPTANCE_EXCEEDED: (
-        "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires},"
-        " and this is more{in_all}."
+        "{case_list} {metric_list}: [{author}|somebody] accepted up to {allowed} until {expires},"
+        " and this is more[: {in_all} against the stored baseline]."
     ),
     Code.UNUSED_ACCEPTANCE: "The acceptance of {pattern} {metric_keys} matches no case: remove it.",
     Code.ACCEPTANCE_WITHOUT_EFFECT: (
@@ -82,14 +79,20 @@ _TEMPLATES: Mapping[Code, str] = {
         "accepted.yml still allows {allowed} of {pattern} {metric_keys} on top of these values: remove the"
         " entry if these values contain the change."
     ),
-    Code.DRIFT_ABOVE: ("{case_list}: {metric_list}{above}, and so is the {whose}: only the change counts."),
+    Code.DRIFT_ABOVE: (
+        "{case_list}: {metric_list} is above its limit of {limit:log2} with {drift:log2}, and so is the"
+        " [{in_pairs:?}base's|baseline's]: only the change counts."
+    ),
     Code.BASELINES_OLD: (
         "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."
     ),
     Code.BASELINES_AHEAD: (
         "{baselines:baseline} dated up to {days:,.0f} days ahead, so of unknown age: record new ones."
     ),
-    Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
+    Code.PAIRS: (
+        "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}"
+        "[, {turns} of them one process after the other]."
+    ),
     Code.CLEARED: "Worse than the stored baseline, but not worse than the base: {cleared}.",
     Code.UNCHANGED_SPEEDUP: (
         "Latencies of {case_list:some} differ from the baselines, or vary too much to tell. They count as"
@@ -101,7 +104,8 @@ _TEMPLATES: Mapping[Code, str] = {
         "Not measured side by side, since no file that they import differs from the base: {case_list}."
     ),
     Code.OTHER_CHANGES: (
-        "Every suspect was measured side by side: {files:file} changed that a case may read{detail}."
+        "Every suspect was measured side by side: {files:file} changed that a case may read without an"
+        " import[: {files:named}]."
     ),
     Code.ONE_SHARD: "This is {shard}: {left} of {cases:case} are not part of it.",
     Code.CASES_GONE: "{base} has {cases:case} that head does not have: {case_list}.",
@@ -109,11 +113,14 @@ _TEMPLATES: Mapping[Code, str] = {
         "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. Renamed or"
         " removed cases are not checked. If that was intended, remove their baselines."
     ),
-    Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {lines}.",
+    Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {differences}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
-    Code.TRIALS_DISTURBED: "The machine was disturbed during {disturbed} of {measured} trials{by}.",
+    Code.TRIALS_DISTURBED: (
+        "The machine was disturbed during {disturbed} of {measured} trials[: {disturbances}]."
+    ),
     Code.PAIRS_DISTURBED: (
-        "The machine was disturbed during {disturbed} of {measured} pairs, base and head alike{by}."
+        "The machine was disturbed during {disturbed} of {measured} pairs, base and head alike"
+        "[: {disturbances}]."
     ),
     Code.DISTURBED_KEPT: (
         "Disturbed trials are recorded too of {case_list:some}: fewer than {fewest} others came back."
@@ -132,8 +139,8 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.TOUCHES_RULES: "This change touches the rules that judge changes: {rules}. Review that first.",
     Code.FILES_UNSEEN: "Only the first {files} files were examined.",
     Code.CASES_UNSHOWN: (
-        "{unknown} not on the default branch, so only counted here: {regressed} of"
-        " {comparisons:comparison} regressed, {failed} failed."
+        "{cases:case} of this change {cases:is} not on the default branch, so only counted here:"
+        " {regressed} of {comparisons:comparison} regressed, {failed} failed."
     ),
     Code.NO_BASELINES_HERE: "The default branch has no baselines from this machine.",
     Code.NO_DEVICE: (
@@ -153,7 +160,9 @@ _TEMPLATES: Mapping[Code, str] = {
         "{author} accepts for this commit alone, until {expires}, that baselines are missing."
     ),
     Code.ACCEPTANCES_UNREADABLE: ("The acceptances of this commit cannot be read, and do not count."),
-    Code.NOISE_UNKNOWN: "Not enough trials of {case_list}{others}: it takes {trials} trials of a case.",
+    Code.NOISE_UNKNOWN: (
+        "Not enough trials of {case_list}[ and {more} more]: it takes {trials} trials of a case."
+    ),
     Code.SOME_NOT_REPLAYED: (
         "{short} of {cases:case} were not replayed: that takes {trials} trials of each (--trials {trials})."
     ),
@@ -172,10 +181,8 @@ _TEMPLATES: Mapping[Code, str] = {
 def _describe_exceeded(fact: Fact) -> dict[str, str]:
     allowed = render_allowance(fact.metrics[0], fact.numbers["allowance"]) if fact.metrics else ""
     stored = fact.numbers.get("stored", 0.0)
-    in_all = ""
-    if stored and fact.metrics:
-        in_all = f": {render_change(fact.metrics[0], stored)} against the stored baseline"
-    return {"allowed": allowed, "somebody": fact.name("author") or "somebody", "in_all": in_all}
+    in_all = render_change(fact.metrics[0], stored) if stored and fact.metrics else ""
+    return {"allowed": allowed, "in_all": in_all}
 
 
 def _describe_cleared(fact: Fact) -> dict[str, str]:
@@ -198,46 +205,9 @@ def _describe_quarantine(fact: Fact) -> dict[str, str]:
     return {"found": text if found else fill("none of {comparisons} comparisons is worse", fact)}
 
 
-def _describe_disturbances(fact: Fact) -> dict[str, str]:
-    text = describe_disturbances(fact)
-    return {"by": f": {text}" if text else ""}
-
-
-def _describe_files(fact: Fact) -> dict[str, str]:
-    named = fact.names.get("files", ())
-    rest = count_rest(round(fact.numbers["files"]) - len(named))
-    without = f" without importing {'it' if fact.numbers['files'] == 1 else 'them'}"
-    return {"detail": f"{without}: {', '.join(named)}{rest}" if named else without}
-
-
-def _describe_unknown(fact: Fact) -> dict[str, str]:
-    one = round(fact.numbers["cases"]) == 1
-    return {"unknown": fill("1 case of this change is" if one else "{cases} cases of this change are", fact)}
-
-
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
-    Code.DRIFT_ABOVE: lambda fact: {
-        "whose": "base's" if "in_pairs" in fact.numbers else "baseline's",
-        "above": " is of another answer"
-        if is_another_answer(fact.numbers["drift"])
-        else fill(" {drift:log2} is above its limit of {limit:log2}", fact),
-    },
     Code.ACCEPTANCE_EXCEEDED: _describe_exceeded,
     Code.ACCEPTANCE_LEFT: _describe_exceeded,
-    Code.PAIRS: lambda fact: {
-        "how": fill(", {turns} of them one process after the other", fact) if fact.numbers["turns"] else ""
-    },
     Code.CLEARED: _describe_cleared,
-    Code.OTHER_CHANGES: _describe_files,
-    Code.NEAREST_DIFFERS: lambda fact: {
-        "lines": join_some(fact.names.get("differences", ()), _MAX_LISTED, "; ")
-    },
-    Code.MACHINE_CHANGED: describe_shifts,
-    Code.TRIALS_DISTURBED: _describe_disturbances,
-    Code.PAIRS_DISTURBED: _describe_disturbances,
     Code.QUARANTINE: _describe_quarantine,
-    Code.CASES_UNSHOWN: _describe_unknown,
-    Code.NOISE_UNKNOWN: lambda fact: {
-        "others": fill(" and {more} more", fact) if fact.numbers["more"] else ""
-    },
 }

@@ -126,15 +126,11 @@ def _write_fix(verdict: Verdict) -> NextStep:
 
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     """Write one step; its command names gate.yml and the base as the verdict does."""
-    crowd = ", ".join(fact.names.get("crowd", ()))
-    until = " to ".join(dict.fromkeys(fact.names.get("expires", ())))
     parts = {
-        "until": f" until {until}" if until else "",
-        "changes": "the change" if fact.numbers.get("commands") == 1 else "each change",
-        "are": "is" if fact.numbers.get("cases") == 1 else "are",
-        "stop": f"stop {crowd}" if crowd else "make the machine quiet",
+        "until": " to ".join(dict.fromkeys(fact.names.get("expires", ()))),
         "beside": _describe_beside(verdict),
-        "by": describe_disturbances(fact) or "the machine was disturbed",
+        "disturbances": describe_disturbances(fact),
+        "look": "Read the log of each failed case" if verdict.failures else "See why not all was measured",
     }
     text, write = _STEPS[fact.code]
     return NextStep(text=fill(text, fact, **parts), command=write(fact, verdict) if write else "")
@@ -198,7 +194,7 @@ def _accept(fact: Fact, verdict: Verdict) -> str:
 
 _STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
     Code.CONTINUE: ("Finish the run: run the same command again, with --resume.", None),
-    Code.FIX_FAILED: ("Read the log of each failed case, fix it and run:", _again),
+    Code.FIX_FAILED: ("{look}, fix it and run:", _again),
     Code.MEASURE_AGAIN: (
         "Measure again what came back with fewer trials than planned, or with none:",
         _check(),
@@ -215,19 +211,25 @@ _STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
         ),
         None,
     ),
-    Code.ACCEPT: ("Or accept {changes} of {case_list} until a date:", _accept),
+    Code.ACCEPT: ("Or accept what got worse in {case_list} until a date:", _accept),
     Code.ACCEPT_TOO: ("", _accept),
     Code.MORE_LIKE_THESE: ("And {commands:more command} like these.", None),
     Code.BE_SURE: ("To be sure of the times, {beside}", _ab),
     Code.SETTLE: ("To settle what could not be decided, {beside}", _ab),
     Code.SETTLE_BY_TRIALS: ("Or measure undecided cases again, with more trials:", _check_longer),
     Code.SETTLE_WITH_PAIRS: ("Measure more pairs of undecided cases:", _ab_base),
-    Code.QUIET_FIRST: ("First {stop}, and run the same again: during every trial {by}.", None),
+    Code.QUIET_FIRST: (
+        (
+            "First [stop {crowd}|make the machine quiet], and run the same again: during every trial"
+            " [{disturbances}|the machine was disturbed]."
+        ),
+        None,
+    ),
     Code.SETTLE_QUIETLY: ("Measure undecided cases on a quiet machine:", _ab_base),
     Code.LIFT_QUARANTINE: (
         (
-            "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"
-            " gate.yml, or select other cases too."
+            "{cases:case} {cases:is} quarantined[ until {until}]: fix what is unstable and remove it from"
+            " `quarantine` in gate.yml, or select other cases too."
         ),
         None,
     ),

@@ -2,7 +2,10 @@
 
 Places for numbers say how they are written: ``{cases:case}`` counts things, ``{days}`` is a whole number,
 ``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
-joined: ``{reasons}`` all of them, ``{reasons:some}`` the first.
+joined: ``{reasons}`` all of them, ``{reasons:some}`` the first, ``{files:named}`` those that stand under the
+name of the number of them all. A part in brackets is left out where one of its places is empty or 0:
+``[ at {location}]``, ``[{beside:?}, as the base]``; what is said instead stands behind a bar:
+``[{crowd}|other work]``.
 
 A reader of CI output knows *slower*, *larger*, *limit* and *could not tell*, and no word of this
 project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
@@ -11,15 +14,17 @@ project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
 from __future__ import annotations
 
 import math
+import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from string import Formatter
 
 from gate.metrics import SPECS, Family, Unit
 from gate.records import Comparison, Fact, Metric, PairBase, Status
 from gate.units import (
     count_noun,
+    count_rest,
     is_another_answer,
     join_some,
     render_bytes,
@@ -140,12 +145,28 @@ def fill(template: str, fact: Fact, **more: str) -> str:
 
     ``{metric_keys}`` are its metrics as gate.yml spells them.
     """
-    places: defaultdict[str, object] = defaultdict(_Nothing)
+    places: defaultdict[str, object] = defaultdict(_Names)
     places |= {name: _Names(words) for name, words in fact.names.items()}
-    places |= {name: _Number(value) for name, value in fact.numbers.items()}
-    places |= {"case_list": _Names(fact.cases), "metric_list": _Names([*map(name_metric, fact.metrics)])}
-    places |= {"metric_keys": _Names(fact.metrics)}
-    return template.format_map(places | more)
+    places |= {name: _make_number(value, fact.names.get(name, ())) for name, value in fact.numbers.items()}
+    places |= {"case_list": _Names(fact.cases), "metric_list": _Names(map(name_metric, fact.metrics))}
+    places |= {"metric_keys": _Names(fact.metrics), **more}
+
+    def choose(part: re.Match[str]) -> str:
+        fields = [(name, spec) for _, name, spec, _ in Formatter().parse(part[1]) if name]
+        is_said = all(_is_filled(places[name], spec) for name, spec in fields)
+        return part[1] if is_said else part[2] or ""
+
+    count = 1
+    while count:  # the innermost first
+        template, count = _PART.subn(choose, template)
+    return template.format_map(places)
+
+
+_PART = re.compile(r"\[([^][|]*)(?:\|([^][]*))?\]")
+
+
+def _is_filled(place: object, spec: str | None) -> bool:
+    return bool(place.words if isinstance(place, _Number) and spec == "named" else place)
 
 
 def upper_first(text: str) -> str:
@@ -153,30 +174,37 @@ def upper_first(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-class _Nothing:
-    """What may not be shown, or is not known: empty, however its place is written."""
+class _Names(tuple[str, ...]):
+    """Words; what may not be shown, or is not known, has none, and is empty however its place is written."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return any(self)
 
     def __format__(self, spec: str) -> str:
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    words: Sequence[str]
-
-    def __format__(self, spec: str) -> str:
-        return join_some(self.words) if spec == "some" else ", ".join(self.words)
+        if not self:
+            return ""
+        return join_some(self) if spec == "some" else format(", ".join(self), spec)
 
 
 class _Number(float):
-    __slots__ = ()
+    words: Sequence[str] = ()  # some of what it counts
 
     def __format__(self, spec: str) -> str:
+        if spec == "named":
+            return f"{', '.join(self.words)}{count_rest(self - len(self.words))}" if self.words else ""
         if spec in _UNITS:
             return _UNITS[spec](float(self))
         if not spec or not spec[0].isalpha():
             return float.__format__(self, spec or ".0f")
         return count_noun(round(self), spec)
+
+
+def _make_number(value: float, words: Sequence[str]) -> _Number:
+    number = _Number(value)
+    number.words = words
+    return number
 
 
 def sign_seconds(seconds: float) -> str:
@@ -198,20 +226,10 @@ def describe_speed(shift: float) -> str:
     return f"{100 * share:,.0f} % {'faster' if shift < 0 else 'slower'}"
 
 
-MACHINE_CHANGED = "The machine changed since the baselines were recorded: {shifts}."
-
-
-def describe_shifts(fact: Fact) -> dict[str, str]:
-    """How the machine changed and by how much, for :data:`MACHINE_CHANGED`."""
-    known = [(name, fact.numbers[key]) for key, name in _SHIFTS.items() if key in fact.numbers]
-    return {"shifts": ", ".join(f"{name} {describe_slower(shift)}" for name, shift in known)}
-
-
-_SHIFTS: Mapping[str, str] = {
-    "canary": "fixed test programs",
-    "suite": "eager over all cases",
-    "case": "fixed test programs next to this case",
-}
+MACHINE_CHANGED = (
+    "The machine changed since the baselines were recorded[; fixed test programs {canary:slower}]"
+    "[; eager over all cases {suite:slower}][; fixed test programs next to this case {case:slower}]."
+)
 
 
 def name_end(status: float) -> str:
@@ -233,7 +251,11 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "slower": describe_slower,
     "speed": describe_speed,
     "bytes": render_bytes,
+    "seconds": render_seconds,
     "log2": render_log2,
     "signed_seconds": sign_seconds,
     "status": name_end,
+    "is": lambda number: "is" if number == 1 else "are",
+    "has": lambda number: "has" if number == 1 else "have",
+    "?": lambda _: "",  # for a part that is said where it is not 0
 }

@@ -76,7 +76,7 @@ def test_gate_that_sees_everything_passes(
     assert slowdown.comparison is not None
     assert slowdown.comparison.change is not None
     assert slowdown.comparison.change.centre == pytest.approx(0.30, abs=0.02)
-    run = load_run(Path("out/selftest/slowdown-10-1/run.json"))
+    run = load_run(Path("out/selftest/slowdown-10%-1/run.json"))
     assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
     assert run.base is not None
     assert ["nothing", "slowdown"] == [case.arguments["fault"] for case in (*run.base.cases, *run.cases)]

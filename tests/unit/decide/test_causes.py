@@ -221,7 +221,7 @@ def test_changed_kernels_are_named(situation: Make, judge: Judge) -> None:
         code_after=CodeIdentity(digest="2", kernels={"add": "a", "mul": "x", "new": "d"}),
     )
     assert explain(judge(one), CauseKind.CHANGED_CODE) == [
-        "The generated code changed; of 3 kernels: 1 changed (mul), 1 added (new), 1 removed (old)."
+        "The generated code changed; of 3 kernels, 1 changed (mul), 1 added (new), 1 removed (old)."
     ]
 
 

@@ -148,18 +148,22 @@ def test_an_operator_that_left_its_kernel_is_told_with_the_kernels_that_are_left
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ({"float32": 7}, {"float32": 5, "float64": 25}, ["The generated code now uses float64."]),
+        (
+            {"float32": 7},
+            {"float32": 5, "float64": 25},
+            ["The precision of the generated code changed; it now uses float64."],
+        ),
         (
             {"float32": 8, "float64": 1},
             {"float32": 5, "float64": 25},
-            ["The generated code uses far more of float64."],
+            ["The precision of the generated code changed; it uses far more of float64."],
         ),
         ({"float64": 20}, {"float64": 60}, []),
         ({"float32": 20, "bfloat16": 1}, {"float32": 19, "bfloat16": 2}, []),
         (
             {"float32": 7, "float64": 2},
             {"bfloat16": 9, "float32": 7},
-            ["The generated code now uses bfloat16 and no longer uses float64."],
+            ["The precision of the generated code changed; it now uses bfloat16; it no longer uses float64."],
         ),
     ],
     ids=["new", "from a ninth to most", "as much of it as before", "twice, and few still", "lower"],

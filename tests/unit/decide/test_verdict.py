@@ -441,7 +441,7 @@ def test_regression_names_case_metric_and_the_command(situation: Make, judge: Ju
         (MachineShift(canary=-0.158, known=True), "fixed test programs -15.8 % (faster)."),
         (
             MachineShift(canary=0.1, suite=0.2, known=True),
-            "fixed test programs +10.0 % (slower), eager over all cases +20.0 % (slower).",
+            "fixed test programs +10.0 % (slower); eager over all cases +20.0 % (slower).",
         ),
     ],
     ids=["eager unknown", "both known"],
@@ -449,7 +449,7 @@ def test_regression_names_case_metric_and_the_command(situation: Make, judge: Ju
 def test_a_machine_that_changed_is_told_by_what_is_known(machine: MachineShift, told: str) -> None:
     """Eager over too few cases is not known, and so is not said to be unchanged."""
     (note,) = note_machine(machine, judged=True)
-    assert tell_note(note) == f"The machine changed since the baselines were recorded: {told}"
+    assert tell_note(note) == f"The machine changed since the baselines were recorded; {told}"
 
 
 def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:

@@ -31,7 +31,7 @@ MAYBE_SAME = (
 SAME_TOLD = "The generated code is the same: look at the machine, or at Python code outside the graphs"
 MACHINE = {"canary": -0.284, "suite": -0.134}
 MACHINE_TOLD = (
-    "The machine changed since the baselines were recorded: fixed test programs -28.4 % (faster),"
+    "The machine changed since the baselines were recorded; fixed test programs -28.4 % (faster);"
     " eager over all cases -13.4 % (faster)."
 )
 MAYBE = make_change(0.06, 0.08, detectable=0.09)
@@ -181,6 +181,6 @@ def test_one_step_fixes_all_that_got_worse(empty: Verdict) -> None:
     assert first.text == "Fix what got worse and measure it again:"
     assert first.command == "compile-gate check --select c0,c1"
     assert [step.text for step in others] == [
-        "Or accept the change of c0 until a date:",
-        "Or accept the change of c1 until a date:",
+        "Or accept what got worse in c0 until a date:",
+        "Or accept what got worse in c1 until a date:",
     ]

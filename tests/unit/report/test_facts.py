@@ -285,7 +285,7 @@ def test_drift_above_its_limit_is_told_with_what_it_means() -> None:
     numbers = {"drift": 3.5, "limit": 3.0}
     fact = Fact(code=Code.DRIFT_ABOVE, numbers=numbers, cases=("bert/x",), metrics=(Metric.DRIFT,))
     assert write_note(fact) == (
-        "bert/x: drift +3.50 (11x) is above its limit of +3.00 (8.0x), and so is the baseline's:"
+        "bert/x: drift is above its limit of +3.00 (8.0x) with +3.50 (11x), and so is the baseline's:"
         " only the change counts."
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
 from gate.records.facts import FAILURE_CODES
-from gate.report.words.failures import describe_failure, describe_unavailable
+from gate.report.words.failures import describe_failure, describe_unavailable, find_place
 
 WARM = name_words(role="warm")
 
@@ -89,3 +91,34 @@ def test_cases_that_lack_the_same_are_told_together() -> None:
         " b: onnx and timm are not installed (pip install onnx timm)"
     )
     assert not describe_unavailable({})
+
+
+@pytest.mark.parametrize(
+    ("log", "place"),
+    [
+        (
+            (
+                'Traceback (most recent call last):\n  File "/srv/shop/bench.py", line 7, in build\n'
+                '  File "/srv/shop/model.py", line 12, in forward\n'
+                '  File "/venv/lib/python3.12/site-packages/torch/nn/functional.py", line 9, in gelu\n'
+            ),
+            "/srv/shop/model.py:12",
+        ),
+        (
+            (
+                "Fatal Python error: Segmentation fault\n\nThread 0x1 (most recent call first):\n"
+                '  File "/usr/lib/python3.12/ctypes/__init__.py", line 5 in string_at\n'
+                '  File "model.py", line 3 in forward\n  File "bench.py", line 7 in build\n'
+                '  File "/opt/gate/measure/cold.py", line 88 in measure\n'
+            ),
+            "model.py:3",
+        ),
+        ('  File "/opt/gate/measure/cold.py", line 88 in measure\n', ""),
+        ("no result\n", ""),
+    ],
+    ids=["traceback", "dump", "not the user's", "nothing"],
+)
+def test_place_is_the_innermost_line_of_the_user(log: str, place: str) -> None:
+    """A traceback ends with it, a fault handler's dump begins with it; installed packages do not count."""
+    failed = replace(fail(Fact(code=Code.NO_END, numbers={"limit_s": 9})), log_tail=log)
+    assert find_place(failed) == place

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records import Estimate, Metric, Status
+from gate.records import Code, Estimate, Fact, Metric, Status, name_words
 from gate.report.words.templates import (
     describe_change,
     describe_move,
     describe_range,
     describe_speed,
+    fill,
     mention_move,
     name_direction,
     name_metric,
@@ -114,3 +115,26 @@ def test_names_are_words() -> None:
 def test_a_machine_is_so_much_slower_or_faster(shift: float, told: str) -> None:
     """By the time that a program takes: 32 % less of it is 1 / 0.68, so 47 % faster. A file may say -1."""
     assert describe_speed(shift) == told
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("fell back[ at {location}]: {reason}", "fell back at a.py:9: [x|{y}]"),
+        ("fell back[ at {line}]: {reason}", "fell back: [x|{y}]"),
+        ("stop [{crowd}|other work]", "stop other work"),
+        ("the same[{beside:?}, as the base]", "the same, as the base"),
+        ("the same[{zero:?}, as the base|]", "the same"),
+        ("{files:file}[: {files:named}]", "3 files: a.py, b.py and 1 more"),
+        ("{beside:file} {beside:has}[: {beside:named}]", "1 file has"),
+        ("kernels[ ([{was} -> ]{location})]", "kernels (a.py:9)"),
+    ],
+)
+def test_a_part_is_left_out_where_something_in_it_is_lacking(template: str, told: str) -> None:
+    """Or another is said; words of others are put in last, and no bracket of theirs is read."""
+    fact = Fact(
+        code=Code.TEXT,
+        numbers={"beside": 1.0, "zero": 0.0, "files": 3.0},
+        names={**name_words(location="a.py:9", reason="[x|{y}]", line=""), "files": ("a.py", "b.py")},
+    )
+    assert fill(template, fact) == told

@@ -76,12 +76,6 @@ def test_compile_time_is_lifted_above_the_floor() -> None:
     assert (pytest.approx(1.2), True) == (large.amount, large.is_asked)
 
 
-def test_what_has_no_size_needs_no_base() -> None:
-    """A graph break is a graph break."""
-    chosen = choose_size(find_fault(FaultKind.GRAPH_BREAK), (), Threshold(relative=0.0, absolute=0.0))
-    assert FaultSize(amount=0.0, planted=0.0, is_asked=True) == chosen
-
-
 def test_size_is_compared_with_the_trials_of_the_same_pairs() -> None:
     """0.5 ms of 10 ms were 5 %; of 20 ms they are 2.5 %, which nobody asks the gate to catch."""
     threshold = Threshold(relative=0.03, absolute=20e-6)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
+from gate.records import Estimate
 from gate.report.page.charts import (
-    ChartBar,
+    BEFORE,
+    HEAD,
     Drawing,
-    Interval,
     Lane,
     draw_interval,
     draw_stack,
@@ -25,8 +26,8 @@ def parse(drawing: Drawing) -> ET.Element:
 def test_hostile_text() -> None:
     """A text, a hint and a label hold what they were given, and nothing of it becomes markup."""
     drawing = Drawing(label=HOSTILE, height=10)
-    drawing.add_text("lane", (1, 2), HOSTILE)
-    drawing.add_point("point", (1, 2), 3, HOSTILE)
+    drawing.add("text", "lane", x=1, y=2, text=HOSTILE)
+    drawing.add("circle", "point", cx=1, cy=2, r=3, hint=HOSTILE)
 
     svg = parse(drawing)
 
@@ -46,26 +47,28 @@ def test_ornament() -> None:
 def test_strip() -> None:
     """A strip has one point a value, hollow for base and filled for head, and a line at the limit."""
     lanes = (
-        Lane(name="base", kind="base", values=(1.0, 1.2), centre=1.1, low=1.0, high=1.2),
-        Lane(name="head", kind="head", values=(2.0,), centre=2.0),
+        Lane(
+            name=BEFORE, values=(1.0, 1.2), estimate=Estimate(centre=1.1, low=1.0, high=1.2, noise=0.0, n=2)
+        ),
+        Lane(name=HEAD, values=(2.0,), estimate=Estimate(centre=2.0, low=None, high=None, noise=None, n=1)),
     )
 
     svg = parse(draw_strip("latency", lanes, str, limit=1.3))
 
     dots = {one.attrib["class"]: one for one in svg.iter("path")}
-    assert list(dots) == ["dots base", "holes", "dots head"]
-    assert [dots[kind].findtext("title") for kind in ("dots base", "dots head")] == [
-        "base: 1.0, 1.2",
+    assert list(dots) == ["dots before", "holes", "dots head"]
+    assert [dots[kind].findtext("title") for kind in ("dots before", "dots head")] == [
+        "before: 1.0, 1.2",
         "head: 2.0",
     ]
-    base, head = (re.findall(r"M([0-9.]+) ", dots[kind].attrib["d"]) for kind in ("dots base", "dots head"))
+    base, head = (re.findall(r"M([0-9.]+) ", dots[kind].attrib["d"]) for kind in ("dots before", "dots head"))
     limit = float(svg.findall("line[@class='limit']")[0].attrib["x1"])
     assert float(base[0]) < float(base[1]) < limit < float(head[0])
 
 
 def test_stack() -> None:
     """The parts of a bar stand side by side and are as wide as they are large."""
-    bars = (ChartBar(name="head", parts=((0, 1.0, "dynamo"), (1, 3.0, "inductor"))),)
+    bars = {"head": ((0, 1.0, "dynamo"), (1, 3.0, "inductor"))}
 
     boxes = list(parse(draw_stack("phases", bars, str)).iter("rect"))
 
@@ -77,7 +80,7 @@ def test_stack() -> None:
 
 def test_interval() -> None:
     """An interval in a cell spans from its low to its high end around its centre."""
-    svg = parse(draw_interval("change", Interval(centre=0.2, low=0.1, high=0.3), (0.0, 0.4), (0.0,)))
+    svg = parse(draw_interval("change", (0.1, 0.2, 0.3), (0.0, 0.4), (0.0,)))
 
     line = svg.findall("line[@class='whisker head']")[0].attrib
     assert float(line["x1"]) < float(svg.findall("circle")[0].attrib["cx"]) < float(line["x2"])
