@@ -4,7 +4,7 @@ Places for numbers say how they are written: ``{cases:case}`` counts things, ``{
 ``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
 joined: ``{reasons}`` all of them, ``{reasons:some}`` the first, ``{files:named}`` those that stand under the
 name of the number of them all. A part in brackets is left out where one of its places is empty or 0:
-``[ at {location}]``, ``[{beside:?}, as the base]``; what is said instead stands behind a bar:
+``[ at {location}]``, ``[{in_pairs:?}, as the base]``; what is said instead stands behind a bar:
 ``[{crowd}|other work]``.
 
 A reader of CI output knows *slower*, *larger*, *limit* and *could not tell*, and no word of this
