@@ -54,7 +54,7 @@ PREREQUISITE_FIXES: Mapping[Prerequisite, str] = {
         " `nvidia-smi` must list it."
     ),
 }
-_SLOW_FIX = "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was."
+_SLOW_FIX = "Raise `trial_timeout_s` in gate.yml, or wait until the machine is idle; {log} says where it was."
 _GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
 
@@ -122,6 +122,9 @@ def _describe_lack(fact: Fact, code: str) -> str:
 def describe_unprimed(failure: CaseFailure, device: str) -> str:
     """Describe how the primer failed."""
     where = f"on {device}, at stage {failure.stage}"
+    if failure.kind is FailureKind.HANG:
+        limit_s = failure.fact.numbers["limit_s"]
+        return f"warming up took longer than the {limit_s:.6g} s of `trial_timeout_s` in gate.yml, {where}"
     return f"torch.compile does not work here {where}: {describe_failure(failure)}"
 
 
