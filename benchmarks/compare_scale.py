@@ -24,10 +24,13 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check.schedule import Outlook, Pace, list_ended, make_trial_schedule
+from gate.check import want_whole
+from gate.check.measurer import Measurer
+from gate.check.work import Answer, Part, Unit
 from gate.cli import main as run_command
 from gate.cli.history import append_run
 from gate.decide import compute_values, decide_verdict
+from gate.errors import InterruptedRunError
 from gate.files.codec import load_run, load_verdict, save_run
 from gate.metrics import SPECS
 from gate.project.config import make_default_config
@@ -37,11 +40,13 @@ from gate.records import (
     Conditions,
     Environment,
     Metric,
+    Place,
     Policy,
     Provenance,
     Run,
     Trial,
 )
+from gate.records.events import ignore_event
 from gate.records.history import HistoryKind
 from gate.report import FORMATS, render
 from gate.store.baselines import encode_baseline, load_baselines
@@ -205,15 +210,45 @@ def save(directory: Path) -> float:
 
 def estimate(directory: Path) -> float:
     """Estimate what is left after half of the run, before and after each trial as the lab does."""
-    first, *steps = grow(directory)
-    slots = make_trial_schedule(first.cases, 2 * len(first.trials) // len(first.cases), first.trials)
-    outlook = Outlook(slots, Pace(first.cases, first.trials), ended=list_ended(first))
-    begun = time.process_time()
-    for slot, step in zip(slots, steps, strict=False):
-        outlook.predict_s(slot)
-        outlook.end(slot, step.trials[-1])
-        outlook.left_s  # noqa: B018 - what it takes is asked
-    return (time.process_time() - begun) / len(steps)
+    first, *_ = grow(directory)
+    engine = InstantLane()
+    measurer = Measurer(engine=engine, save=lambda _: None, observe=ignore_event)
+    with contextlib.suppress(InterruptedRunError):
+        measurer.add_trials(
+            first, want_whole(case.id for case in first.cases), 2 * len(first.trials) // len(first.cases)
+        )
+    return (engine.asked_s[-1] - engine.asked_s[0]) / (len(engine.asked_s) - 1)
+
+
+class InstantLane:
+    """A lane that gives a trial at once, ONE_MORE times, and is interrupted then."""
+
+    def __init__(self) -> None:
+        self.asked_s: list[float] = []
+        self._unit: Unit | None = None
+
+    def list_lanes(self) -> dict[str, Place]:
+        """The one."""
+        place = Place(host="host", device="", cores="0-1")
+        return {place.name: place}
+
+    def read_s(self) -> float:
+        """Read the clock."""
+        return time.monotonic()
+
+    def submit(self, lane: str, unit: Unit) -> None:
+        """Remember what is asked, and when."""
+        del lane
+        self.asked_s.append(time.process_time())
+        self._unit = unit
+
+    def wait(self, limit_s: float) -> Answer:
+        """Give the trial."""
+        del limit_s
+        if self._unit is None or len(self.asked_s) > ONE_MORE:
+            raise KeyboardInterrupt
+        trial = Trial(case_id=self._unit.run.cases[0].id, index=self._unit.index)
+        return Answer(lane=next(iter(self.list_lanes())), part=Part(trials=(trial,)))
 
 
 def grow(directory: Path) -> list[Run]:

@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 
 from gate.check import Checked, CheckTerms, check_against_base, want_whole
-from gate.check.fleet import Fleet
+from gate.check.measurer import Measurer
 from gate.check.work import Part, Unit
 from gate.decide.evidence.baselines import make_baselines
 from gate.records import Provenance
@@ -43,13 +43,7 @@ def simulate(drawer: Drawer, lanes: int, lost: int) -> tuple[Checked, FakeLanes,
 
     places = make_places(lanes)
     engine = FakeLanes(places=places, measure=measure, dies_s=dict.fromkeys(list(places)[:lost], 600.0))
-    fleet = Fleet(
-        engine=engine,
-        save=lambda _: None,
-        observe=ignore_event,
-        read_s=engine.read_s,
-        device=drawer.world.device,
-    )
+    fleet = Measurer(engine=engine, save=lambda _: None, observe=ignore_event)
     terms = CheckTerms(baselines=make_baselines(drawer.draw_stored(), Provenance()), policy=POLICY)
     run = replace(drawer.make_run(has_base=True), trials_planned=1)
     begun = time.process_time()

@@ -26,14 +26,13 @@ from scipy import stats
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.lab.arms.arms import make_working_tree_arm
-from gate.lab.trials.opening import open_bench, prime_bench
-from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
+from gate.lab.trials.opening import open_base_bench, open_bench, prime_bench
+from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.server_pool import ServerPool
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import BASE_ARM, Case, Metric, Pairing
-from gate.records.protocol import WorkerRole
 from gate.report.words.failures import describe_failure
 
 WAYS = ("kept", "compiled", "swapped")
@@ -80,7 +79,7 @@ def measure_check(bench: Bench, case: Case, pairs: int, way: str) -> list[dict[M
         for index in range(1, pairs + 2):
             plan = plan_pair(TIMED, index, "cpu", Pairing.LIVE)
             if way == "compiled":
-                plan = replace(plan, first=WorkerRole.COLD)
+                plan = replace(plan, content=replace(plan.content, compiles=True))
             if way == "swapped":
                 sides = swap_directories(sides)
             measured = measure_pair(sides, plan)

@@ -98,10 +98,9 @@ def measure_trial(bench: Bench, case: Case, pool: ServerPool | None, roles: Sequ
     for role in roles:
         job = make_job(bench, role, case, 1)
         if pool is not None:
-            seated = pool.open([job])
-            if seated.why_not:
-                sys.exit(f"{case.id} cannot be forked: {describe_measuring(seated.why_not)}")
-            (job,) = seated.jobs
+            (job,) = pool.open([job])
+            if job.why_not:
+                sys.exit(f"{case.id} cannot be forked: {describe_measuring(job.why_not)}")
         result = run_worker(job)
         if not isinstance(result, WorkerResult):
             sys.exit(f"{case.id}: {describe_failure(result)}\n{result.log_tail}")

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,8 +29,8 @@ from gate.files.untrusted import parse_json
 from gate.lab.host.cores import divide_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.lock import hold_device
-from gate.lab.trials.merging import list_differences
-from gate.lab.trials.side_by_side import Lane, LaneTerms, NoteKeeper, OpenLane
+from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
+from gate.lab.trials.runs import list_differences
 from gate.programs import answer_signals, list_cores
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words
@@ -123,7 +124,7 @@ def _read(kind: type[Any], text: str) -> Any:  # noqa: ANN401 - of that kind
 
 
 class RayEngine:
-    """Actors as the lanes of :class:`gate.check.fleet.Fleet`."""
+    """Actors as the lanes of :class:`gate.check.measurer.Measurer`."""
 
     def __init__(self, actors: Mapping[str, Any], places: Mapping[str, Place]) -> None:
         self._actors, self._places = actors, places
@@ -132,6 +133,10 @@ class RayEngine:
     def list_lanes(self) -> Mapping[str, Place]:
         """All that were opened."""
         return self._places
+
+    def read_s(self) -> float:
+        """Read the clock."""
+        return time.monotonic()
 
     def submit(self, lane: str, unit: Unit) -> None:
         """Give a lane its next unit."""

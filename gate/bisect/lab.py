@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from gate.bisect.points import Ends
+from gate.check.measurer import Measurer
 from gate.cli.lanes import add_base, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project
 from gate.errors import UsageError
@@ -19,11 +20,10 @@ from gate.files.codec import load_run, save_run
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.host.scratch import open_scratch
-from gate.lab.trials.merging import carry_over
+from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import Lab, find_unavailable, open_lab, prime_bench
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import LabPairs, SideBySide
+from gate.lab.trials.runs import carry_over, make_run
 from gate.lab.trials.trials import Bench, check_disk
 from gate.lab.workers.worker import make_directory
 from gate.project.arm_cases import load_head_cases
@@ -89,7 +89,7 @@ class ReusableLab:
         self._toolchains[bench.arm.python] = first
 
     @contextmanager
-    def open_pairs(self, base: Arm, head: Arm, out: Path, cases: Sequence[Case]) -> Iterator[SideBySide]:
+    def open_pairs(self, base: Arm, head: Arm, out: Path, cases: Sequence[Case]) -> Iterator[Lab]:
         """Make two arms ready; what was made for one that is not the lab's own is gone at the end.
 
         Head begins with the caches that the base has of the cases by now: what both compile to is there.
@@ -102,13 +102,14 @@ class ReusableLab:
             for case in cases:
                 _keep_caches(base_bench, head_bench, case)
             environment = self._toolchains[head.python].environment
-            lab = replace(
+            yield replace(
                 self.lab,
                 bench=head_bench,
+                base=base_bench,
                 environment=environment,
+                base_environment=self._toolchains[base.python].environment,
                 failed=find_unavailable(cases, environment, head_bench),
             )
-            yield SideBySide(lab=lab, base=base_bench, environment=self._toolchains[base.python].environment)
         self.lab = replace(self.lab, toolchain_s=0.0)  # said once: the next run has not waited for it
 
     @contextmanager
@@ -124,8 +125,7 @@ class ReusableLab:
             yield replace(bench, toolchain=self._prime(bench).place)
         finally:
             if not is_own:
-                if own.pool is not None:
-                    own.pool.drop(arm)
+                own.pool.drop(arm)
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _prime(self, bench: Bench) -> _Toolchain:
@@ -155,7 +155,7 @@ class UnusablePointError(UsageError):
 class OpenPairs:
     """Two points that are ready to be measured, the run so far, and the seconds of it that there are."""
 
-    measurer: LabPairs
+    measurer: Measurer
     run: Run
     limit_s: float
 
@@ -195,14 +195,14 @@ class BisectLab:
             except UsageError as error:
                 raise UnusablePointError(error.what, error.fix) from error
             pairs = self.reusable_lab.open_pairs(sources.base.arm, sources.head.arm, out, cases)
-            side_by_side = stack.enter_context(pairs)
-            run = make_run(side_by_side.lab, cases, config.select, 0)
-            run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
+            lab = stack.enter_context(pairs)
+            run = make_run(lab, cases, config.select, 0)
+            run = add_base(lab, replace(run, provenance=sources.head.provenance), sources, config)
             if self.question.options.resume and (out / RUN_FILE).is_file():
                 run = carry_over(run, load_run(out / RUN_FILE))
             save = partial(save_run, path=out / RUN_FILE)
             yield OpenPairs(
-                measurer=LabPairs(lab=side_by_side.lab, save=save, side_by_side=side_by_side),
+                measurer=make_measurer(lab, save),
                 run=run,
                 limit_s=run.wall_s + self.compute_left_s(),
             )

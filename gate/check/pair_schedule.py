@@ -35,27 +35,25 @@ GUESSED_SHARE = 0.25
 
 
 def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
-    """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
+    """Order the pairs: a first one of every case before a second of any. Pure."""
     base = {case.id: case for case in run.base.cases} if run.base else {}
     begun = count_all_pairs(run)
     cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
     alike = list_alike(run)
     open_needs = [need for need in needs if need.case_id not in failed and need.case_id in alike]
-    slots = (
+    return tuple(
         Slot(
             case=cases[need.case_id],
             base_case=base[need.case_id],
             index=begun[need.case_id] + step,
             metrics=need.metrics,
-            later=need.later,
             unchanged_code=need.unchanged_code,
         )
         for step in range(1, max((need.more for need in open_needs), default=0) + 1)
         for need in open_needs
         if step <= need.more
     )
-    return tuple(sorted(slots, key=lambda slot: slot.later))
 
 
 def count_pairs(run: Run, case_id: str) -> int:

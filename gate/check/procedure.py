@@ -25,14 +25,13 @@ from gate.check.pair_schedule import (
 from gate.check.schedule import (
     EXTENT_SHARES,
     Content,
-    Outlook,
     Pace,
     Slot,
     compute_trial_s,
-    drop_cases,
     drop_unmeasured,
     make_trial_schedule,
     plan_content,
+    plan_trial,
 )
 from gate.decide import (
     LOOKS,
@@ -259,26 +258,31 @@ class Rehearsal:
         """Add trials round-robin; none that would end after the budget by what its case took before."""
         cases = [case for case in run.cases if case.id in wanted]
         slots = make_trial_schedule(cases, trials, run.trials, wanted)
-        outlook = Outlook(slots, Pace(run.cases, run.trials), self.device)
-        while slots:
-            if run.wall_s + outlook.predict_s(slots[0]) > self.budget_s:
-                slots = drop_cases(slots, {slots[0].case.id})
-                continue
-            trial = cut_trial(self.take_trial(slots[0]), outlook.plan(slots[0]))
-            outlook.end(slots[0], trial)
-            run, slots = _add(run, (trial,), compute_trial_s(trial)), slots[1:]
+        pace, dropped = Pace(run.cases, run.trials), set[str]()
+        for slot in slots:
+            case = slot.case
+            content = plan_trial(slot.metrics, pace.list_own(case), self.device)
+            if run.wall_s + pace.predict_s(case, content.extent) > self.budget_s:
+                dropped.add(case.id)
+            if case.id not in dropped:
+                trial = cut_trial(self.take_trial(slot), content)
+                pace.add(trial)
+                run = _add(run, (trial,), compute_trial_s(trial))
         return run
 
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         """Add the pairs that are needed now, or their latencies alone where no more ends in time."""
-        slots = list_pair_slots(run, needs)
-        while slots and not slots[0].later:
-            slot = fit_slot(run, slots[0], self.device, limit_s - run.wall_s)
-            if slot is None:
-                slots = drop_cases(slots, {slots[0].case.id})
+        dropped: set[str] = set()
+        for wanted in list_pair_slots(run, [need for need in needs if not need.later]):
+            case = wanted.case
+            if case.id in dropped:
                 continue
-            pair = self._measure_pair(slot)
-            run, slots = _add(run, pair, compute_pair_s(slot.case, pair)), slots[1:]
+            slot = fit_slot(run, wanted, self.device, limit_s - run.wall_s)
+            if slot is None:
+                dropped.add(case.id)
+            else:
+                pair = self._measure_pair(slot)
+                run = _add(run, pair, compute_pair_s(case, pair))
         return run
 
     def _measure_pair(self, slot: Slot) -> tuple[Trial, Trial]:

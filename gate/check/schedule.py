@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.devices import DEFAULT_DEVICE, find_kind
+from gate.devices import find_kind
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
-from gate.records import Case, Extent, Metric, Pairing, Run, Trial
+from gate.records import Case, Extent, Metric, Pairing, Trial
 from gate.records.protocol import Stage
 from gate.records.targets import is_target
 
@@ -103,15 +102,11 @@ def drop_unmeasured(trial: Trial, content: Content) -> Trial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """One trial or pair to be run, for these metrics; ``index`` counts from 1.
-
-    Those for later are only counted in what is left.
-    """
+    """One trial or pair to be run, for these metrics; ``index`` counts from 1."""
 
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
-    later: bool = False
     base_case: Case | None = None  # of a pair: as the base defines it
     unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.Suspect`
 
@@ -138,17 +133,6 @@ def make_trial_schedule(
         for case in cases
         if (case.id, index) not in finished
     )
-
-
-def list_ended(run: Run) -> frozenset[tuple[str, int]]:
-    """List the trials, by case and index, that came to an end: measured, failed, or both."""
-    measured = {(trial.case_id, trial.index) for trial in run.trials}
-    return frozenset(measured | {(failure.case_id, failure.trial) for failure in run.failures})
-
-
-def drop_cases(slots: Sequence[Slot], case_ids: Collection[str]) -> tuple[Slot, ...]:
-    """Leave out every slot of these cases."""
-    return tuple(slot for slot in slots if slot.case.id not in case_ids)
 
 
 def compute_trial_s(trial: Trial) -> float:
@@ -210,65 +194,3 @@ class Pace:
             ]:
                 return share * fmean(seconds)
         return None
-
-
-class Outlook:
-    """How long the slots that are left will take; after each trial one case is looked at anew."""
-
-    def __init__(
-        self,
-        slots: Sequence[Slot],
-        pace: Pace,
-        device: str = DEFAULT_DEVICE,
-        ended: Iterable[tuple[str, int]] = (),
-    ) -> None:
-        self.pace = pace
-        self._ended = set(ended)
-        self._device = device
-        self._slots = {slot.case.id: slot for slot in slots}
-        self._left = Counter(slot.case.id for slot in slots)
-        self._known_s: dict[str, float] = {}
-        self._guessed_s: dict[str, float] = {}  # before it is scaled
-        for case_id in self._slots:
-            self._weigh(case_id)
-
-    @property
-    def left_s(self) -> float:
-        """The wall time of what is left, in seconds."""
-        return sum(self._known_s.values()) + sum(self._guessed_s.values()) * self.pace.scale
-
-    @property
-    def done(self) -> int:
-        """How many trials have come to an end, those before the slots included."""
-        return len(self._ended)
-
-    def plan(self, slot: Slot) -> Content:
-        """Plan what the trial of a slot measures, after those that its case had."""
-        return plan_trial(slot.metrics, self.pace.list_own(slot.case), self._device)
-
-    def predict_s(self, slot: Slot) -> float:
-        """Predict the wall time of a slot's trial in seconds."""
-        return self.pace.predict_s(slot.case, self.plan(slot).extent)
-
-    def end(self, slot: Slot, trial: Trial | None) -> None:
-        """A slot has ended, with or without a trial."""
-        if trial is not None:
-            self.pace.add(trial)
-        self._ended.add((slot.case.id, slot.index))
-        self._left[slot.case.id] -= 1
-        self._weigh(slot.case.id)
-
-    def drop(self, case_id: str) -> None:
-        """No further slot of a case is taken."""
-        self._left[case_id] = 0
-        self._weigh(case_id)
-
-    def _weigh(self, case_id: str) -> None:
-        """Bring what is known of one case up to date."""
-        slot, left = self._slots[case_id], self._left[case_id]
-        extent = self.plan(slot).extent
-        own_s = self.pace.find_own_s(slot.case, extent)
-        self._known_s[case_id] = left * (own_s or 0.0)
-        self._guessed_s[case_id] = (
-            left * EXTENT_SHARES[extent] * slot.case.expected_s if own_s is None else 0.0
-        )

@@ -1,21 +1,38 @@
-"""What stands between a fleet and its lanes: one slot goes out, trial or pair, what came of it comes back."""
+"""What stands between a measurer and its lanes: one slot goes out, trial or pair, what came of it returns."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 
-from gate.check.pair_schedule import count_pairs, fit_slot, list_pair_slots, predict_pair_s
-from gate.check.schedule import Pace, make_trial_schedule, plan_trial
+from gate.check.pair_schedule import (
+    count_all_pairs,
+    count_pairs,
+    fit_slot,
+    list_pair_slots,
+    predict_pair_s,
+)
+from gate.check.schedule import Pace, Slot, make_trial_schedule, plan_trial
 from gate.decide.suspects import Suspect
-from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Place, Run, Trial
+from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
 from gate.records.bounds import Natural
-from gate.records.events import Observer, TrialSkipped
+from gate.records.events import TrialSkipped
+
+# Of the kernels that differ, in all of a run: it is written anew after every pair.
+MAX_SOURCES_CHARS = 4_000_000
+# A trial is repeated once, and all repeats of a run take at most this share of its trials.
+REPEAT_SHARE = 0.25
+
+
+def may_repeat(run: Run) -> bool:
+    """Whether the run can still afford to repeat a disturbed trial; a short one can once."""
+    repeated = sum(trial.conditions.repeated for trial in run.trials)
+    return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +53,12 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """What came of a unit; nothing where it would not have ended in time."""
+    """What came of a unit."""
 
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # as in ``Run``
-    notes: tuple[Fact, ...] = ()
+    notes: tuple[Fact, ...] = ()  # of a lane in another process, which has no other way to tell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +75,10 @@ class Engine(Protocol):
 
     def list_lanes(self) -> Mapping[str, Place]:
         """The lanes that were opened, by the names of their places; lost ones too."""
+        ...
+
+    def read_s(self) -> float:
+        """Read a clock that only goes forward."""
         ...
 
     def submit(self, lane: str, unit: Unit) -> None:
@@ -121,56 +142,71 @@ class TrialWork:
     wanted: Mapping[str, Collection[Metric]]  # of each case, in the plan's order
     trials: int  # so many of each in the end
     device: str
-    observe: Observer
-    budget_s: float  # none ends later, in seconds of the run
-    may_repeat: Callable[[Run], bool]
-    paired: bool = False
+    limit_s: float  # none ends later, in seconds of the run
+    paired = False
 
-    def count(self, part: Run) -> int:
-        """How many trials a case still needs, of which ``part`` is all there is; none where it failed."""
-        is_failed = any(failure.arm == CANDIDATE_ARM for failure in part.failures)
-        return 0 if is_failed else len(make_trial_schedule(part.cases, self.trials, part.trials))
+    def list_slots(self, part: Run) -> tuple[Slot, ...]:
+        """The trials that a case still needs, of which ``part`` is all there is; none where it failed."""
+        if any(failure.arm == CANDIDATE_ARM for failure in part.failures):
+            return ()
+        return make_trial_schedule(part.cases, self.trials, part.trials, self.wanted)
 
-    def plan(self, part: Run, whole: Run) -> Unit | None:
-        """The next trial; ``None`` where it would end after the budget, by what the case took before."""
-        slot = make_trial_schedule(part.cases, self.trials, part.trials, self.wanted)[0]
-        metrics, limit_s = _sort(slot.metrics), None
-        if math.isfinite(self.budget_s):
-            limit_s, known = self.budget_s, part if part.trials else whole
-            extent = plan_trial(slot.metrics, part.trials, self.device).extent
-            expected_s = Pace(known.cases, known.trials).predict_s(slot.case, extent)
+    def rank(self, part: Run) -> Rank:
+        """When it is a case's turn: after those that have fewer trials."""
+        return (sum(trial.pairing is Pairing.ALONE for trial in part.trials),)
+
+    def list_seconds(self, part: Run, pace: Pace) -> list[float]:
+        """How long each of them takes."""
+        return [self._predict_s(part, slot, pace) for slot in self.list_slots(part)]
+
+    def plan(self, part: Run, whole: Run, pace: Pace) -> Unit | TrialSkipped:
+        """The next trial, unless it would end after the limit, by what the case took before."""
+        slot, limit_s = self.list_slots(part)[0], None
+        if math.isfinite(self.limit_s):
+            limit_s, expected_s = self.limit_s, self._predict_s(part, slot, pace)
             if part.wall_s + expected_s > limit_s:
-                self.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s))
-                return None
-        repeats = self.may_repeat(whole)
+                return TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s)
+        metrics, repeats = _sort(slot.metrics), may_repeat(whole)
         return Unit(run=part, metrics=metrics, index=slot.index, limit_s=limit_s, repeats=repeats)
+
+    def _predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
+        return pace.predict_s(slot.case, plan_trial(slot.metrics, part.trials, self.device).extent)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairWork:
-    """Pairs, the most pressing case first."""
+    """Pairs: of those that are needed now a first one of each case before a second of any."""
 
     wanted: Mapping[str, Suspect]  # of each case, the most pressing first
     targets: Mapping[str, int]  # so many pairs of each case in the end
     device: str
-    observe: Observer
     limit_s: float  # none ends later, in seconds of the run
-    paired: bool = True
+    paired = True
 
-    def count(self, part: Run) -> int:
-        """How many pairs it still needs; none where it failed or has no counterpart."""
-        return len(list_pair_slots(part, [self._find_need(part)]))
+    def list_slots(self, part: Run) -> tuple[Slot, ...]:
+        """The pairs that it still needs; none where it failed or has no counterpart."""
+        case_id = part.cases[0].id
+        more = self.targets[case_id] - count_pairs(part, case_id)
+        return list_pair_slots(part, [replace(self.wanted[case_id], more=more)])
 
-    def plan(self, part: Run, whole: Run) -> Unit | None:
-        """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
-        wanted, known = list_pair_slots(part, [self._find_need(part)])[0], part if part.trials else whole
+    def rank(self, part: Run) -> Rank:
+        """When it is a case's turn; of those for later the most pressing one comes first."""
+        case_id = part.cases[0].id
+        return (1, 0) if self.wanted[case_id].later else (0, count_pairs(part, case_id))
+
+    def list_seconds(self, part: Run, pace: Pace) -> list[float]:
+        """How long each of them takes."""
+        return [predict_pair_s(pace, slot, self.device) for slot in self.list_slots(part)]
+
+    def plan(self, part: Run, whole: Run, pace: Pace) -> Unit | TrialSkipped:
+        """The next pair, or as much of it as ends in time, unless nothing does."""
+        wanted, known = self.list_slots(part)[0], part if part.trials else whole
         slot = fit_slot(known, wanted, self.device, self.limit_s - part.wall_s)
         if slot is None:
-            pace, case_id = Pace(known.cases, known.trials), wanted.case.id
             expected_s = predict_pair_s(pace, wanted, self.device)
-            skipped = TrialSkipped(case_id=case_id, index=wanted.index, expected_s=expected_s, paired=True)
-            self.observe(skipped)
-            return None
+            return TrialSkipped(
+                case_id=wanted.case.id, index=wanted.index, expected_s=expected_s, paired=True
+            )
         return Unit(
             run=part,
             metrics=_sort(slot.metrics),
@@ -179,13 +215,27 @@ class PairWork:
             unchanged_code=slot.unchanged_code,
         )
 
-    def _find_need(self, part: Run) -> Suspect:
-        case_id = part.cases[0].id
-        more = self.targets[case_id] - count_pairs(part, case_id)
-        return replace(self.wanted[case_id], more=more, later=False)
-
 
 Work = TrialWork | PairWork
+
+
+def is_of(trial: Trial, work: Work) -> bool:
+    """Whether a trial is one of those that this work asks for."""
+    return (trial.pairing is not Pairing.ALONE) == work.paired
+
+
+def join_sources(known: Mapping[str, str], came: Mapping[str, str]) -> Mapping[str, str]:
+    """Add the source of kernels that differ between the arms, as far as there is room in a run."""
+    both = {**known, **came}
+    return both if sum(map(len, both.values())) <= MAX_SOURCES_CHARS else known
+
+
+def count_done(run: Run, *, paired: bool) -> int:
+    """Count the pairs, or the trials that came to an end: measured, failed, or both."""
+    if paired:
+        return sum(count_all_pairs(run).values())
+    measured = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is Pairing.ALONE}
+    return len(measured | {(failure.case_id, failure.trial) for failure in run.failures})
 
 
 def _sort(metrics: Collection[Metric]) -> tuple[Metric, ...]:

@@ -20,8 +20,8 @@ from gate.decide import decide_side_by_side
 from gate.decide.evidence.pairs import list_alike
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
-from gate.lab.trials.merging import carry_over
-from gate.lab.trials.side_by_side import Lane, LaneTerms
+from gate.lab.trials.lane import Lane, LaneTerms
+from gate.lab.trials.runs import carry_over
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run

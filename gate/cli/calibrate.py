@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import count_pairs
-from gate.check.fleet import Fleet
+from gate.check.measurer import Measurer
 from gate.cli.baseline import refuse_disturbed
 from gate.cli.check import open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
@@ -18,7 +18,6 @@ from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.suspects import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import CALIBRATION, RUN
-from gate.lab.trials.side_by_side import LabPairs
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
@@ -82,7 +81,7 @@ def _measure(options: Namespace, request: Project) -> Run:
         return _measure_pairs(opened.measurer, opened.run, pairs)
 
 
-def _measure_pairs(measurer: LabPairs | Fleet, run: Run, pairs: int) -> Run:
+def _measure_pairs(measurer: Measurer, run: Run, pairs: int) -> Run:
     if not pairs:
         return run
     base = BaseArm(

@@ -26,8 +26,8 @@ from gate.decide.explain.notes import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import Changes, read_changes
-from gate.lab.trials.runner import measure_plan
-from gate.lab.trials.side_by_side import Lane, LaneTerms, OpenLane
+from gate.lab.trials.lane import Lane, LaneTerms, OpenLane
+from gate.lab.trials.runs import measure_plan
 from gate.project.config import Config
 from gate.project.registry import check_factories
 from gate.records import Code, Fact, Run, make_text, name_words

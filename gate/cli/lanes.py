@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gate.check.fleet import Fleet
+from gate.check.measurer import Measurer
 from gate.cli.options import LanesAsked
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
@@ -22,21 +21,10 @@ from gate.github.errors import find_text
 from gate.github.job import load_payload
 from gate.installation import find_page
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
-from gate.lab.host.fitness import may_repeat
 from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
-from gate.lab.trials.merging import refuse_other_run
-from gate.lab.trials.opening import open_lab
-from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import (
-    LabPairs,
-    Lane,
-    LaneTerms,
-    OpenLane,
-    SideBySide,
-    describe_base,
-    open_same,
-    open_side_by_side,
-)
+from gate.lab.trials.lane import Lane, LaneTerms, OpenLane, describe_base, make_measurer
+from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.runs import make_run, refuse_other_run
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
@@ -53,7 +41,7 @@ if TYPE_CHECKING:
 class Opened:
     """What measures, and the run that is still to be measured."""
 
-    measurer: LabPairs | Fleet
+    measurer: Measurer
     run: Run
     without_base: tuple[Fact, ...] = ()  # why it has none, for the verdict
 
@@ -77,7 +65,7 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
 def load_own_previous(options: Namespace, request: Project, trials: int) -> Run | None:
     """Load it, where the working tree is measured; refuse another run by what is known before warming up.
 
-    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.merging.refuse_other_run`.
+    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.runs.refuse_other_run`.
     """
     config = request.config
     if previous := load_previous(options, config.out):
@@ -104,20 +92,13 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
             with _open_fleet(asked, options, config, opening, observe) as lanes:
                 note_config(config, options, observe)
-                fleet = Fleet(
-                    engine=lanes.engine,
-                    save=saver.save,
-                    observe=observe,
-                    read_s=time.monotonic,
-                    device=config.device,
-                    patience_s=_PATIENCE * config.trial_timeout_s,
-                    may_repeat=may_repeat,
-                )
+                patience_s = _PATIENCE * config.trial_timeout_s
+                fleet = Measurer(engine=lanes.engine, save=saver.save, observe=observe, patience_s=patience_s)
                 yield Opened(measurer=fleet, run=lanes.run, without_base=lanes.without_base)
             return
         with opening(LaneTerms(out=config.out, observe=observe)) as lane:
             note_config(config, options, observe)
-            measurer = lane.make_measurer(saver.save)
+            measurer = make_measurer(lane.lab, saver.save)
             yield Opened(measurer=measurer, run=lane.run, without_base=lane.without_base)
 
 
@@ -194,14 +175,12 @@ def open_lane(
     """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""
     config, cases = replace(request.config, out=terms.out), request.cases
     arm, settings = place_lab(config, sources.head.arm if sources else None)
-    with open_lab(arm, replace(settings, cores=terms.cores, **how), terms.observe, cases) as lab:
+    settings, base = replace(settings, cores=terms.cores, **how), sources.base.arm if sources else None
+    with open_lab(arm, settings, terms.observe, cases, base) as lab:
         run = replace(make_run(lab, cases, config.select, trials), shard=request.shard)
-        if sources is None:
-            yield Lane(side_by_side=open_same(lab), run=run)
-            return
-        side_by_side = open_side_by_side(lab, sources.base.arm)
-        run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
-        yield Lane(side_by_side=side_by_side, run=run)
+        if sources:
+            run = add_base(lab, replace(run, provenance=sources.head.provenance), sources, config)
+        yield Lane(lab=lab, run=run)
 
 
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
@@ -210,13 +189,13 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
         observe(Noted(fact=make_text(describe_source(config))))
 
 
-def add_base(side_by_side: SideBySide, run: Run, sources: ArmSources, config: Config) -> Run:
+def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
     """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
     source = sources.base
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
-        side_by_side.lab.observe(Noted(fact=note))
-    base = describe_base(side_by_side, source.label, source.provenance, defined.cases)
+        lab.observe(Noted(fact=note))
+    base = describe_base(lab, source.label, source.provenance, defined.cases)
     return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 

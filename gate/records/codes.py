@@ -223,6 +223,7 @@ class Code(StrEnum):
     ENDED_BADLY = "ended_badly", "status"  # after its result was complete; names: role
     FAILED_BEFORE = "failed_before"  # and was tried again; names: kind, stage
     PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
+    REPEAT_KILLED = "repeat_killed"  # so the disturbed trial is kept; names: those of a failure
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
     LEFT_TO_EAGER = "left_to_eager"  # a frame; names: reason, location
     UNKNOWN_HERE = "unknown_here"  # this torch does not report these metrics

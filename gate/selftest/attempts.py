@@ -16,8 +16,9 @@ from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.judge.compare import find_threshold
 from gate.errors import UsageError
 from gate.files.codec import save_run
-from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
+from gate.lab.trials.lane import describe_base, make_measurer
+from gate.lab.trials.opening import Lab
+from gate.lab.trials.runs import make_run
 from gate.lab.trials.trials import Bench, run_trial
 from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching
@@ -54,7 +55,7 @@ class AttemptContext:
     After ``limit_s`` seconds an attempt gets no further pairs, but it gets those of its first looks.
     """
 
-    side_by_side: SideBySide
+    lab: Lab
     policy: Policy
     out: Path
     limit_s: float
@@ -76,7 +77,7 @@ def try_in_pairs(
     """Plant a fault and measure pairs, look by look, until the decision is made.
 
     Returns the subject with the base's latest trials, too; with a fault in the base those are no measure.
-    Raises as :func:`gate.lab.trials.side_by_side.LabPairs.add_pairs`.
+    Raises as :meth:`gate.check.measurer.Measurer.add_pairs`.
     """
     begun, size = time.monotonic(), _choose_size(context, fault, subject)
     planted, bare = plant_case(subject.case, fault, size), plant_case(subject.case, NOTHING, FaultSize())
@@ -84,7 +85,7 @@ def try_in_pairs(
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(context, base, head)
     save = partial(save_run, path=context.out / f"{fault.name}-{number}" / RUN_FILE)
-    measurer = LabPairs(lab=context.side_by_side.lab, save=save, side_by_side=context.side_by_side)
+    measurer = make_measurer(context.lab, save)
     first = _take_first_pairs(measurer, blank, context.policy, suspects)
     run = settle_pairs(measurer, first, context.policy, blank.wall_s + context.limit_s, suspects)
     save(run)
@@ -104,7 +105,7 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
     """
     begun, size = time.monotonic(), _choose_size(context, fault, subject)
     head = plant_case(subject.case, fault, size)
-    bench = _shorten_limits(context.side_by_side.lab.bench, fault, subject)
+    bench = _shorten_limits(context.lab.bench, fault, subject)
     run = _make_run(context, plant_case(subject.case, NOTHING, FaultSize()), head)
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, head, index)
@@ -124,7 +125,7 @@ def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
     Raises:
         UsageError: The case cannot be measured even without a fault.
     """
-    bench, bare = _shorten_sampling(context.side_by_side.base), plant_case(case, NOTHING, FaultSize())
+    bench, bare = _shorten_sampling(context.lab.base), plant_case(case, NOTHING, FaultSize())
     make_directory(bench.settings.out)
     trials: list[Trial] = []
     for index in range(1, TRIALS_ONCE + 1):
@@ -184,8 +185,8 @@ def _take_first_pairs(
 
 
 def _make_run(context: AttemptContext, base: Case, head: Case) -> Run:
-    run = make_run(context.side_by_side.lab, (head,), head.id, 0)
-    return replace(run, base=describe_base(context.side_by_side, "the same tree", run.provenance, (base,)))
+    run = make_run(context.lab, (head,), head.id, 0)
+    return replace(run, base=describe_base(context.lab, "the same tree", run.provenance, (base,)))
 
 
 def _shorten_limits(bench: Bench, fault: Fault, subject: AttemptSubject) -> Bench:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import SELFTEST
 from gate.lab.host.provenance import load_provenance
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.side_by_side import open_side_by_side
-from gate.records import BASE_ARM, Case, make_text
+from gate.records import Case, make_text
 from gate.records.events import Noted
 from gate.records.studies import Attempt, Fault, Method, SelftestReport
 from gate.report.progress import show_progress
@@ -64,9 +63,8 @@ def run_selftest(options: Namespace) -> ExitCode:
     path = config.out / SELFTEST_FILE
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         note_config(config, options, observe)
-        side_by_side = open_side_by_side(lab, replace(lab.bench.arm, name=BASE_ARM))
         context = AttemptContext(
-            side_by_side=side_by_side,
+            lab=lab,
             policy=load_policy(config),
             out=config.out / "selftest",
             limit_s=agenda.limit_s / ATTEMPTS_IN_TIME,
@@ -147,7 +145,7 @@ def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestR
     report = _make_report(context, agenda, attempts, 0.0)
     for attempt in _attempt_faults(context, agenda):
         attempts.append(attempt)
-        context.side_by_side.lab.observe(Noted(fact=make_text(describe_attempt(attempt))))
+        context.lab.observe(Noted(fact=make_text(describe_attempt(attempt))))
         report = _make_report(context, agenda, attempts, time.monotonic() - begun)
         SELFTEST.save(report, path)
     SELFTEST.save(report, path)
@@ -172,7 +170,7 @@ def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt
 def _make_report(
     context: AttemptContext, agenda: Agenda, attempts: Sequence[Attempt], wall_s: float
 ) -> SelftestReport:
-    lab, tried = context.side_by_side.lab, {(one.kind, one.size) for one in attempts}
+    lab, tried = context.lab, {(one.kind, one.size) for one in attempts}
     untried = (fault for fault in agenda.faults if (fault.kind, fault.size) not in tried)
     return SelftestReport(
         environment=lab.environment,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.check.work import REPEAT_SHARE
 from gate.decide import Coverage, FailOn, compute_exit_code, constants
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.compare import SITTING
@@ -68,14 +69,14 @@ def test_limits_of_the_host_are_those_of_the_code() -> None:
         for name, value in vars(fitness).items()
         if name.isupper() and name[0] != "_" and isinstance(value, int | float)
     }
-    assert stated == coded
+    assert stated == {**coded, "REPEAT_SHARE": REPEAT_SHARE}
 
 
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
     prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", DECISION + MEASURING))
     known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
-    assert prose - known == {"NOT_COMPARABLE", "NOTHING_COMPARED"}
+    assert prose - known == {"NOT_COMPARABLE", "NOTHING_COMPARED", "REPEAT_SHARE"}
 
 
 @pytest.mark.parametrize("reason", list(Reason))

@@ -19,7 +19,7 @@ from gate import fleet  # noqa: E402
 from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
 from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
-from gate.lab.trials.side_by_side import LaneTerms  # noqa: E402
+from gate.lab.trials.lane import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
 from gate.records import Case, Code, Fact, Place, Provenance, Run  # noqa: E402
 from gate.records.events import Event, Noted, ignore_event  # noqa: E402

@@ -22,7 +22,7 @@ import psutil
 
 from gate.programs import list_cgroups, list_cores, list_descendants, read_free_bytes, read_text
 from gate.records import EXPECTED_THROTTLING as _EXPECTED_THROTTLING
-from gate.records import Conditions, Disturbance, Run
+from gate.records import Conditions, Disturbance
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -38,8 +38,6 @@ SWAP_LIMIT_BYTES = 32 * 2**20
 FOREIGN_MEMORY_LIMIT = 0.05
 # With less free memory the kernel takes pages from the page cache, and compilers are killed.
 FREE_LIMIT_BYTES = 256 * 2**20
-# A trial is repeated once, and all repeats of a run take at most this share of its trials.
-REPEAT_SHARE = 0.25
 # Other programs are named from a tenth of a core on, which shows in latencies; more than three help nobody.
 _CROWD_SHARE = 0.1
 _MAX_CROWD = 3
@@ -114,12 +112,6 @@ def compute_crowding(foreign_cores: float, cores: int, threads: int) -> float:
     """Share of the worker's cores that others wanted too: what does not fit on the cores left over."""
     spare = max(0, cores - threads)
     return max(0.0, foreign_cores - spare) / max(1, min(threads, cores))
-
-
-def may_repeat(run: Run) -> bool:
-    """Whether the run can still afford to repeat a disturbed trial; a short one can once."""
-    repeated = sum(trial.conditions.repeated for trial in run.trials)
-    return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)
 
 
 _CPUS = Path("/sys/devices/system/cpu")

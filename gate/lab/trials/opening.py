@@ -33,6 +33,7 @@ from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_resul
 from gate.programs import list_cores
 from gate.project.capability import Card, list_absent, list_unavailable
 from gate.records import (
+    BASE_ARM,
     Arm,
     Case,
     CaseFailure,
@@ -187,12 +188,32 @@ def try_in_worker(bench: Bench, case: Case) -> CaseFailure | None:
     return result if isinstance(result, CaseFailure) else None
 
 
+def open_base_bench(head: Bench, arm: Arm) -> tuple[Bench, Environment | None]:
+    """Make the bench of the base arm, whose caches lie in the lab's scratch directory and go with it.
+
+    Another interpreter is primed, and its environment returned.
+
+    Raises:
+        MachineError: The base's interpreter cannot compile here.
+    """
+    head = replace(head, settings=replace(head.settings, checkouts=None))  # the base differs from head
+    scratch = head.scratch / BASE_ARM
+    if arm.python == head.arm.python:
+        scratch.mkdir(exist_ok=True)
+        return replace(head, arm=arm, scratch=scratch, toolchain=head.toolchain or head.scratch), None
+    (scratch / "tmp").mkdir(parents=True, exist_ok=True)
+    bench = replace(head, arm=arm, scratch=scratch, folder=BASE_ARM)
+    return bench, prime_bench(bench)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lab:
-    """A locked and primed device, ready to run trials of one arm."""
+    """A locked and primed device, ready to run trials of one arm, and pairs with the base."""
 
     bench: Bench
+    base: Bench
     environment: Environment
+    base_environment: Environment
     toolchain_s: float
     observe: Observer
     place: Place
@@ -201,11 +222,16 @@ class Lab:
 
 @contextmanager
 def open_lab(
-    arm: Arm, settings: LabSettings, observe: Observer = ignore_event, cases: Sequence[Case] = ()
+    arm: Arm,
+    settings: LabSettings,
+    observe: Observer = ignore_event,
+    cases: Sequence[Case] = (),
+    base: Arm | None = None,
 ) -> Iterator[Lab]:
     """Lock the device, make a scratch directory, prime; all of it is undone at the end.
 
-    Which of ``cases`` are unavailable, or cannot be imported, is said before the rest takes its time.
+    Without ``base`` the arm's own tree is the other one too. Which of ``cases`` are unavailable, or cannot
+    be imported, is said before the rest takes its time.
 
     Raises:
         MachineError: The lock is held, the machine cannot compile, a disk is full, or the GPU is shared
@@ -234,10 +260,14 @@ def open_lab(
         unavailable = find_unavailable(left, environment, bench)
         _report_failed(unavailable, observe)
         place = find_place(environment.device_uuid)
+        head = replace(bench, place=place.name)
+        base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))
         yield Lab(
-            bench=replace(bench, place=place.name),
+            bench=head,
+            base=base_bench,
             place=place,
             environment=environment,
+            base_environment=base_environment or environment,
             toolchain_s=toolchain_s,
             observe=observe,
             failed=(*foreseen, *unimportable, *unavailable),
@@ -257,13 +287,24 @@ def find_place(device: str) -> Place:
 @contextmanager
 def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     """Make a scratch directory; nothing is locked or primed. Raises as :func:`open_lab`."""
+    refuse_service(settings.device, os.environ)
+    make_results_directory(settings.out)
     try:
-        with _make_bench(arm, settings) as bench:
-            yield bench
+        with open_scratch() as scratch, closing(ServerPool()) as pool:
+            (scratch / "tmp").mkdir()
+            gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
+            gpu = find_gpu(gpus, settings.device, os.environ)
+            if arm.python == sys.executable:
+                refuse_cpu_build(settings.device)
+            refuse_absent(settings.device, gpu)
+            bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
+            check_disk(bench)
+            cores = settings.cores or (find_own_cores(gpu, gpus, settings.threads) if gpu else ())
+            with stay_on(cores, settings.threads):
+                yield bench
     except KeyboardInterrupt:
-        raise InterruptedRunError(
-            "stopped outside a trial", "Start it again; --resume keeps what is saved."
-        ) from None
+        fix = "Start it again; --resume keeps what is saved."
+        raise InterruptedRunError("stopped outside a trial", fix) from None
 
 
 def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure]) -> list[Case]:
@@ -289,21 +330,3 @@ def _note_company(bench: Bench, observe: Observer) -> None:
         observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
     if told := describe_company(bench.gpu):
         observe(Noted(fact=make_text(told)))
-
-
-@contextmanager
-def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
-    refuse_service(settings.device, os.environ)
-    make_results_directory(settings.out)
-    with open_scratch() as scratch, closing(ServerPool()) as pool:
-        (scratch / "tmp").mkdir()
-        gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
-        gpu = find_gpu(gpus, settings.device, os.environ)
-        if arm.python == sys.executable:
-            refuse_cpu_build(settings.device)
-        refuse_absent(settings.device, gpu)
-        bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
-        check_disk(bench)
-        cores = settings.cores or (find_own_cores(gpu, gpus, settings.threads) if gpu else ())
-        with stay_on(cores, settings.threads):
-            yield bench

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.check.schedule import plan_content
+from gate.check.schedule import Content, plan_content
+from gate.check.work import Part
 from gate.devices import find_kind
 from gate.lab.host.provenance import format_time
 from gate.lab.trials.merging import merge_results
-from gate.lab.trials.opening import prime_bench
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import (
     Bench,
@@ -30,14 +30,12 @@ from gate.lab.trials.trials import (
     seed_cache,
 )
 from gate.lab.workers.log import find_shortage
-from gate.lab.workers.server_pool import OpenedJobs, add_opening, open_jobs
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
+from gate.lab.workers.worker import WorkerJob
 from gate.records import (
     BASE_ARM,
-    Arm,
     Case,
     CaseFailure,
-    Environment,
     FailureKind,
     Metric,
     Pairing,
@@ -70,36 +68,14 @@ class PairPlan:
     """What one pair measures. ``index`` counts from 1."""
 
     index: int
-    first: WorkerRole  # COLD on empty caches, or ROUNDS on those that are there
-    warm: bool  # whether a warm process of each arm follows
+    content: Content
     pairing: Pairing
-    skips_calls: bool = False  # does not count those of a compile again
     kept: Path | None = None  # caches that hold the code of both arms, for the first pair to begin with
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairOutcome:
-    """What became of a pair: a trial of each arm, or why there is none."""
-
-    trials: tuple[Trial, ...] = ()
-    failures: tuple[CaseFailure, ...] = ()
-    sources: Mapping[str, str] = field(default_factory=dict)  # of the kernels that the arms do not share
-
-
-def open_base_bench(head: Bench, arm: Arm) -> tuple[Bench, Environment | None]:
-    """Make the bench of the base arm; another interpreter is primed, and its environment returned.
-
-    Raises:
-        MachineError: The base's interpreter cannot compile here.
-    """
-    head = replace(head, settings=replace(head.settings, checkouts=None))  # the base differs from head
-    scratch = head.scratch / BASE_ARM
-    if arm.python == head.arm.python:
-        scratch.mkdir(exist_ok=True)
-        return replace(head, arm=arm, scratch=scratch, toolchain=head.toolchain or head.scratch), None
-    (scratch / "tmp").mkdir(parents=True, exist_ok=True)
-    bench = replace(head, arm=arm, scratch=scratch, folder=BASE_ARM)
-    return bench, prime_bench(bench)
+    @property
+    def first(self) -> WorkerRole:
+        """On empty caches, or on those that are there."""
+        return WorkerRole.COLD if self.content.compiles else WorkerRole.ROUNDS
 
 
 def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Sides:
@@ -121,21 +97,12 @@ def plan_pair(
     metrics: Collection[Metric], index: int, device: str, pairing: Pairing, kept: Path | None = None
 ) -> PairPlan:
     """Plan the processes of a pair by :func:`gate.check.schedule.plan_content`."""
-    content = plan_content(metrics, index, device)
     if is_target(device):  # nothing is timed: there are no blocks to alternate
         pairing = Pairing.TURNS
-    first = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS
-    return PairPlan(
-        index=index,
-        first=first,
-        warm=content.warm,
-        pairing=pairing,
-        skips_calls=content.skips_calls,
-        kept=kept,
-    )
+    return PairPlan(index=index, content=plan_content(metrics, index, device), pairing=pairing, kept=kept)
 
 
-def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
+def measure_pair(sides: Sides, plan: PairPlan) -> Part:
     """Measure one pair; an arm that fails is a failure of that arm, and the pair gives no trial.
 
     Raises:
@@ -149,8 +116,9 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
     outcomes = _run_rounds(sides, plan)
     failures = [one.outcome for one in outcomes.values() if isinstance(one.outcome, CaseFailure)]
     if failures and plan.pairing is Pairing.LIVE and _failed_for_room(sides, failures):
-        return measure_pair(sides, replace(plan, first=WorkerRole.COLD, pairing=Pairing.TURNS))
-    seconds = [] if failures or not plan.warm else _open_jobs(sides, plan, WorkerRole.WARM).jobs
+        content = replace(plan.content, compiles=True)
+        return measure_pair(sides, replace(plan, content=content, pairing=Pairing.TURNS))
+    seconds = [] if failures or not plan.content.warm else _open_jobs(sides, plan, WorkerRole.WARM)
     warm = {job.arm: run_timed(job) for job in seconds}
     failures += [one.outcome for one in warm.values() if isinstance(one.outcome, CaseFailure)]
     if is_target(sides.head.settings.device):
@@ -161,7 +129,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         }
     if failures:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
-        return PairOutcome(failures=tuple(failures))
+        return Part(failures=tuple(failures))
     place = sides.head.place
     blank = Trial(
         case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing, started=started, place=place
@@ -175,7 +143,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         joined = [add_host(trial, samples, threads) for trial in joined]
     if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
         joined = [_trace_side(sides, trial) for trial in joined]
-    return PairOutcome(trials=tuple(joined), sources=list_changed_sources(outcomes))
+    return Part(trials=tuple(joined), sources=list_changed_sources(outcomes))
 
 
 def _trace_side(sides: Sides, trial: Trial) -> Trial:
@@ -206,32 +174,23 @@ def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
 
 
 def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
-    opened = _open_jobs(sides, plan, plan.first)
-    jobs = opened.jobs
-    settings = sides.head.settings
+    jobs = _open_jobs(sides, plan, plan.first)
     if plan.pairing is Pairing.LIVE:
-        outcomes = run_together(jobs[0], jobs[1], settings.sampling, ends_early=settings.ends_rounds_early)
+        outcomes = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
     else:
         outcomes = run_timed(jobs[0]), run_timed(jobs[1])
-    opened_s = opened.opened_s / len(jobs)
-    return {
-        job.arm: WorkerOutcome(
-            outcome=one.outcome and add_opening(one.outcome, opened), wall_s=one.wall_s + opened_s
-        )
-        for job, one in zip(jobs, outcomes, strict=True)
-    }
+    return {job.arm: one for job, one in zip(jobs, outcomes, strict=True)}
 
 
-def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
+def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> tuple[WorkerJob, ...]:
     """Make one job of each arm, in the order of their start, which changes from pair to pair."""
     arms = [(sides.base, sides.base_case), (sides.head, sides.head_case)]
     if plan.index % 2 == 0:
         arms.reverse()
     jobs = [make_job(bench, role, case, plan.index) for bench, case in arms]
-    asked = [replace(job, request=replace(job.request, skips_calls=plan.skips_calls)) for job in jobs]
-    has_warm = plan.warm and not is_target(sides.head.settings.device)
-    later = [make_job(bench, WorkerRole.WARM, case) for bench, case in arms] if has_warm else []
-    return open_jobs(sides.head.pool, asked, later)
+    asked = [replace(job, request=replace(job.request, skips_calls=plan.content.skips_calls)) for job in jobs]
+    later = [make_job(bench, WorkerRole.WARM, case) for bench, case in arms] if plan.content.warm else []
+    return sides.head.pool.open(asked, later)
 
 
 def is_crowded(said: str) -> bool:

@@ -22,7 +22,7 @@ from gate.lab.workers.environment import (
     make_worker_environment,
     note_dropped_variables,
 )
-from gate.lab.workers.server_pool import ServerPool, add_opening, open_jobs
+from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import JobOutcome, WorkerJob, load_result, run_worker
 from gate.records import (
     BASE_ARM,
@@ -72,12 +72,10 @@ class LabSettings:
     trial_timeout_s: float = 300.0  # of each worker process
     lock_timeout_s: float = 60.0
     worker: tuple[str, ...] = WORKER_ARGUMENTS
-    ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
     keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
     checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
     tree: WorkingTree | None = None  # of the arm that is no checkout of its own
     cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
-    repeats: bool = True  # whether a disturbed trial may be measured once more
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
 
@@ -94,7 +92,7 @@ class Bench:
     scratch: Path
     toolchain: Path | None = None
     folder: str = ""
-    pool: ServerPool | None = None  # None: every worker imports torch itself
+    pool: ServerPool = field(default_factory=ServerPool)  # whoever opens something with it closes it
     gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
     place: str = ""  # what its trials call where they ran
 
@@ -235,8 +233,8 @@ def run_job(bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = ()) -> Jo
 
     The servers of ``later`` jobs are opened with its own.
     """
-    opened = open_jobs(bench.pool, (job,), later)
-    return add_opening(run_worker(opened.jobs[0]), opened)
+    (opened,) = bench.pool.open((job,), later)
+    return run_worker(opened)
 
 
 def make_case_path(case_id: str) -> Path:

@@ -24,7 +24,7 @@ import psutil
 
 from gate.errors import MachineError
 from gate.lab.workers.log import LogFile
-from gate.programs import answer_signals
+from gate.programs import answer_signals, read_text
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
@@ -90,7 +90,6 @@ class ProcessExit:
 
     status: int
     timed_out: bool
-    wall_s: float
     log_tail: bytes
     oom_kills: int = 0  # processes that the kernel killed for memory meanwhile, on the whole host
 
@@ -104,23 +103,22 @@ def run_process(command: ProcessCommand) -> ProcessExit:
     """
     token = secrets.token_hex(16)
     oom_kills = load_oom_kills()
-    started = time.monotonic()
     process: Child | None = None
     with closing(LogFile(command.log)) as log:
         try:
-            process = _start(command, token)
             limit_s = command.limit_s if command.alarm < 0 else math.inf
-            timed_out = not _wait(process, log, started + limit_s, command.alarm)
+            deadline = time.monotonic() + limit_s
+            process = _start(command, token)
+            timed_out = not _wait(process, log, deadline, command.alarm)
             if timed_out:
                 _ask_where(process, log)
         finally:
             with defer_interrupts():
-                _end_family(process, token)
+                end_family(process, token)
                 _drain(process, log)
         return ProcessExit(
             status=process.returncode,
             timed_out=timed_out,
-            wall_s=time.monotonic() - started,
             log_tail=log.close(),
             oom_kills=max(0, load_oom_kills() - oom_kills),
         )
@@ -128,12 +126,8 @@ def run_process(command: ProcessCommand) -> ProcessExit:
 
 def load_oom_kills() -> int:
     """How many processes the kernel has killed because memory ran out since boot; 0 where it does not say."""
-    try:
-        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    counts = [int(line.split()[1]) for line in lines if line.startswith("oom_kill ")]
-    return sum(counts)
+    lines = read_text(Path("/proc/vmstat")).splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
 
 def end_marked(token: str) -> None:
@@ -271,7 +265,12 @@ def _drain(process: Child | None, log: LogFile) -> None:
                 break
 
 
-def _end_family(process: Child | None, token: str) -> None:
+def end_family(process: Child | None, token: str) -> None:
+    """Kill a process, its group and whatever carries its token.
+
+    Raises:
+        MachineError: It is stuck in the kernel.
+    """
     if process is None:  # interrupted in the middle of starting, or it could not be started
         end_marked(token)
         return

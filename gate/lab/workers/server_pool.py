@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,12 +31,12 @@ from gate.lab.workers.process import (
     ForkedWorker,
     ProcessCommand,
     defer_interrupts,
-    end_marked,
+    end_family,
     start_marked,
 )
-from gate.lab.workers.worker import JobOutcome, WorkerJob
+from gate.lab.workers.worker import WorkerJob
 from gate.records import Arm, Code, Fact
-from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerRequest, WorkerResult
+from gate.records.protocol import WORKER_ARGUMENTS, WorkerRequest
 
 SERVER_ARGUMENTS = ("-P", "-m", "gate.measure.process.server")
 _FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps
@@ -179,6 +179,8 @@ class RootServer(WorkerServer):
                 ours.close()
                 raise
         super().__init__(self._process.pid, ours)
+        self.problem: Fact | None = None  # why nothing may be forked from it
+        self.branches: dict[str, WorkerServer] = {}  # by what they have imported, in their order
 
     def close(self) -> None:
         """End it, its branches and whatever they left."""
@@ -186,70 +188,47 @@ class RootServer(WorkerServer):
             self.hang_up()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_S)
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            end_marked(self._token)
+            end_family(self._process, self._token)
 
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
 _READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 MAX_BRANCHES = 8  # a server: each holds what a factory's module imports, up to 300 MB with transformers
 
-
 _Key = tuple[object, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OpenedJobs:
-    """Jobs with the servers that fork their workers; ``why_not`` warns that they could have none, and why."""
-
-    jobs: tuple[WorkerJob, ...]
-    opened_s: float = 0.0  # spent on opening servers
-    why_not: Fact | None = None
-
-
-@dataclass
-class _Root:
-    """A server of an arm and its branches by what they have imported, in the order of their opening."""
-
-    server: RootServer
-    problem: Fact | None = None  # why nothing may be forked from it
-    branches: dict[str, WorkerServer] = field(default_factory=dict)
 
 
 class ServerPool:
     """Opens servers, keeps them, and closes them."""
 
     def __init__(self) -> None:
-        self._roots: dict[_Key, _Root] = {}
+        self._roots: dict[_Key, RootServer] = {}
         self._why_not: dict[str, Fact | None] = {}  # by what is imported
 
-    def open(self, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()) -> OpenedJobs:
+    def open(self, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()) -> tuple[WorkerJob, ...]:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
 
         All servers that are missing import at the same time, those of ``later`` jobs of the case as well.
+        The jobs share what that took, and say why they have no server.
 
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
         """
         if not all(find_kind(job.request.device).forks and job.arguments == WORKER_ARGUMENTS for job in jobs):
-            return OpenedJobs(jobs=tuple(jobs))
+            return tuple(jobs)
         if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-            return OpenedJobs(jobs=tuple(jobs), why_not=Fact(code=Code.FORKED_ON_LINUX))
+            return tuple(replace(job, why_not=Fact(code=Code.FORKED_ON_LINUX)) for job in jobs)
         begun = time.monotonic()
         imported = _name_import(jobs[0])
-        why_not = self._why_not.get(imported) or self._open((*jobs, *later))
-        self._why_not[imported] = why_not
-        opened_s = time.monotonic() - begun
-        if why_not:
-            return OpenedJobs(jobs=tuple(jobs), opened_s=opened_s, why_not=why_not)
-        opened = []
-        for job in jobs:
-            server = self._roots[_make_key(job)].branches[imported]
-            request = replace(job.request, parent=server.pid, is_forked=True)
-            opened.append(replace(job, fork=server.start, request=request))
-        return OpenedJobs(jobs=tuple(opened), opened_s=opened_s)
+        why_not = self._why_not[imported] = self._why_not.get(imported) or self._open((*jobs, *later))
+        opened_s = (time.monotonic() - begun) / len(jobs)
+        opened = [replace(job, opened_s=opened_s, why_not=why_not) for job in jobs]
+        return tuple(opened if why_not else (self._seat(job, imported) for job in opened))
+
+    def _seat(self, job: WorkerJob, imported: str) -> WorkerJob:
+        server = self._roots[_make_key(job)].branches[imported]
+        request = replace(job.request, parent=server.pid, is_forked=True)
+        return replace(job, fork=server.start, request=request)
 
     def close(self) -> None:
         """End all servers, at the same time."""
@@ -263,10 +242,10 @@ class ServerPool:
     def _end(self, keys: Sequence[_Key]) -> None:
         ended = [self._roots.pop(key) for key in keys]
         for root in ended:
-            for server in (*root.branches.values(), root.server):
+            for server in (*root.branches.values(), root):
                 server.hang_up()
         for root in ended:
-            root.server.close()
+            root.close()
 
     def _open(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         """Open what is missing; return why workers must be started afresh, if so."""
@@ -280,7 +259,7 @@ class ServerPool:
         opened: list[tuple[WorkerJob, RootServer]] = []
         for job in jobs:
             key = _make_key(job)
-            if key in self._roots and self._roots[key].server.is_gone:
+            if key in self._roots and self._roots[key].is_gone:
                 self._end([key])
             if key not in self._roots:
                 server = RootServer(
@@ -292,12 +271,12 @@ class ServerPool:
                         limit_s=job.limit_s,
                     )
                 )
-                self._roots[key] = _Root(server)
+                self._roots[key] = server
                 opened.append((job, server))
         for job, server in opened:
             server.begin_import(replace(job.request, case=None))
         for job, server in opened:
-            self._roots[_make_key(job)].problem = server.end_import(job.limit_s)
+            server.problem = server.end_import(job.limit_s)
         return next(filter(None, (self._roots[_make_key(job)].problem for job in jobs)), None)
 
     def _open_branches(self, jobs: Sequence[WorkerJob]) -> Fact | None:
@@ -311,7 +290,7 @@ class ServerPool:
                 while len(root.branches) >= MAX_BRANCHES:
                     # Trials go round: the one that was opened first is needed soonest, the last one latest.
                     root.branches.popitem()[1].hang_up()
-                root.branches[imported] = root.server.branch()
+                root.branches[imported] = root.branch()
                 opened.append((job, root.branches[imported]))
         for job, server in opened:
             server.begin_import(job.request)
@@ -321,25 +300,6 @@ class ServerPool:
                 del self._roots[_make_key(job)].branches[imported]
                 server.hang_up()
         return next(filter(None, problems), None)
-
-
-def open_jobs(
-    pool: ServerPool | None, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()
-) -> OpenedJobs:
-    """Do as :meth:`ServerPool.open`; without a pool every worker is a process of its own."""
-    return pool.open(jobs, later) if pool else OpenedJobs(jobs=tuple(jobs))
-
-
-def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:
-    """Add a job's share of the seconds that opening servers took and, where there could be none, why."""
-    if not isinstance(outcome, WorkerResult):
-        return outcome
-    opened_s = opened.opened_s / len(opened.jobs)
-    return replace(
-        outcome,
-        stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
-        warnings=(*outcome.warnings, *([opened.why_not] if opened.why_not else [])),
-    )
 
 
 def _make_key(job: WorkerJob) -> _Key:

@@ -151,13 +151,13 @@ def hear_all(workers: Sequence[LiveWorker]) -> list[str | None]:
 
 
 def run_together(
-    first: WorkerJob, second: WorkerJob, sampling: Sampling, *, ends_early: bool = True
+    first: WorkerJob, second: WorkerJob, sampling: Sampling
 ) -> tuple[WorkerOutcome, WorkerOutcome]:
     """Run two workers, ``first`` started first, with their timed blocks alternating.
 
     Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
-    Where ``ends_early``, they run no more rounds than tell more a second than another pair would. Where
-    blocks are disturbed, they run more than ``sampling`` asks for.
+    They run no more rounds than tell more a second than another pair would. Where blocks are disturbed, they
+    run more than ``sampling`` asks for.
 
     Raises:
         MachineError: An interpreter cannot be started, or the disk is full.
@@ -169,7 +169,7 @@ def run_together(
         try:
             super_blocks = _bring_together(workers, (first, second), pool, sampling)
             if super_blocks:
-                opened_s = time.monotonic() - begun if ends_early else math.inf
+                opened_s = time.monotonic() - begun
                 _alternate(workers, super_blocks, min(super_blocks, sampling.super_blocks), opened_s)
             return _collect(workers)
         except BaseException:
@@ -290,7 +290,7 @@ def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
 
 
 def run_timed(job: WorkerJob) -> WorkerOutcome:
-    """Run a worker to its end, and time it; raises as ``run_worker`` does."""
+    """Run a worker to its end, and time it with its server's opening; raises as ``run_worker`` does."""
     begun = time.monotonic()
     outcome = run_worker(job)
-    return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun)
+    return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun + job.opened_s)

@@ -34,6 +34,8 @@ class WorkerJob:
     arm: str = "head"
     alarm: int = -1  # as in ProcessCommand: whoever holds the other end keeps the time
     fork: Fork | None = None  # by a server; None: a process of its own
+    opened_s: float = 0.0  # its share of the seconds that opening servers took
+    why_not: Fact | None = None  # warns that it has no server, and why
 
 
 JobOutcome = WorkerResult | CaseFailure
@@ -128,7 +130,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
     is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
     if result and is_whole:
-        return _accept(result, ended.status)
+        return _accept(job, result, ended.status)
     kind, told = _judge_end(ended, problem)
     if shortage := find_shortage(log_tail):
         told = replace(told, names={**told.names, "shortage": (shortage,)})
@@ -158,11 +160,16 @@ def name_log(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def _accept(result: WorkerResult, status: int) -> WorkerResult:
-    if status == 0:
-        return result
-    warning = Fact(code=Code.ENDED_BADLY, numbers={"status": status}, names=name_words(role=result.role))
-    return replace(result, warnings=(*result.warnings, warning))
+def _accept(job: WorkerJob, result: WorkerResult, status: int) -> WorkerResult:
+    """Add how it ended, how long opening its server took and, where it has none, why."""
+    names = name_words(role=result.role)
+    badly = Fact(code=Code.ENDED_BADLY, numbers={"status": status}, names=names) if status else None
+    stages_s: dict[str, float] = {Stage.SERVER: job.opened_s} if job.opened_s else {}
+    return replace(
+        result,
+        stages_s={**result.stages_s, **stages_s},
+        warnings=(*result.warnings, *filter(None, (badly, job.why_not))),
+    )
 
 
 def _judge_end(ended: ProcessExit, problem: Fact) -> tuple[FailureKind, Fact]:

@@ -41,6 +41,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.ENDED_BADLY: "the {role} process ended with {status:status} after its result was complete",
     Code.FAILED_BEFORE: "failed ({kind} at {stage}) before the run was continued, and was tried again",
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
+    Code.REPEAT_KILLED: "the repeat of a disturbed trial was killed, so that trial is kept: {failure}",
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
     Code.LEFT_TO_EAGER: "fell back to eager[ at {location}]: {reason}",
     Code.UNKNOWN_HERE: "this torch does not report {metric_list}",

@@ -12,8 +12,9 @@ import pytest
 from gate.check.schedule import compute_trial_s
 from gate.files.codec import load_run, save_run
 from gate.lab.host import lock as lock_module
+from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.runner import LabTrials, make_run, measure_plan
+from gate.lab.trials.runs import make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.records import Arm, Case, FailureKind, Metric, Run
 from gate.records.protocol import Sampling
@@ -74,7 +75,7 @@ def run(out: Path) -> Run:
         patch.setattr(tempfile, "tempdir", str(out / "temporary"))
         patch.setattr(lock_module, "make_lock_directory", lambda: out)
         with open_lab(arm, settings) as lab:
-            measurer = LabTrials(lab=lab, save=lambda run: save_run(run, path))
+            measurer = make_measurer(lab, lambda run: save_run(run, path))
             measure_plan(measurer, make_run(lab, cases, "all", 1))
     return load_run(path)
 

@@ -129,7 +129,7 @@ class Workshop:
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
         )
-        (job,) = self.pool.open((job,)).jobs if is_forked else (job,)
+        (job,) = self.pool.open((job,)) if is_forked else (job,)
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(job.request)))
         ended = run_process(

@@ -62,11 +62,10 @@ def test_a_module_that_starts_something_is_not_forked(
     case = Case(id=f"{name}/a", model=name, factory=f"{name}:build")
     job = make_job(workshop, WorkerRole.COLD, case)
     for _ in range(2):  # the second answer is remembered
-        seated = pool.open([job])
-        assert seated.why_not == why_not
-        assert seated.jobs == (job,)
+        (opened,) = pool.open([job])
+        assert (opened.why_not, opened.fork) == (why_not, None)
     plain = Case(id="layers/plain", model="layers", factory="made_up:build")
-    assert pool.open([make_job(workshop, WorkerRole.COLD, plain)]).why_not is None
+    assert pool.open([make_job(workshop, WorkerRole.COLD, plain)])[0].why_not is None
 
 
 def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Any, pool: ServerPool) -> None:
@@ -78,7 +77,7 @@ def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Any, po
     case = Case(id="flagged/a", model="flagged", factory="flagged:build")
     plain = make_job(workshop, WorkerRole.TRY, case)
     job = replace(plain, environment={**plain.environment, "MODEL_OLD": "1"})
-    for one in (job, pool.open([job]).jobs[0]):
+    for one in (job, pool.open([job])[0]):
         result = run_worker(one)
         assert isinstance(result, WorkerResult), result
         assert (result.failure, result.stage) == (None, Stage.DONE)
@@ -87,8 +86,8 @@ def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Any, po
 def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:
     """The worker itself then tells what is wrong with it."""
     missing = Case(id="missing/a", model="missing", factory="missing_module:build")
-    seated = pool.open([make_job(workshop, WorkerRole.COLD, missing)])
-    assert seated.why_not
-    assert seated.why_not.code is Code.IMPORT_FAILED
-    (told,) = seated.why_not.names["exception"]
+    (opened,) = pool.open([make_job(workshop, WorkerRole.COLD, missing)])
+    assert opened.why_not
+    assert opened.why_not.code is Code.IMPORT_FAILED
+    (told,) = opened.why_not.names["exception"]
     assert told.endswith("there is no module 'missing_module'")  # and no class of ours

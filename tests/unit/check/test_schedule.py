@@ -8,22 +8,12 @@ import pytest
 
 from gate.check.schedule import (
     EXTENT_SHARES,
-    Outlook,
     Pace,
     Slot,
     compute_trial_s,
-    drop_cases,
-    list_ended,
     make_trial_schedule,
 )
-from gate.records import (
-    Case,
-    Extent,
-    Metric,
-    Pairing,
-    Trial,
-)
-from tests.make import make_failure, make_run
+from gate.records import Case, Extent, Pairing, Trial
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -58,13 +48,6 @@ def test_pairs_stand_for_no_trial() -> None:
     assert (Slot(case=A, index=2),) == make_trial_schedule((A,), 2, taken)
 
 
-def test_drops_cases() -> None:
-    """No slot of a dropped case is left."""
-    assert (Slot(case=B, index=1), Slot(case=B, index=2)) == drop_cases(
-        make_trial_schedule((A, B), 2), {"a/x"}
-    )
-
-
 def test_trial_time_counts_start_up_once() -> None:
     """Stages and overhead make the wall time; start-up is in the overhead."""
     assert pytest.approx(compute_trial_s(make_trial(A, 1, 40.0))) == 40.0
@@ -95,52 +78,3 @@ def test_light_trial_is_predicted_by_its_like() -> None:
     assert Pace((A, B), (whole, light)).predict_s(A, Extent.COLD) == pytest.approx(5.0)
     assert Pace((A, B), (whole, light)).predict_s(A) == pytest.approx(30.0)
     assert Pace((A, B), (whole, light)).predict_s(B) == pytest.approx(60.0)
-
-
-def test_time_left_counts_what_is_measured() -> None:
-    """A's cold process takes 5 s as before; that of B is taken for half of a whole trial."""
-    trials = (
-        make_trial(A, 1, 30.0),
-        replace(make_trial(A, 2, 5.0), extent=Extent.COLD),
-        make_trial(B, 1, 60.0),
-        make_trial(B, 2, 60.0),
-    )
-    wanted = {A.id: {Metric.COMPILED_LATENCY}, B.id: {Metric.COLD_COMPILE_TIME}}
-    slots = make_trial_schedule((A, B), 3, trials, wanted)
-    left_s = 5.0 + 60.0 * EXTENT_SHARES[Extent.COLD]
-    assert Outlook(slots, Pace((A, B), trials)).left_s == pytest.approx(left_s)
-
-
-def test_time_left() -> None:
-    """A took 30 s, so its second trial takes 30 s and each of B's two, unseen, 60 s."""
-    trials = (make_trial(A, 1, 30.0),)
-    slots = make_trial_schedule((A, B), 2, trials)
-    assert pytest.approx(Outlook(slots, Pace((A, B), trials)).left_s) == 150.0
-
-
-def test_outlook_that_is_kept_tells_what_a_fresh_one_would() -> None:
-    """After a trial, a trial that failed, and a case that is dropped; each trial was looked at once."""
-    slots = make_trial_schedule((A, B), 3)
-    outlook = Outlook(slots, Pace((A, B)), ended=[("c/x", 1)])
-    first, second = make_trial(A, 1, 30.0), make_trial(B, 1, 10.0)
-    for number, trial in enumerate((first, second), start=1):
-        outlook.end(slots[number - 1], trial)
-        fresh = Outlook(slots[number:], Pace((A, B), (first, second)[:number]))
-        assert (outlook.left_s, outlook.done) == (pytest.approx(fresh.left_s), 1 + number)
-    assert outlook.left_s == pytest.approx(2 * 30.0 + 2 * 10.0)
-    outlook.end(slots[2], None)
-    assert outlook.left_s == pytest.approx(30.0 + 2 * 10.0)
-    outlook.drop(B.id)
-    assert outlook.left_s == pytest.approx(30.0)
-
-
-def test_nothing_left() -> None:
-    """An empty schedule takes no time."""
-    assert Outlook((), Pace((A, B), ())).left_s == 0.0
-
-
-def test_what_failed_has_ended_too() -> None:
-    """A trial that was measured and failed ends once; one that only failed ends as well."""
-    failures = tuple(make_failure(case.id) for case in (A, B))
-    run = make_run(make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), cases=(A, B), failures=failures)
-    assert list_ended(run) == {("a/x", 1), ("a/x", 2), ("b/x", 1)}

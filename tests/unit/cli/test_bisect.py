@@ -14,11 +14,11 @@ import pytest
 from gate.bisect import command as bisect
 from gate.bisect import lab
 from gate.bisect.points import Ends
+from gate.check.measurer import Measurer
 from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, load_run
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
-from gate.lab.trials.side_by_side import LabPairs
 from gate.records import Metric, Run
 from gate.records.studies import Mark
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
@@ -114,15 +114,15 @@ def test_a_step_that_is_stopped_keeps_its_pairs(
     good = commit_slowdown(history)
     step = history.top / "out/bisect" / history.git("rev-parse", "HEAD~1")[:12] / "run.json"
     arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
-    real = LabPairs.add_pairs
+    real = Measurer.add_pairs
 
-    def add_once(self: LabPairs, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
+    def add_once(self: Measurer, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
         if step.is_file():
             raise KeyboardInterrupt
         return real(self, run, needs, limit_s)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LabPairs, "add_pairs", add_once)
+        patch.setattr(Measurer, "add_pairs", add_once)
         assert history.run(*arguments) == 130
     before = load_run(step)
     assert [trial.index for trial in before.trials] == [1, 1]

@@ -7,15 +7,20 @@ import sys
 import uuid
 import venv
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials as trials_module
+from gate.lab.trials.opening import Lab, open_base_bench
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.records import Arm, Case
+from gate.records.events import Observer, ignore_event
+from tests.hosts import CPU_HOST, PLACE
 
 MARK = "LAB_TEST_MARK"
 ACTOR = Path(__file__).with_name("acting_worker.py")
@@ -66,6 +71,14 @@ def bench(arm: Arm, settings: LabSettings, tmp_path: Path) -> Bench:
     (scratch / "tmp").mkdir(parents=True)
     settings.out.mkdir()
     return Bench(arm=arm, settings=settings, scratch=scratch)
+
+
+def make_lab(bench: Bench, observe: Observer = ignore_event, **changes: Any) -> Lab:
+    """Make a lab of a bench whose base is the same tree."""
+    bench = replace(bench, place=PLACE.name)
+    base, _ = open_base_bench(bench, replace(bench.arm, name="base"))
+    fields: dict[str, Any] = {"environment": CPU_HOST, "base_environment": CPU_HOST, "toolchain_s": 0.0}
+    return Lab(bench=bench, base=base, place=PLACE, observe=observe, **(fields | changes))
 
 
 @pytest.fixture

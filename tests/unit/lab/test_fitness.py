@@ -9,16 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.lab.host.fitness import (
-    REPEAT_SHARE,
     HostSample,
     compute_crowding,
     describe_host,
     find_disturbances,
-    may_repeat,
     name_crowd,
 )
-from gate.records import Case, Conditions, Disturbance, Run, Trial
-from tests.make import make_run
+from gate.records import Conditions, Disturbance
 
 GIB = 2**30
 BEFORE = HostSample(
@@ -146,18 +143,3 @@ def test_counters_that_jump_back_disturb_nothing() -> None:
     conditions = describe(replace(CALM, busy_s=0.0, stolen_s=0.0, heat_events=0, swapped_bytes=0))
     assert (conditions.foreign_cores, conditions.stolen, conditions.heat_events) == (0.0, 0.0, 0)
     assert conditions.disturbances == ()
-
-
-def repeat_trials(cases: int, planned: int, repeated: int) -> Run:
-    trials = (
-        Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True)) for index in range(repeated)
-    )
-    planned_cases = tuple(Case(id=f"m{number}/x", model="m") for number in range(cases))
-    return make_run(*trials, cases=planned_cases, trials_planned=planned)
-
-
-def test_repeats_are_a_share_of_the_plan() -> None:
-    """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
-    assert REPEAT_SHARE == 0.25
-    assert [may_repeat(repeat_trials(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
-    assert [may_repeat(repeat_trials(1, 1, repeated)) for repeated in (0, 1)] == [True, False]

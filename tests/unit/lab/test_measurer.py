@@ -7,37 +7,37 @@ from dataclasses import replace
 import pytest
 
 from gate.check import Checked, CheckTerms, Rehearsal, Slot, check_against_base, want_whole
+from gate.check.measurer import Measurer
 from gate.decide import list_pairs
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair
+from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
-from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
+from gate.lab.trials.runs import make_run
 from gate.lab.trials.trials import Bench
 from gate.metrics import SPECS
 from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
-from gate.records.events import ignore_event
-from tests.hosts import CPU_HOST, PLACE
 
-from .conftest import MakeCase
+from .conftest import MakeCase, make_lab
 
 STORED = 3
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
 
 
 @pytest.fixture
-def measurer(bench: Bench) -> LabPairs:
-    """A lab whose base is the same tree."""
-    lab = Lab(bench=bench, environment=CPU_HOST, toolchain_s=0.0, observe=ignore_event, place=PLACE)
-    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
-    return LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
+def lab(bench: Bench) -> Lab:
+    return make_lab(bench)
 
 
-def begin(measurer: LabPairs, *cases: Case) -> Run:
+def make_quiet(lab: Lab) -> Measurer:
+    return make_measurer(lab, lambda _: None)
+
+
+def begin(lab: Lab, *cases: Case) -> Run:
     """The first trial of each case, and a base with the same cases."""
-    run = make_run(measurer.lab, cases, "all", 1)
-    run = replace(run, base=describe_base(measurer.side_by_side, "main", Provenance(), cases))
-    return measurer.add_trials(run, want_whole(case.id for case in cases), 1)
+    run = make_run(lab, cases, "all", 1)
+    run = replace(run, base=describe_base(lab, "main", Provenance(), cases))
+    return make_quiet(lab).add_trials(run, want_whole(case.id for case in cases), 1)
 
 
 def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
@@ -65,12 +65,12 @@ def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
     return check_against_base(Rehearsal(take_trial=take_trial, take_pair=take_pair), begun, terms)
 
 
-def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: MakeCase) -> None:
+def test_rehearsal_and_lab_give_the_same_verdict(lab: Lab, make_case: MakeCase) -> None:
     """A case that looks half as slow again is cleared by two pairs: measured, and replayed from them."""
     slow, same = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("slow", "same"))
-    begun = begin(measurer, slow, same)
+    begun = begin(lab, slow, same)
     terms = CheckTerms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
-    live = check_against_base(measurer, begun, terms)
+    live = check_against_base(make_quiet(lab), begun, terms)
     again = rehearse(live.run, begun, terms)
     assert len(list_pairs(live.run)[slow.id]) == 2
     assert again.verdict.comparisons == live.verdict.comparisons
@@ -79,13 +79,13 @@ def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: 
     assert sorted(asked[0]) == sorted(asked[1])
 
 
-def test_run_between_its_pairs_is_not_finished(measurer: LabPairs, make_case: MakeCase) -> None:
+def test_run_between_its_pairs_is_not_finished(lab: Lab, make_case: MakeCase) -> None:
     """What a kill leaves on disk before or amid the pairs says so, though all trials are there."""
     case = make_case("turns", roles=["cold", "rounds"])
-    begun = begin(measurer, case)
+    begun = begin(lab, case)
     assert begun.finished
     saved: list[Run] = []
-    watched = replace(measurer, save=saved.append)
+    watched = make_measurer(lab, saved.append)
     terms = CheckTerms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
     checked = check_against_base(watched, begun, terms)
     assert [(one.finished, len(one.trials)) for one in saved] == [

@@ -15,9 +15,9 @@ from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace
 from gate.decide import Suspect
 from gate.lab.host.gpu import GpuState
-from gate.lab.trials.opening import Lab
-from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
-from gate.lab.trials.side_by_side import LabPairs, find_shared_caches, open_side_by_side
+from gate.lab.trials.lane import find_shared_caches, make_measurer
+from gate.lab.trials.opening import open_base_bench
+from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import Bench
 from gate.lab.workers import process
 from gate.lab.workers.turns import make_turn_order
@@ -33,12 +33,11 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
+from gate.records.events import Event, TrialSkipped, TrialStarted
 from gate.records.protocol import WorkerRole
-from tests.hosts import PLACE
 from tests.make import make_failure, make_run
 
-from .conftest import CountLeft, MakeCase
+from .conftest import CountLeft, MakeCase, make_lab
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 COMPILE = frozenset({Metric.COLD_COMPILE_TIME})  # of which a pair after the first is a cold process alone
@@ -78,15 +77,6 @@ def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_le
     arms = {worker: index for index, worker in enumerate(dict.fromkeys(workers))}
     assert list(make_turn_order(SUPER_BLOCKS)) == [arms[worker] for worker in workers]
     assert count_left() == 0
-
-
-def test_pair_runs_all_rounds_where_none_may_be_left_out(bench: Bench, make_case: MakeCase) -> None:
-    """Who wants to know what more rounds tell can have them all."""
-    case = make_case("turns", roles=["rounds"])
-    sampling = replace(bench.settings.sampling, super_blocks=7)
-    steady = replace(bench, settings=replace(bench.settings, sampling=sampling, ends_rounds_early=False))
-    pair = measure_pair(open_sides(steady, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
-    assert [14, 14] == [len(trial.samples[Metric.COMPILED_LATENCY]) for trial in pair.trials]
 
 
 def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase) -> None:
@@ -257,16 +247,9 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeC
     case = make_case("ok", roles=["cold", "warm"])
     run = make_run(cases=(case,), base=(case,))
     gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
-    lab = Lab(
-        bench=use_gpu(bench, gpu),
-        environment=run.environment,
-        toolchain_s=0.0,
-        observe=ignore_event,
-        place=PLACE,
-    )
-    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
+    lab = make_lab(use_gpu(bench, gpu), environment=run.environment)
     needs = [Suspect(case_id=case.id, metrics=LATENCY, more=1)]
-    measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
+    measurer = make_measurer(lab, lambda _: None)
     measured = measurer.add_pairs(run, needs, 600.0)
     assert [trial.pairing for trial in measured.trials] == [Pairing.TURNS] * 2
 
@@ -290,7 +273,7 @@ def test_pair_measures_what_is_wanted(
 ) -> None:
     """A compile costs more than the rounds: it is repeated only for what it decides."""
     plan = plan_pair(metrics, index, device, Pairing.LIVE)
-    assert expected == (plan.first, plan.warm)
+    assert expected == (plan.first, plan.content.warm)
 
 
 def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, make_case: MakeCase) -> None:
@@ -301,7 +284,7 @@ def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, 
     kept.mkdir(parents=True)
     (kept / "code.so").write_text("compiled", encoding="utf-8")
     plan = plan_pair(LATENCY, 1, "cpu", Pairing.LIVE, kept)
-    assert (plan.first, plan.warm) == (WorkerRole.ROUNDS, False)
+    assert (plan.first, plan.content.warm) == (WorkerRole.ROUNDS, False)
     sides = open_sides(bench, case, case)
     assert len(measure_pair(sides, plan).trials) == 2
     for side in (sides.base, sides.head):
@@ -325,16 +308,16 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
     case = replace(make_case(), kind=kind)
     kept = bench.find_kept(case)
     kept.mkdir(parents=True)
-    sides: Any = SimpleNamespace(lab=SimpleNamespace(bench=bench), base=bench)
+    lab: Any = SimpleNamespace(bench=bench, base=bench)
     slot = Slot(case=case, base_case=case, index=1, metrics=LATENCY, unchanged_code=unchanged_code)
-    assert find_shared_caches(sides, slot) == (kept if is_kept else None)
+    assert find_shared_caches(lab, slot) == (kept if is_kept else None)
 
 
 def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench, make_case: MakeCase) -> None:
     """What a trial left would make a cold compile a warm one."""
     kept = bench.find_kept(make_case())
     plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.LIVE, kept)
-    assert (plan.first, plan.warm) == (WorkerRole.COLD, True)
+    assert (plan.first, plan.content.warm) == (WorkerRole.COLD, True)
 
 
 def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) -> None:
@@ -496,11 +479,10 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     )
     run = make_run(*slow_pair, cases=(quick, slow), base=(quick, slow))
     events: list[Event] = []
-    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append, place=PLACE)
-    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
+    lab = make_lab(bench, events.append, environment=run.environment)
     suspects = [Suspect(case_id=case.id, metrics=tuple(LATENCY)) for case in run.cases]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    measurer = LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
+    measurer = make_measurer(lab, lambda _: None)
     settled = settle_pairs(measurer, run, policy, 120.0, suspects)
     assert [count_pairs(settled, case.id) for case in run.cases] == [2, 1]
     assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
@@ -512,14 +494,13 @@ def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make
     mild, worst = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("mild", "worst"))
     run = make_run(cases=(mild, worst), base=(mild, worst))
     events: list[Event] = []
-    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append, place=PLACE)
+    lab = make_lab(bench, events.append, environment=run.environment)
     suspects = [
         Suspect(case_id=mild.id, metrics=(Metric.COMPILED_LATENCY,), doubt=0.5),
         Suspect(case_id=worst.id, metrics=(Metric.COMPILED_LATENCY,), doubt=2.0),
     ]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
-    measurer = LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
+    measurer = make_measurer(lab, lambda _: None)
     settle_pairs(measurer, run, policy, 600.0, suspects)
     started = [one for one in events if isinstance(one, TrialStarted)]
     assert [(one.case_id, one.index) for one in started] == [

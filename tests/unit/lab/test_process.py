@@ -40,12 +40,11 @@ def command(tmp_path: Path) -> Callable[..., ProcessCommand]:
     return make
 
 
-def test_tells_status_wall_time_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
-    """The exit status, the output of both streams and the wall time come back."""
-    line = "import os, sys, time; os.write(1, b'one'); os.write(2, b'two'); time.sleep(0.2); sys.exit(7)"
+def test_tells_status_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
+    """The exit status and the output of both streams come back."""
+    line = "import os, sys; os.write(1, b'one'); os.write(2, b'two'); sys.exit(7)"
     ended = run_process(command(line))
     assert (ended.status, ended.timed_out, ended.log_tail) == (7, False, b"onetwo")
-    assert 0.2 <= ended.wall_s < 5.0
     assert (tmp_path / "logs" / "a.log").read_bytes() == b"onetwo"
 
 

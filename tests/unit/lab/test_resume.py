@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.trials.merging import carry_over
-from gate.lab.trials.runner import measure_plan
+from gate.lab.trials.runs import carry_over, measure_plan
 from gate.records import BaseArm, Case, Extent, Provenance, Run, Trial
 from gate.records.events import Event, Noted
 from tests.hosts import CPU_HOST

@@ -12,17 +12,16 @@ import pytest
 from gate.bisect import lab as lab_module
 from gate.bisect.lab import ReusableLab
 from gate.decide.suspects import Suspect
+from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.runner import make_run
-from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
+from gate.lab.trials.runs import make_run
 from gate.lab.trials.trials import Bench
 from gate.lab.workers.server_pool import ServerPool
 from gate.records import Arm, Case, Environment, Metric, Provenance, Run
-from gate.records.events import ignore_event
-from tests.hosts import CPU_HOST, PLACE
+from tests.hosts import CPU_HOST
 
-from .conftest import MakeCase
+from .conftest import MakeCase, make_lab
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
 
@@ -30,16 +29,14 @@ LATENCY = frozenset({Metric.COMPILED_LATENCY})
 def open_reusable_lab(bench: Bench) -> ReusableLab:
     """A lab whose own arm is a good commit's."""
     good = replace(bench, arm=replace(bench.arm, name="base"))
-    return ReusableLab(
-        lab=Lab(bench=good, environment=CPU_HOST, toolchain_s=3.0, observe=ignore_event, place=PLACE)
-    )
+    return ReusableLab(lab=make_lab(good, toolchain_s=3.0))
 
 
-def measure_one(side_by_side: SideBySide, cases: Sequence[Case]) -> Run:
+def measure_one(lab: Lab, cases: Sequence[Case]) -> Run:
     """One light pair of the only case."""
-    run = make_run(side_by_side.lab, cases, "all", 0)
-    run = replace(run, base=describe_base(side_by_side, "good", Provenance(), cases))
-    measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
+    run = make_run(lab, cases, "all", 0)
+    run = replace(run, base=describe_base(lab, "good", Provenance(), cases))
+    measurer = make_measurer(lab, lambda _: None)
     need = Suspect(case_id=cases[0].id, metrics=LATENCY, more=1, unchanged_code=True)
     return measurer.add_pairs(run, (need,), float("inf"))
 
@@ -54,12 +51,12 @@ def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench,
     found, toolchain_s, places = [], [], []
     for name in ("first", "second"):
         out = bench.settings.out / name
-        with reusable_lab.open_pairs(good, head, out, [case]) as side_by_side:
-            run = measure_one(side_by_side, [case])
-            caches = [find_side_cache(one, case) for one in (side_by_side.base, side_by_side.lab.bench)]
+        with reusable_lab.open_pairs(good, head, out, [case]) as lab:
+            run = measure_one(lab, [case])
+            caches = [find_side_cache(one, case) for one in (lab.base, lab.bench)]
             found.append([(cache / "code.so").is_file() for cache in caches])
             (caches[0] / "code.so").write_text("compiled", encoding="utf-8")
-            places.append(side_by_side.lab.bench.scratch)
+            places.append(lab.bench.scratch)
         toolchain_s.append(run.toolchain_s)
     assert found == [[False, False], [True, True]]
     assert toolchain_s == [3.0, 0.0]
@@ -83,8 +80,8 @@ def test_an_interpreter_is_primed_once(
     reusable_lab = open_reusable_lab(bench)
     good, head = reusable_lab.lab.bench.arm, replace(bench.arm, python=str(other))
     for _ in range(2):
-        with reusable_lab.open_pairs(good, head, bench.settings.out, [make_case()]) as side_by_side:
-            torches = (side_by_side.environment.torch, side_by_side.lab.environment.torch)
+        with reusable_lab.open_pairs(good, head, bench.settings.out, [make_case()]) as lab:
+            torches = (lab.base_environment.torch, lab.environment.torch)
         assert torches == (CPU_HOST.torch, "9.9")
     assert primed == ["other-python"]
 

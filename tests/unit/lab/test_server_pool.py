@@ -28,16 +28,14 @@ def test_without_a_server_jobs_stay_as_they_are(
     """On a GPU, and of another program, workers are processes of their own, and nothing is opened."""
     changed = replace(bench, settings=replace(LabSettings(out=bench.settings.out), **settings_changed))
     jobs = (make_job(changed, WorkerRole.COLD, make_case()),)
-    seated = ServerPool().open(jobs)
-    assert (seated.jobs, seated.why_not) == (jobs, None)
-    assert seated.opened_s < 1.0
+    assert ServerPool().open(jobs) == jobs
 
 
 def test_only_linux_forks(bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch) -> None:
     """Elsewhere the system cannot announce a process's end, nor hand orphans on."""
     monkeypatch.setattr(sys, "platform", "darwin")
     job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
-    assert ServerPool().open([job]).why_not == Fact(code=Code.FORKED_ON_LINUX)
+    assert ServerPool().open([job])[0].why_not == Fact(code=Code.FORKED_ON_LINUX)
 
 
 class ThreadedServer:
@@ -59,7 +57,7 @@ def test_nothing_is_forked_from_a_server_with_a_thread(
     pool = ServerPool()
     for factory in ("one:build", "two:build"):
         job = make_job(plain, WorkerRole.COLD, replace(make_case(), factory=factory))
-        assert pool.open([job]).why_not == A_THREAD
+        assert pool.open([job])[0].why_not == A_THREAD
 
 
 class QuietServer:
@@ -72,6 +70,7 @@ class QuietServer:
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
         self.is_gone = False
+        self.problem, self.branches = None, dict[str, QuietServer]()
         self.begin_import = self.hang_up = self.start = lambda *_: None
         self.end_import = lambda *_: None
 
@@ -109,9 +108,9 @@ def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
     plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
     cold, warm = (make_job(plain, role, case) for role in (WorkerRole.COLD, WorkerRole.WARM))
     pool = ServerPool()
-    (opened,) = pool.open([cold], [warm]).jobs
+    (opened,) = pool.open([cold], [warm])
     assert (opened.request.role, len(pool._roots), len(QuietServer.branched)) == (WorkerRole.COLD, 2, 2)
-    assert pool.open([warm]).jobs[0].fork is not None
+    assert pool.open([warm])[0].fork is not None
     assert len(QuietServer.branched) == 2
 
 
@@ -125,10 +124,10 @@ def test_the_servers_of_one_arm_can_be_ended(
     other = replace(plain, arm=replace(bench.arm, name="base", directory=str(tmp_path)))
     jobs = [make_job(one, WorkerRole.COLD, make_case()) for one in (other, plain)]
     pool = ServerPool()
-    assert pool.open(jobs).why_not is None
+    assert pool.open(jobs)[0].why_not is None
     pool.drop(plain.arm)
     assert QuietServer.closed == [plain.arm.directory]
-    assert pool.open(jobs).why_not is None
+    assert pool.open(jobs)[0].why_not is None
     pool.close()
     assert QuietServer.closed == [plain.arm.directory, str(tmp_path), plain.arm.directory]
 
@@ -142,11 +141,11 @@ def test_a_server_that_is_gone_is_opened_anew(
     QuietServer.closed.clear()
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     job, pool = make_job(plain, WorkerRole.COLD, make_case()), ServerPool()
-    (opened,) = pool.open([job]).jobs
+    (opened,) = pool.open([job])
     assert opened.fork is not None
     for server in pool._roots.values():
-        server.server.is_gone = True
-    assert pool.open([job]).why_not is None
+        server.is_gone = True
+    assert pool.open([job])[0].why_not is None
     assert (len(QuietServer.branched), len(QuietServer.closed)) == (2, 1)
 
 

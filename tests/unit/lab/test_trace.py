@@ -10,9 +10,10 @@ import pytest
 
 from gate.check import want_whole
 from gate.lab.trials import trace
+from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
-from gate.lab.trials.runner import LabTrials, make_run
+from gate.lab.trials.runs import make_run
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
@@ -92,7 +93,7 @@ def test_each_trial_is_traced_on_request(
     settings = replace(settings, traces=traces)
     with open_lab(arm, settings) as lab:
         case = make_case()
-        run = LabTrials(lab=lab, save=lambda _: None).add_trials(
+        run = make_measurer(lab, lambda _: None).add_trials(
             make_run(lab, [case], "", 1), want_whole([case.id]), 1
         )
     (trial,) = run.trials

@@ -129,7 +129,7 @@ def test_log_below_the_current_directory_is_named_from_there(
 )
 def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kills: int, words: str) -> None:
     """A SIGKILL from outside is put down to memory, for certain when the kernel says so."""
-    ended = ProcessExit(status=-9, timed_out=False, wall_s=1.0, log_tail=b"", oom_kills=oom_kills)
+    ended = ProcessExit(status=-9, timed_out=False, log_tail=b"", oom_kills=oom_kills)
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, Fact(code=Code.NO_RESULT))
     assert isinstance(failure, CaseFailure)
     assert failure.kind == FailureKind.KILLED
@@ -144,7 +144,7 @@ def test_an_arms_result_counts_once_its_imports_were_looked_at(
     job = make_job(bench, WorkerRole.COLD, make_case(), 1)
     job = replace(job, request=replace(job.request, checkout=checkout))
     left = WorkerResult(role=WorkerRole.COLD, stage=Stage.ENDED)
-    ended = ProcessExit(status=0, timed_out=False, wall_s=1.0, log_tail=b"")
+    ended = ProcessExit(status=0, timed_out=False, log_tail=b"")
     assert isinstance(judge_exit(job, ended, left), WorkerResult) is counts
 
 
@@ -154,7 +154,7 @@ def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) ->
         kind=FailureKind.NOT_FINITE, fact=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
     )
     result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
-    ended = ProcessExit(status=-9, timed_out=True, wall_s=9.0, log_tail=b"")
+    ended = ProcessExit(status=-9, timed_out=True, log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, result)
     assert isinstance(failure, CaseFailure)
     assert (

@@ -26,8 +26,9 @@ from gate.lab.host.fitness import HostSample
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import opening as opening_module
 from gate.lab.trials import trials as trials_module
+from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runner import LabTrials, make_run, measure_plan
+from gate.lab.trials.runs import make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
 from gate.records import (
@@ -78,7 +79,7 @@ class Workshop:
             return self.measure(lab, cases, trials, previous)
 
     def measure(self, lab: Lab, cases: Sequence[Case], trials: int, previous: Run | None = None) -> Run:
-        measurer = LabTrials(lab=lab, save=self.saved.append)
+        measurer = make_measurer(lab, self.saved.append)
         return measure_plan(measurer, make_run(lab, cases, "all", trials), previous)
 
     def list_started(self) -> list[tuple[str, int]]:
@@ -257,7 +258,7 @@ def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase
         run = workshop.measure(lab, cases, 1)
         workshop.events.clear()
         suspects = {case.id for case in cases if case.model != "b"}
-        measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=60.0)
+        measurer = make_measurer(lab, workshop.saved.append, 60.0)
         run = measurer.add_trials(run, want_whole(suspects), 3)
     assert workshop.list_started() == [("a", 2), ("d", 2), ("a", 3), ("d", 3)]
     assert (len(run.trials), run.finished, run.trials_planned) == (7, True, 1)
@@ -271,7 +272,7 @@ def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
     with workshop.open() as lab:
         run = workshop.measure(lab, (case,), 1)
         trials = tuple(replace(one, identity=CodeIdentity(digest=code)) for one in run.trials)
-        measurer = LabTrials(lab=lab, save=workshop.saved.append)
+        measurer = make_measurer(lab, workshop.saved.append)
         return measurer.add_trials(replace(run, trials=trials), {case.id: LATENCY}, 2)
 
 
@@ -299,7 +300,7 @@ def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> N
         slow = replace(run.trials[0], overhead_s=100.0)
         run = replace(run, trials=(slow, *run.trials[1:]))
         workshop.events.clear()
-        measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=50.0)
+        measurer = make_measurer(lab, workshop.saved.append, 50.0)
         measurer.add_trials(run, want_whole([dear.id, cheap.id]), 2)
     assert workshop.list_started() == [("cheap", 2)]
     skipped = [event for event in workshop.events if isinstance(event, TrialSkipped)]
@@ -314,7 +315,7 @@ def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop, make_ca
         raise MachineError(f"{len(run.trials)} trials: disk full", "Free some space.")
 
     with pytest.raises(MachineError, match="0 trials"), workshop.open() as lab:
-        measure_plan(LabTrials(lab=lab, save=refuse), make_run(lab, (make_case(),), "all", 1))
+        measure_plan(make_measurer(lab, refuse), make_run(lab, (make_case(),), "all", 1))
     assert workshop.list_started() == []
 
 
@@ -372,6 +373,31 @@ def test_a_disturbed_trial_is_repeated(
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     told = "trial 1 is repeated: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)"
     assert any(note.endswith(told) for note in notes)
+
+
+def test_a_repeat_that_is_killed_leaves_the_disturbed_trial(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The case ran before: it has not failed, and the report says which trial is kept."""
+    crowd_host(monkeypatch, True, False)
+    run = workshop.run(make_case("killed_again", name="a"))
+    (trial,) = run.trials
+    assert (run.failures, trial.conditions.repeated) == ((), True)
+    assert trial.conditions.disturbances == (Disturbance.CROWDED,)
+    told = "the repeat of a disturbed trial was killed, so that trial is kept: "
+    (warning,) = [one for one in map(describe_measuring, trial.warnings) if one.startswith(told)]
+    assert "SIGKILL" in warning
+    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
+    assert warning in notes
+
+
+def test_a_repeat_that_fails_by_itself_is_a_failure(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that crashes every other time has crashed."""
+    crowd_host(monkeypatch, True, False)
+    run = workshop.run(make_case("crash_again", name="a"))
+    assert [failure.kind for failure in run.failures] == [FailureKind.CRASH]
 
 
 def test_a_stranger_on_the_card_is_told_by_his_memory(
@@ -462,7 +488,7 @@ def test_no_repeat_beyond_the_budget(
         assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
         budget_s = run.wall_s + 61.0
-        measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=budget_s)
+        measurer = make_measurer(lab, workshop.saved.append, budget_s)
         run = measurer.add_trials(run, want_whole([case.id]), 2)
     assert [trial.conditions.repeated for trial in run.trials] == [False, False]
     assert run.trials[1].conditions.disturbances != ()

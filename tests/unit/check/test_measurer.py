@@ -1,4 +1,4 @@
-"""A fleet measures what one lab would: who measures what, what stays where, and what a lost lane costs."""
+"""One lane or many: who measures what, what stays where, what is left, and what a lost lane costs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,39 @@ from gate.check import (
     count_pairs,
     want_whole,
 )
-from gate.check.fleet import Fleet
-from gate.check.work import Part, Unit, choose_lane
+from gate.check.measurer import Measurer
+from gate.check.schedule import EXTENT_SHARES, plan_trial
+from gate.check.work import (
+    MAX_SOURCES_CHARS,
+    REPEAT_SHARE,
+    Part,
+    Unit,
+    choose_lane,
+    join_sources,
+    may_repeat,
+)
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect
-from gate.errors import MachineError
-from gate.records import Code, Fact, Metric, Outcome, Pairing, Run, Trial, name_words
+from gate.errors import InterruptedRunError, MachineError
+from gate.records import (
+    Case,
+    Code,
+    Conditions,
+    Extent,
+    Fact,
+    Metric,
+    Outcome,
+    Pairing,
+    Run,
+    Trial,
+    name_words,
+)
 from gate.records.events import (
     CaseFailed,
     Event,
     Noted,
     PairFinished,
+    Progress,
     TrialFinished,
     TrialSkipped,
     TrialStarted,
@@ -71,9 +93,9 @@ def make_engine(
     )
 
 
-def make_fleet(engine: FakeLanes, **changes: Any) -> Fleet:
+def make_fleet(engine: FakeLanes, **changes: Any) -> Measurer:
     settings: dict[str, Any] = {"save": lambda _: None, "observe": lambda _: None}
-    return Fleet(engine=engine, read_s=engine.read_s, device="cpu", **(settings | changes))
+    return Measurer(engine=engine, **(settings | changes))
 
 
 def make_subjects(count: int, **changes: Any) -> list[Subject]:
@@ -85,7 +107,7 @@ def plan(subjects: Sequence[Subject], trials: int = 1) -> Run:
     return replace(make_run(subjects), trials=(), trials_planned=trials, finished=False)
 
 
-def measure(fleet: Fleet, run: Run) -> Run:
+def measure(fleet: Measurer, run: Run) -> Run:
     return fleet.add_trials(run, want_whole(case.id for case in run.cases), run.trials_planned)
 
 
@@ -98,7 +120,7 @@ WORSE = [Subject(name="same"), Subject(name="slow", alone=({LATENCY: 0.012},) * 
 
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_a_fleet_finds_what_a_lab_finds(lanes: int) -> None:
-    """Fleets of one and of three: the same trials and pairs, the same verdict."""
+    """Measurers of one and of three: the same trials and pairs, the same verdict."""
     terms = make_terms(make_run(WORSE))
     lab = rehearse(WORSE)
     alone = lab.add_trials(plan(WORSE), want_whole(one.case.id for one in WORSE), 1)
@@ -390,19 +412,6 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     assert told == [("m1/x", 2, False), ("m0/x", 1, True)]
 
 
-def test_a_lane_may_find_no_time_itself() -> None:
-    """It answers with nothing: the case gets no more in this call."""
-    subjects = make_subjects(2)
-
-    def answer_nothing(lane: str, unit: Unit) -> tuple[Part, float]:
-        part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
-        return (Part(), 1.0) if unit.run.cases[0].id == "m0/x" else (part, seconds)
-
-    engine = FakeLanes(places=make_places(1), measure=answer_nothing)
-    run = measure(make_fleet(engine), plan(subjects, trials=2))
-    assert [trial.case_id for trial in run.trials] == ["m1/x"] * 2
-
-
 def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
     """Its trials and both definitions, the time that is left, and whether a trial may be repeated."""
     subjects = make_subjects(2)
@@ -413,10 +422,13 @@ def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
         return rehearse_unit(rehearse(subjects), lane, unit)
 
     engine = FakeLanes(places=make_places(1), measure=remember)
-    fleet = make_fleet(engine, budget_s=500.0, may_repeat=lambda run: not run.trials)
+    fleet = make_fleet(engine, budget_s=500.0)
+    begun = make_trial(Subject(name="m1"), 2)
+    repeated = replace(begun, conditions=replace(begun.conditions, repeated=True))
     run = measure(fleet, plan(subjects))
+    fleet.add_trials(replace(run, trials=(*run.trials, repeated)), want_whole(["m1/x"]), 3)
     check_pairs(replace(fleet, budget_s=math.inf), run, POLICY, 60.0)
-    first, second, *others = units
+    first, _, second, *others = units
     assert [case.id for case in first.run.cases] == ["m0/x"]
     assert first.run.base is not None
     assert [case.id for case in first.run.base.cases] == ["m0/x"]
@@ -433,3 +445,128 @@ def test_trials_of_two_places_begin_anew() -> None:
     found = measure(make_fleet(make_engine(2, subjects)), run)
     assert [trial.index for trial in found.trials] == [1, 2, 3]
     assert len(list_places(found, "m0/x")) == 1
+
+
+LONG = Case(id="long/x", model="long", expected_s=20.0)
+SHORT = Case(id="short/x", model="short", expected_s=10.0)
+
+
+def take_seconds(lane: str, unit: Unit) -> tuple[Part, float]:
+    """A whole trial takes three times what is expected of its case, a cold process alone 5 s."""
+    (case,) = unit.run.cases
+    extent = plan_trial(unit.metrics, unit.run.trials, "cpu").extent
+    seconds = 3 * case.expected_s if extent is Extent.WHOLE else 5.0
+    trial = Trial(case_id=case.id, index=unit.index, extent=extent, stages_s={"rounds": seconds}, place=lane)
+    return Part(trials=(trial,)), seconds
+
+
+def list_progress(events: Sequence[Event]) -> list[Progress]:
+    return [one.progress for one in events if isinstance(one, (TrialStarted, TrialFinished, PairFinished))]
+
+
+def test_time_that_is_left() -> None:
+    """What is expected at first; then what the case took, and for one that was not seen as much longer."""
+    events: list[Event] = []
+    engine = FakeLanes(places=make_places(1), measure=take_seconds)
+    run = replace(plan([]), cases=(SHORT, LONG), trials_planned=2)
+    run = measure(make_fleet(engine, observe=events.append), run)
+    left = [(one.done, one.total, one.left_s) for one in list_progress(events)]
+    assert left[:4] == [(0, 4, 60.0), (1, 4, 30.0 + 2 * 60.0), (1, 4, 150.0), (2, 4, 30.0 + 60.0)]
+    assert left[-1] == (4, 4, 0.0)
+    events.clear()
+    light = {SHORT.id: {LATENCY}, LONG.id: {Metric.COLD_COMPILE_TIME}}
+    make_fleet(engine, observe=events.append).add_trials(run, light, 3)
+    # Of one without a light trial a share of its whole ones is expected.
+    assert list_progress(events)[0].left_s == (30.0 + 60.0) * EXTENT_SHARES[Extent.COLD]
+
+
+def test_two_lanes_share_what_is_left() -> None:
+    """It takes half as long."""
+    events: list[Event] = []
+    engine = FakeLanes(places=make_places(2), measure=take_seconds)
+    measure(make_fleet(engine, observe=events.append), replace(plan([]), cases=(SHORT, LONG)))
+    assert list_progress(events)[0].left_s == 15.0
+
+
+def test_what_is_left_of_pairs() -> None:
+    """Up to each case's next look, and within the time; a case is done once its look is over."""
+    events: list[Event] = []
+    fleet = make_fleet(make_engine(1, make_subjects(2)), observe=events.append)
+    run = measure(fleet, plan(make_subjects(2)))
+    events.clear()
+    run = fleet.add_pairs(run, [need("m0", 1), need("m1", 1, later=True)], math.inf)
+    first = list_progress(events)[0]
+    assert (first.done, first.total, first.cases, first.cases_done) == (0, 2, 2, 0)
+    assert (first.left_s, first.is_limited) == (2 * FIRST_PAIR_S, False)
+    events.clear()
+    fleet.add_pairs(run, [need("m1", 1)], run.wall_s + FIRST_PAIR_S)
+    started, finished = list_progress(events)
+    assert (started.cases, started.cases_done) == (2, 1)
+    assert (finished.done, finished.total, finished.left_s) == (2, 2, 0.0)
+    assert fleet.add_pairs(run, [need("m1", 2)], run.wall_s + 1.0).trials == run.trials
+    events.clear()
+    fleet.add_pairs(run, [need("m1", 2)], run.wall_s + FIRST_PAIR_S + 1.0)
+    first = list_progress(events)[0]
+    assert (first.left_s, first.is_limited) == (FIRST_PAIR_S + 1.0, True)
+
+
+def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
+    """A first one of every case comes before a second of any; those for later are not begun."""
+    engine = make_engine(1, make_subjects(3))
+    needs = [need("m0", 2), need("m1", 2), need("m2", 2, later=True)]
+    make_fleet(engine).add_pairs(plan(make_subjects(3)), needs, math.inf)
+    assert [(case_id, index) for _, case_id, index in engine.asked] == [
+        *(("m0/x", 1), ("m1/x", 1)),
+        *(("m0/x", 2), ("m1/x", 2)),
+    ]
+
+
+def test_one_lane_keeps_what_was_measured_elsewhere() -> None:
+    """A run may be continued on other cores of its host: there is no lane that could have begun it."""
+    subjects = make_subjects(1)
+    run = replace(plan(subjects, trials=2), trials=(replace(make_trial(subjects[0], 1), place="host:0-3"),))
+    found = measure(make_fleet(make_engine(1, subjects)), run)
+    assert [(trial.index, trial.place) for trial in found.trials] == [(1, "host:0-3"), (2, "GPU-1")]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
+    """With how long the run has lasted by then; the error says how far it came."""
+    subjects, saved = make_subjects(2), list[Run]()
+
+    def interrupt(lane: str, unit: Unit) -> tuple[Part, float]:
+        if unit.run.cases[0].id == "m1/x":
+            engine.now_s += 1.0
+            raise KeyboardInterrupt
+        return rehearse_unit(rehearse(subjects), lane, unit)
+
+    engine = FakeLanes(places=make_places(1), measure=interrupt)
+    fleet, run = make_fleet(engine, save=saved.append), plan(subjects)
+    told = "stopped with 1 pair to go" if paired else "stopped after 1 of 2 trials"
+    needs = [need("m0", 1), need("m1", 1)]
+    with pytest.raises(InterruptedRunError, match=told):
+        _ = fleet.add_pairs(run, needs, math.inf) if paired else measure(fleet, run)
+    assert (len(saved[-1].trials), saved[-1].finished) == (1 + paired, False)
+    assert saved[-1].wall_s == engine.now_s
+
+
+def test_sources_of_a_run_are_bounded() -> None:
+    """Of kernels that differ, what still has room in all is kept."""
+    known, more = {"a": "x" * (MAX_SOURCES_CHARS - 1)}, {"b": "y"}
+    assert join_sources(known, more) == {**known, **more}
+    assert join_sources(known, {"b": "yy"}) == known
+
+
+def repeat_trials(cases: int, planned: int, repeated: int) -> Run:
+    trials = (
+        Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True)) for index in range(repeated)
+    )
+    planned_cases = tuple(Case(id=f"m{number}/x", model="m") for number in range(cases))
+    return replace(make_run([]), trials=tuple(trials), cases=planned_cases, trials_planned=planned)
+
+
+def test_repeats_are_a_share_of_the_plan() -> None:
+    """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
+    assert REPEAT_SHARE == 0.25
+    assert [may_repeat(repeat_trials(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
+    assert [may_repeat(repeat_trials(1, 1, repeated)) for repeated in (0, 1)] == [True, False]

@@ -1,0 +1,363 @@
+"""Measures for a check, slot by slot, on a lab's one lane or on a fleet's many; pure but for its engine.
+
+A lane is a device with an open lab. The measurer hands out single slots:
+
+- A case is on one lane at a time, and its trials, and its pairs, stay on the lane that began them. What was
+  begun on a lane that is gone begins anew.
+- Pairs that are for later go to lanes that would idle; they go on while the caller decides what is next.
+- A lane that is lost, or silent for longer than any slot takes, is given up: it gets nothing more, and what
+  it may still say is dropped. A case that it had begins anew elsewhere; what loses a third lane has failed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gate.check.pair_schedule import count_all_pairs, name_device
+from gate.check.schedule import Pace
+from gate.check.work import (
+    Engine,
+    PairWork,
+    Part,
+    Queues,
+    TrialWork,
+    Unit,
+    Work,
+    choose_lane,
+    count_done,
+    is_of,
+    join_sources,
+)
+from gate.decide.suspects import Suspect
+from gate.errors import InterruptedRunError, MachineError
+from gate.records import (
+    BASE_ARM,
+    CANDIDATE_ARM,
+    CaseFailure,
+    Code,
+    Fact,
+    FailureKind,
+    Metric,
+    Run,
+    name_words,
+)
+from gate.records.cases import group_cases
+from gate.records.events import (
+    CaseFailed,
+    Noted,
+    Observer,
+    PairFinished,
+    Progress,
+    TrialFinished,
+    TrialStarted,
+)
+from gate.records.protocol import Stage
+from gate.units import count_noun
+
+MOST_ANEW = 2  # a case that takes a third lane with it is the likely reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Slot:
+    """A slot that a lane is at work on."""
+
+    case_id: str
+    since_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measurer:
+    """Measures for :mod:`gate.check` on the lanes of an engine; ``save`` is called after each slot."""
+
+    engine: Engine
+    save: Callable[[Run], None]
+    observe: Observer
+    budget_s: float = math.inf  # for trials, in seconds of the run
+    patience_s: float = math.inf  # longer than any slot takes
+    # What the lanes are at, from one call to the next.
+    at_work: dict[str, _Slot] = field(default_factory=dict)  # by lane
+    lost: set[str] = field(default_factory=set)
+    losses: Counter[str] = field(default_factory=Counter)  # of each case
+
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
+        """Add trials to some cases, round-robin on each lane, up to so many each, for what is wanted of each.
+
+        A trial that would end after the budget, by what its case took before, is not started; a cheaper one
+        that still fits is. A case that failed gets none.
+
+        Raises:
+            MachineError: A disk is full, or no lane is left; what was measured is saved.
+            InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+        """
+        failed = {failure.case_id for failure in run.failures if failure.arm == CANDIDATE_ARM}
+        chosen = [case.id for case in run.cases if case.id in wanted and case.id not in failed]
+        work = TrialWork(
+            wanted={case_id: wanted[case_id] for case_id in chosen},
+            trials=trials,
+            device=name_device(run),
+            limit_s=self.budget_s,
+        )
+        run = _Call(self, work, replace(run, finished=False), chosen).work_off()
+        run = replace(run, finished=True)
+        self.save(run)
+        return run
+
+    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
+        """Add the pairs that are needed now, round-robin, and on idle lanes those for later.
+
+        A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
+        after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
+        that ends in time, and is not started if not. The run is saved as unfinished. Raises as
+        :meth:`add_trials`.
+        """
+        failed = {failure.case_id for failure in run.failures}
+        open_needs = {need.case_id: need for need in needs if need.case_id not in failed}
+        pairs = count_all_pairs(run)
+        work = PairWork(
+            wanted=open_needs,
+            targets={case_id: pairs[case_id] + need.more for case_id, need in open_needs.items()},
+            device=name_device(run),
+            limit_s=limit_s,
+        )
+        if run.finished:
+            run = replace(run, finished=False)
+            self.save(run)
+        now = [case_id for case_id, need in open_needs.items() if not need.later]
+        return _Call(self, work, run, now).work_off()
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """The slots that are left of a case, and the seconds that they take."""
+
+    slots: int
+    seconds: float
+    guessed: bool  # from what is expected of it: seconds before they are scaled by what the others took
+
+
+class _Call:
+    """One call of a measurer: hands out slots until all that is ``pressing`` is done."""
+
+    def __init__(self, measurer: Measurer, work: Work, run: Run, pressing: Sequence[str]) -> None:
+        self._measurer, self._work, self._run = measurer, work, run
+        self._pressing = list(pressing)
+        self._origin_s = measurer.engine.read_s() - run.wall_s
+        self._cases = {case.id: case for case in run.cases}
+        self._places = {case_id: place for place, case_id in enumerate(work.wanted)}
+        self._bases = {case.id: (case,) for case in run.base.cases} if run.base else {}
+        self._trials, self._failures = group_cases(run.trials), group_cases(run.failures)
+        self._pace = Pace(run.cases, run.trials)
+        self._done = count_done(run, paired=work.paired)
+        self._anew: set[str] = set()  # begun on a lane that is gone: what is there goes when the new comes
+        lanes = measurer.engine.list_lanes()
+        self._is_only = len(lanes) == 1  # then nothing is begun elsewhere, and no lane idles
+        self._living = [lane for lane in lanes if lane not in measurer.lost]
+        self._queues = Queues(self._living)
+        self._open: dict[str, _Left] = {}
+        busy, now = {slot.case_id for slot in measurer.at_work.values()}, set(pressing)
+        for case_id in work.wanted:
+            if case_id in busy or (self._is_only and case_id not in now):
+                self._count(case_id)
+            else:
+                self._put(case_id)
+
+    def work_off(self) -> Run:
+        """Go on until no pressing case needs more; others may be at work then."""
+        try:
+            while True:
+                self._hand_out()
+                while self._pressing and self._pressing[-1] not in self._open:
+                    self._pressing.pop()
+                if not self._pressing:
+                    return self._run
+                if not self._living:
+                    self._measurer.save(self._run)
+                    fix = "Start hosts again, and continue with --resume."
+                    raise MachineError("no lane is left", fix)
+                self._listen()
+        except KeyboardInterrupt:
+            self._measurer.save(replace(self._run, wall_s=self._read_s()))
+            fix = "What was measured is saved: continue with --resume."
+            raise InterruptedRunError(f"stopped {self._tell_left()}", fix) from None
+
+    def _tell_left(self) -> str:
+        left = self._count_left()
+        if self._work.paired:
+            return f"with {count_noun(left, 'pair')} to go"
+        return f"after {self._done} of {self._done + left} trials"
+
+    def _put(self, case_id: str) -> None:
+        """Let a case wait for its lane; what a lane that is gone has left of this kind is no beginning."""
+        if not self._count(case_id):
+            return
+        places: dict[bool, set[str]] = {True: set(), False: set()}
+        for trial in self._trials.get(case_id, ()):
+            places[is_of(trial, self._work)].add(trial.place)
+        own, living = places[True], set(self._living)
+        if self._is_only:
+            own = {*living}
+        elif len(own) > 1 or not own <= living:
+            self._anew.add(case_id)
+            self._count(case_id)
+            own = set()
+        rank = (*self._work.rank(self._cut(case_id)), self._places[case_id])
+        if own:
+            self._queues.put_begun(own.pop(), rank, case_id)
+        elif living:
+            lane = min(places[False] & living, default="") or choose_lane(case_id, self._living)
+            self._queues.put_waiting(lane, rank, case_id)
+
+    def _count(self, case_id: str) -> bool:
+        """Count the slots that a case still needs, and tell whether it needs any."""
+        part = self._cut(case_id)
+        guessed = not part.trials
+        seconds = self._work.list_seconds(part, Pace(part.cases) if guessed else self._pace)
+        self._open.pop(case_id, None)
+        if seconds:
+            self._open[case_id] = _Left(len(seconds), sum(seconds), guessed)
+        return bool(seconds)
+
+    def _cut(self, case_id: str) -> Run:
+        """All that a lane has to know of a run: one case."""
+        run, trials = self._run, self._trials.get(case_id, [])
+        if case_id in self._anew:
+            trials = [one for one in trials if not is_of(one, self._work)]
+        return replace(
+            run,
+            cases=(self._cases[case_id],),
+            base=run.base and replace(run.base, cases=self._bases.get(case_id, ())),
+            trials=tuple(trials),
+            failures=tuple(self._failures.get(case_id, ())),
+            retried=(),
+            sources={},
+            wall_s=self._read_s(),
+        )
+
+    def _read_s(self) -> float:
+        return self._measurer.engine.read_s() - self._origin_s
+
+    def _hand_out(self) -> None:
+        measurer, at_work, paired = self._measurer, self._measurer.at_work, self._work.paired
+        for lane in self._living:
+            while lane not in at_work and (case_id := self._queues.take(lane)) is not None:
+                unit = self._work.plan(self._cut(case_id), self._run, self._pace)
+                if not isinstance(unit, Unit):
+                    measurer.observe(unit)
+                    self._open.pop(case_id, None)
+                    continue
+                at_work[lane] = _Slot(case_id=case_id, since_s=measurer.engine.read_s())
+                measurer.engine.submit(lane, unit)
+                progress = self._measure_progress(case_id)
+                measurer.observe(
+                    TrialStarted(case_id=case_id, index=unit.index, progress=progress, paired=paired)
+                )
+
+    def _listen(self) -> None:
+        measurer, at_work = self._measurer, self._measurer.at_work
+        overdue_s = min(slot.since_s for slot in at_work.values()) + measurer.patience_s
+        answer = measurer.engine.wait(max(0.0, overdue_s - measurer.engine.read_s()))
+        if answer is None:
+            limit_s = measurer.engine.read_s() - measurer.patience_s
+            why = f"no answer within {measurer.patience_s:.0f} s"
+            for lane in [lane for lane, slot in at_work.items() if slot.since_s <= limit_s]:
+                self._give_up(lane, why)
+        elif answer.lane in at_work:
+            if answer.part is None:
+                self._give_up(answer.lane, answer.why)
+            else:
+                self._take_in(at_work.pop(answer.lane).case_id, answer.part)
+
+    def _take_in(self, case_id: str, part: Part) -> None:
+        self._done += 1
+        self._join(case_id, part)
+        if case_id in self._open:
+            self._put(case_id)
+        self._report(case_id, part)
+        self._measurer.save(self._run)
+
+    def _join(self, case_id: str, part: Part) -> None:
+        """Add what came to the run; it replaces what a lost lane had left of the case."""
+        run, own = self._run, self._trials.setdefault(case_id, [])
+        kept = run.trials
+        if case_id in self._anew:
+            self._anew.remove(case_id)
+            gone = {id(one) for one in own if is_of(one, self._work)}
+            own[:] = [one for one in own if id(one) not in gone]
+            kept = tuple(one for one in kept if id(one) not in gone)
+        own.extend(part.trials)
+        self._failures.setdefault(case_id, []).extend(part.failures)
+        for trial in part.trials:
+            self._pace.add(trial)
+        self._run = replace(
+            run,
+            trials=(*kept, *part.trials),
+            failures=(*run.failures, *part.failures),
+            sources=join_sources(run.sources, part.sources),
+            wall_s=self._read_s(),
+        )
+
+    def _give_up(self, lane: str, why: str) -> None:
+        """Lose a lane: what it was at begins anew elsewhere, unless it has taken too many with it."""
+        measurer = self._measurer
+        case_id = measurer.at_work.pop(lane).case_id
+        measurer.lost.add(lane)
+        measurer.losses[case_id] += 1
+        self._living.remove(lane)
+        names = name_words(lane=lane, reason=why)
+        measurer.observe(Noted(fact=Fact(code=Code.LANE_GONE, names=names, cases=(case_id,))))
+        waiting = [waiting_id for _, waiting_id in self._queues.drop(lane)]
+        if measurer.losses[case_id] > MOST_ANEW:
+            self._join(case_id, Part(failures=(_fail(case_id, measurer.losses[case_id]),)))
+            self._open.pop(case_id, None)
+            measurer.save(self._run)
+        elif case_id in self._open:
+            waiting.insert(0, case_id)
+        for waiting_id in waiting:
+            self._put(waiting_id)
+
+    def _count_left(self) -> int:
+        return sum(left.slots for left in self._open.values())
+
+    def _measure_progress(self, case_id: str) -> Progress:
+        """How far the call is, as a slot of a case begins or ends."""
+        scale, left = self._pace.scale, self._count_left()
+        seconds = sum(one.seconds * (scale if one.guessed else 1.0) for one in self._open.values())
+        left_s = seconds / max(1, len(self._living))
+        progress = Progress(done=self._done, total=self._done + left, left_s=left_s)
+        if not self._work.paired:
+            return progress
+        limit_s = max(self._work.limit_s - self._read_s(), 0.0)
+        paired = {trial.case_id for trial in self._run.trials if is_of(trial, self._work)}
+        waiting = {*self._open, case_id}  # a case is not done before its look is over
+        return replace(
+            progress,
+            left_s=min(left_s, limit_s),
+            is_limited=limit_s < left_s,
+            cases=len(paired | waiting),
+            cases_done=len(paired - waiting),
+        )
+
+    def _report(self, case_id: str, part: Part) -> None:
+        observe, progress = self._measurer.observe, self._measure_progress(case_id)
+        for fact in part.notes:
+            observe(Noted(fact=fact))
+        for failure in part.failures:
+            observe(CaseFailed(failure=failure, progress=progress))
+        arms = {trial.arm: trial for trial in part.trials if not part.failures}
+        if BASE_ARM in arms:
+            observe(PairFinished(base=arms[BASE_ARM], head=arms[CANDIDATE_ARM], progress=progress))
+        elif arms:
+            observe(TrialFinished(trial=arms[CANDIDATE_ARM], progress=progress))
+
+
+def _fail(case_id: str, losses: int) -> CaseFailure:
+    return CaseFailure(
+        case_id=case_id,
+        trial=1,
+        kind=FailureKind.CRASH,
+        stage=Stage.START,
+        fact=Fact(code=Code.LANE_LOST, numbers={"losses": losses}),
+    )

@@ -1,0 +1,211 @@
+"""Lanes: a device with an open lab, where one slot after the other is measured, trial or pair.
+
+A command measures on one lane of its own, or hands slots to many: :mod:`gate.check.measurer`.
+
+::
+
+    with open_lab(arm, settings, observe, base=base_arm) as lab:
+        run = make_measurer(lab, save).add_pairs(run, needs, limit_s)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gate.check.measurer import Measurer
+from gate.check.pair_schedule import list_pair_slots
+from gate.check.schedule import WHOLE, Content, Slot, compute_trial_s, has_other_code, plan_trial
+from gate.check.work import Answer, Part, Unit
+from gate.decide.evidence.disturbed import sum_up_disturbances
+from gate.decide.suspects import Suspect
+from gate.kinds import KIND_SPECS
+from gate.lab.host.provenance import hash_changes
+from gate.lab.trials.opening import Lab
+from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
+from gate.lab.trials.trace import add_trace
+from gate.lab.trials.trials import TrialOutcome, run_trial
+from gate.lab.workers.process import defer_interrupts
+from gate.records import (
+    BaseArm,
+    Case,
+    Code,
+    Extent,
+    Fact,
+    FailureKind,
+    Pairing,
+    Place,
+    Provenance,
+    Run,
+    quote_failure,
+)
+from gate.records.events import Event, Noted, Observer, ignore_event
+
+
+def describe_base(lab: Lab, label: str, provenance: Provenance, cases: Sequence[Case]) -> BaseArm:
+    """Describe the base for the run's record."""
+    return BaseArm(
+        label=label,
+        environment=lab.base_environment,
+        provenance=provenance,
+        cases=tuple(cases),
+        changes=hash_changes(Path(lab.base.arm.directory)),
+    )
+
+
+def measure_unit(lab: Lab, unit: Unit) -> Part:
+    """Measure one slot: a trial of the lab's own arm, or a pair.
+
+    Raises:
+        MachineError: A disk is full, or an interpreter cannot be started.
+    """
+    return _measure_pair(lab, unit) if unit.paired else _measure_trial(lab, unit)
+
+
+def _measure_pair(lab: Lab, unit: Unit) -> Part:
+    gpu = lab.bench.gpu
+    need = Suspect(
+        case_id=unit.run.cases[0].id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code
+    )
+    (slot,) = list_pair_slots(unit.run, [need])
+    alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
+    crowded = any(one.pairing is Pairing.TURNS for one in unit.run.trials)
+    pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
+    kept = find_shared_caches(lab, slot)
+    plan = plan_pair(slot.metrics, slot.index, lab.bench.settings.device, pairing, kept)
+    return measure_pair(make_sides(lab.base, lab.bench, slot.base_case or slot.case, slot.case), plan)
+
+
+def find_shared_caches(lab: Lab, slot: Slot) -> Path | None:
+    """Find the caches of head's trial, where base's code is known to be in them: both run on one interpreter.
+
+    Not where code is found by a file's name: base would be given head's.
+    """
+    kept = lab.bench.find_kept(slot.case)
+    is_known = slot.unchanged_code and lab.base.arm.python == lab.bench.arm.python
+    is_file = KIND_SPECS[slot.case.kind].is_file
+    return kept if is_known and not is_file and kept.is_dir() else None
+
+
+def _measure_trial(lab: Lab, unit: Unit) -> Part:
+    """Measure what is wanted of a trial; all there is where its code is not that of the trials before.
+
+    A light trial of other code leaves out what that code does: its counters, memory and drift. So it is
+    measured anew, even where that ends after the budget.
+    """
+    (case,), own, begun = unit.run.cases, unit.run.trials, time.monotonic()
+    content = plan_trial(unit.metrics, own, lab.bench.settings.device)
+    came = _measure_fit(lab, unit, content, begun)
+    if came.trial and not came.failure and content.extent is not Extent.WHOLE:
+        alone = [one for one in own if one.pairing is Pairing.ALONE]
+        if has_other_code((*alone, came.trial)):
+            came = _measure_fit(lab, unit, WHOLE, begun)
+    trial, failure = came.trial, came.failure
+    if trial and not failure and lab.bench.settings.traces:
+        trial = add_trace(lab.bench, case, trial)
+    return Part(trials=(trial,) if trial else (), failures=(failure,) if failure else ())
+
+
+def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> TrialOutcome:
+    """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
+
+    A repeat that somebody killed says nothing of the case, which ran before: that trial is kept.
+    """
+    (case,) = unit.run.cases
+    first = run_trial(lab.bench, case, unit.index, content)
+    if first.trial is None or first.failure or not (first.trial.conditions.disturbances and unit.repeats):
+        return first
+    at_s = unit.run.wall_s + time.monotonic() - begun
+    if unit.limit_s is not None and at_s + compute_trial_s(first.trial) > unit.limit_s:
+        return first
+    told = sum_up_disturbances(Code.REPEATED, [first.trial.conditions], unit.run.environment.cores)
+    numbers = {**told.numbers, "trial": unit.index}
+    lab.observe(Noted(fact=replace(told, cases=(case.id,), numbers=numbers)))
+    again = run_trial(lab.bench, case, unit.index, content)
+    if again.failure and again.failure.kind is FailureKind.KILLED:
+        warning = quote_failure(Code.REPEAT_KILLED, again.failure)
+        lab.observe(Noted(fact=warning))
+        again = TrialOutcome(trial=replace(first.trial, warnings=(*first.trial.warnings, warning)))
+    if again.trial is None:
+        return again
+    conditions = replace(again.trial.conditions, repeated=True)
+    return replace(again, trial=replace(again.trial, conditions=conditions))
+
+
+class OwnLane:
+    """The lab of this process as the only lane: what it is given is measured while it is awaited."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._units: list[Unit] = []
+
+    def list_lanes(self) -> Mapping[str, Place]:
+        """The one."""
+        return {self._lab.place.name: self._lab.place}
+
+    def read_s(self) -> float:
+        """Read the clock."""
+        return time.monotonic()
+
+    def submit(self, lane: str, unit: Unit) -> None:
+        """Keep the next unit."""
+        del lane
+        self._units.append(unit)
+
+    def wait(self, limit_s: float) -> Answer:
+        """Measure it; raises as :func:`measure_unit`."""
+        del limit_s  # each process has one of its own
+        return Answer(lane=self._lab.place.name, part=measure_unit(self._lab, self._units.pop()))
+
+
+def make_measurer(lab: Lab, save: Callable[[Run], None], budget_s: float = math.inf) -> Measurer:
+    """Make what measures in this lab; ``budget_s`` is for trials, in seconds of the run."""
+
+    def save_whole(run: Run) -> None:
+        with defer_interrupts():
+            save(run)
+
+    return Measurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe, budget_s=budget_s)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaneTerms:
+    """What a lane is opened with, beside what its command wants."""
+
+    out: Path
+    observe: Observer = ignore_event
+    cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for the device's own
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lane:
+    """An open lab, and the run that is still to be measured."""
+
+    lab: Lab
+    run: Run
+    without_base: tuple[Fact, ...] = ()  # why it has none, though nobody refused one
+
+    def measure(self, unit: Unit) -> Part:
+        """Measure one slot for a fleet, with what is noted on the way; raises as :func:`measure_unit`."""
+        notes = NoteKeeper()
+        part = measure_unit(replace(self.lab, observe=notes), unit)
+        return replace(part, notes=tuple(notes.facts))
+
+
+OpenLane = Callable[[LaneTerms], AbstractContextManager[Lane]]
+
+
+@dataclass(kw_only=True)
+class NoteKeeper:
+    """Watches a lane, and keeps what a reader of the run may wonder about."""
+
+    facts: list[Fact] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        """Keep a note."""
+        if isinstance(event, Noted):
+            self.facts.append(event.fact)

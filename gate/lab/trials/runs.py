@@ -1,0 +1,180 @@
+"""Runs: begun by a lab, measured to their end, and continued by another command.
+
+::
+
+    with open_lab(arm, settings, observe) as lab:
+        run = make_run(lab, cases, selection, trials)
+        run = measure_plan(make_measurer(lab, save), run, previous)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from gate import fingerprint
+from gate.check.measurer import Measurer
+from gate.check.schedule import want_whole
+from gate.errors import UsageError
+from gate.lab.host.provenance import hash_changes, load_provenance
+from gate.lab.trials.opening import Lab
+from gate.records import BaseArm, Case, Code, Extent, Fact, Run, Trial
+from gate.records.events import Noted
+from gate.units import join_some
+
+
+def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
+    """Make the run that is still to be measured: ``trials`` trials of each of ``cases``.
+
+    Those whose factory cannot be imported, or that the GPU cannot run, have failed already.
+    """
+    planned = {case.id for case in cases}
+    return Run(
+        cases=tuple(cases),
+        failures=tuple(failure for failure in lab.failed if failure.case_id in planned),
+        environment=lab.environment,
+        provenance=load_provenance(Path(lab.bench.arm.directory)),
+        changes=hash_changes(Path(lab.bench.arm.directory)),
+        selection=selection,
+        trials_planned=trials,
+        toolchain_s=lab.toolchain_s,
+        wall_s=lab.toolchain_s,
+        sampling=asdict(lab.bench.settings.sampling),
+        places={lab.place.name: lab.place},
+    )
+
+
+def measure_plan(measurer: Measurer, run: Run, previous: Run | None = None) -> Run:
+    """Measure ``run`` to its end; with ``previous``, the trials that it already has are not repeated.
+
+    It is saved before the first trial and after each; a case that failed gets no further trial.
+
+    Raises:
+        UsageError: ``previous`` is another run: other cases, environment or commit.
+        MachineError: A disk is full.
+        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+    """
+    if previous is not None:
+        run = carry_over(run, previous)
+        if not run.changes:
+            measurer.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
+    measurer.save(run)  # an output that cannot be written shows before minutes are spent
+    wanted = want_whole(case.id for case in run.cases)
+    return measurer.add_trials(run, wanted, run.trials_planned)
+
+
+_FIX = "Run without --resume, or restore what was there when the run began."
+_NAMED = 3  # differences named in an error of one line
+
+
+def carry_over(fresh: Run, previous: Run) -> Run:
+    """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
+
+    What failed is tried again, and so is what was measured before it: the failures are kept to be told, since
+    the same code failed. Not taken are trials that measured a part of their case where whole ones are asked
+    for: by the plan, or beside a base.
+
+    Raises:
+        UsageError: It is not the same run; the first differences are named.
+    """
+    refuse_other_run(fresh, previous)
+    return replace(
+        fresh,
+        provenance=replace(fresh.provenance, created=previous.provenance.created),
+        trials=tuple(
+            one
+            for one in _list_sound(previous)
+            if one.extent is Extent.WHOLE or (fresh.base is None and one.index > fresh.trials_planned)
+        ),
+        retried=(*previous.retried, *previous.failures),
+        sources=previous.sources,
+        places={**previous.places, **fresh.places},
+        toolchain_s=previous.toolchain_s + fresh.toolchain_s,
+        wall_s=previous.wall_s + fresh.wall_s,
+    )
+
+
+def refuse_other_run(fresh: Run, previous: Run) -> None:
+    """Refuse to continue another run; raises as :func:`carry_over`."""
+    if differences := list_differences(fresh, previous):
+        told = join_some(differences, _NAMED, "; ")
+        raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
+
+
+def _list_sound(run: Run) -> tuple[Trial, ...]:
+    failed = {(failure.arm, failure.case_id, failure.trial) for failure in run.failures}
+    return tuple(trial for trial in run.trials if (trial.arm, trial.case_id, trial.index) not in failed)
+
+
+def list_differences(fresh: Run, previous: Run) -> list[str]:
+    """List what makes two runs measurements of different things; empty where they can be one run."""
+    commits = (previous.provenance.commit, fresh.provenance.commit)
+    return [
+        *_list_kind_differences(fresh, previous),
+        *_list_case_differences(fresh.cases, previous.cases),
+        *fingerprint.describe_difference(previous.environment, fresh.environment),
+        *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+        *_list_edits(fresh, previous),
+        *_list_sampling_differences(fresh.sampling, previous.sampling),
+        *_list_base_differences(fresh.base, previous.base),
+    ]
+
+
+def _list_kind_differences(fresh: Run, previous: Run) -> list[str]:
+    """A run of pairs alone has no trials to judge by what is stored, and no other adds pairs to all cases."""
+    kinds = ["trials (`check`)" if one.trials_planned else "pairs (`ab`)" for one in (previous, fresh)]
+    return [" -> ".join(kinds)] if kinds[0] != kinds[1] else []
+
+
+def _list_edits(fresh: Run, previous: Run) -> list[str]:
+    """What was edited since the run began is of another commit's kind, though git knows no commit of it."""
+    is_known = bool(fresh.changes and previous.changes)
+    return ["what is not committed has changed"] if is_known and fresh.changes != previous.changes else []
+
+
+def _list_sampling_differences(fresh: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
+    if not previous:  # written before a run kept them: nothing is known
+        return []
+    return [
+        f"sampling.{key} {previous.get(key, math.nan):g} -> {value:g}"
+        for key, value in fresh.items()
+        if previous.get(key) != value
+    ]
+
+
+def _list_base_differences(fresh: BaseArm | None, previous: BaseArm | None) -> list[str]:
+    if fresh is None or previous is None:  # one of them has not come to its pairs
+        return []
+    commits = (previous.provenance.commit, fresh.provenance.commit)
+    changed = fingerprint.describe_difference(previous.environment, fresh.environment)
+    return [
+        *(f"base: {difference}" for difference in changed),
+        *([f"base commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+        *_list_base_edits(fresh, previous),
+    ]
+
+
+def _list_base_edits(fresh: BaseArm, previous: BaseArm) -> list[str]:
+    """Another directory, or another state of it, where no commit tells all of the base."""
+    if fresh.changes != previous.changes and fresh.changes and previous.changes:
+        return ["what the base has in no commit has changed"]
+    is_told = bool(fresh.provenance.commit) and not fresh.provenance.dirty
+    return [] if is_told or fresh.label == previous.label else [f"base {previous.label} -> {fresh.label}"]
+
+
+def _list_case_differences(fresh: tuple[Case, ...], previous: tuple[Case, ...]) -> list[str]:
+    now = {case.id: case.program for case in fresh}
+    then = {case.id: case.program for case in previous}
+    return sorted(
+        [
+            *(f"{case_id} was not part of it" for case_id in now.keys() - then.keys()),
+            *(f"{case_id} is no longer selected" for case_id in then.keys() - now.keys()),
+            *(
+                f"{case_id} has another definition"
+                for case_id in now.keys() & then.keys()
+                if now[case_id] != then[case_id]
+            ),
+        ]
+    )
