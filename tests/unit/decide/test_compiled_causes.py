@@ -139,7 +139,7 @@ def test_an_operator_that_left_its_kernel_is_told_with_the_kernels_that_are_left
     )
     verdict = judge(one)
     assert tell(verdict, Code.CALLS_ADDED) == [
-        "No longer fused: extern_kernels.add is an extern call; no kernel fuses add any more."
+        "No longer fused: extern_kernels.add (1 extern call); no kernel fuses add any more."
     ]
     told = "Operators are in fewer kernels: 2 kernels before, 1 now."
     assert tell(verdict, Code.KERNELS_JOINED) == [told]
