@@ -102,7 +102,6 @@ def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ..
 _LABELS = {
     "isa": "instruction set",
     "cuda": "CUDA",
-    "openmp": "OpenMP",
     "libraries": "library",
     "settings": "setting",
     "device_traits": "device's",
@@ -161,11 +160,9 @@ def _list_host_parts(env: Environment) -> dict[str, object]:
         "compiler": env.compiler,
         "torch_build": env.torch,
         "library_builds": dict(env.libraries),
-        # Left out where it is not known, so that older environments keep their ids.
-        **({"allocator": env.allocator} if env.allocator else {}),
-        **({"workers": env.workers} if env.workers else {}),
-        **({"openmp": env.openmp} if env.openmp else {}),
-        **({"device_traits": dict(env.device_traits)} if env.device_traits else {}),
+        "allocator": env.allocator,
+        "workers": env.workers,
+        "device_traits": dict(env.device_traits),
     }
 
 

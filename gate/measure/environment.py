@@ -168,7 +168,6 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         compiler=_read_compiler(),
         allocator="held" if device.kind is CPU and can_hold_memory() else "",
         workers="forked" if request.is_forked else "",
-        openmp="default" if device.kind is CPU else "",
         libraries=_list_libraries(device),
         settings=_read_settings(device),
         device_traits={**identity.traits, **_describe_cores(device)},

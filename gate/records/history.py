@@ -29,7 +29,7 @@ class HistoryHead:
     kind: HistoryKind
     created: Time
     machine: str  # what times are comparable on: the kind and model of the device, the threads
-    host: str = ""  # of the hardware: differs between machines of one name; unknown in older lines
+    host: str = ""  # of the hardware: differs between machines of one name
     commit: str = ""
     dirty: bool = False
     run_url: str = ""

@@ -85,7 +85,6 @@ class Environment:
     compiler: str  # "g++ 12.2.0"
     allocator: str = ""  # "held": freed memory stays in the process while calls are timed
     workers: str = ""  # "forked": from a server that has imported what they need
-    openmp: str = ""  # of a CPU, "default": idle threads wait as it likes; once they had to sleep at once: ""
     libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
     settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
     device_traits: Mapping[str, str] = field(default_factory=dict)  # of a GPU: its capability, memory, ...

@@ -219,7 +219,7 @@ class Tally:
     disturbed_pairs: Natural = 0
     cleared: Natural = 0  # comparisons that are worse than the stored baseline, and not than the base
     cases: Natural | None = None  # of the verdict, all of them: a file that holds fewer was cut
-    comparisons: Natural | None = None  # likewise; None in files of an older gate
+    comparisons: Natural | None = None  # likewise; None: not counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
