@@ -65,11 +65,12 @@ def render_keys(entry: type[Any]) -> str:
     """Render the table of the keys of an ``Entry`` (each is a dataclass, which its type cannot say)."""
     rows = []
     hints = typing.get_type_hints(entry, include_extras=True)
-    docs = read_docs(entry)
+    docs, known = read_docs(entry), read_docs(CaseEntry) if entry is TestEntry else {}
     for field in dataclasses.fields(entry):
         doc = docs[field.name]
+        text = "As of a [case](#cases)." if doc == known.get(field.name) else doc.text
         value = describe_value(hints[field.name]) + describe_default(entry, field)
-        rows.append((f"`{field.name}`", value, f"`{doc.example}`", doc.text))
+        rows.append((f"`{field.name}`", value, f"`{doc.example}`", text))
     return render_table(("key", "value", "example", "what it is for"), rows)
 
 

@@ -220,9 +220,9 @@ class GateFile(RegistryFile):
     Example: tag:smoke,!bert
     """
     fail_on: FailOn | None = None
-    """The lowest outcome that fails: `new` (also a PASS in which something has no baseline), `inconclusive`,
-    `regression` or `never`. Of a pull request the base's counts, for the check and the commit status.
-    Default: `regression` in the action, `inconclusive` elsewhere. `--fail-on` replaces it.
+    """The lowest outcome that fails. `new` also fails a PASS in which something has no baseline. Of a pull
+    request the base's value counts. Default: `regression` in the action, `inconclusive` elsewhere.
+    `--fail-on` replaces it.
 
     Example: never
     """

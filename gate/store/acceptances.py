@@ -69,7 +69,7 @@ class AcceptanceEntry(Entry):
     Example: 2027-03-31
     """
     environment: EnvironmentIds = "*"
-    """The environments it is for: names of their baseline directories, or a pattern with `*`. Default: all.
+    """The environments it is for, by the names of their baseline directories.
 
     Example: "cuda-h100-*"
     """
