@@ -137,9 +137,9 @@ def _describe_answer(outcome: ProposalOutcome) -> str:
     if not outcome.url:
         return _UNCHANGED
     link = f": {outcome.url}" if _LINK.fullmatch(outcome.url) else ""
-    if outcome.has_pull_request:
-        return f"The new baselines are proposed{link}"
-    return f"The new baselines are on a branch; open the pull request yourself{link}"
+    if outcome.trouble:
+        return f"The new baselines are on a branch; open the pull request yourself{link}"
+    return f"The new baselines are proposed{link}"
 
 
 def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:
@@ -178,12 +178,10 @@ def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> 
 
 def _print_proposal(outcome: ProposalOutcome) -> None:
     write_outputs(os.environ, {"pull-request-url": outcome.url})
-    print(outcome.note)
-    link = f"\n\n<{outcome.url}>" if _LINK.fullmatch(outcome.url) else ""
-    append_summary(os.environ, escape_text(make_line(outcome.note)) + link)
-    warnings = []
-    if outcome.url and not outcome.has_pull_request:
-        warnings.append(f"Open the pull request yourself: {outcome.url}")
+    text, reason = _describe_answer(outcome), make_line(outcome.trouble)
+    print(f"{text} {reason}".rstrip())
+    append_summary(os.environ, f"{text} {escape_text(reason)}")
+    warnings = [f"Open the pull request yourself: {outcome.url}"] if outcome.trouble else []
     if outcome.setbacks:
         warnings.append(f"Worse in {count_noun(outcome.setbacks, 'metric')}: the pull request asks why.")
     write_annotations(render_annotation("warning", make_line(text)) for text in warnings)

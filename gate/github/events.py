@@ -97,6 +97,14 @@ def load_workflow_run(client: GitHubClient, run_id: int) -> CiRun:
     return run
 
 
+def find_workflow_run(client: GitHubClient, run_id: int) -> CiRun | None:
+    """Find a run that somebody names; none where it was deleted, or is made up."""
+    try:
+        return load_workflow_run(client, run_id)
+    except MissingError:
+        return None
+
+
 def list_runs(client: GitHubClient, workflow: str, head_sha: str) -> list[CiRun]:
     """List the runs of a workflow's file for a commit; the one that began last is the last."""
     name = quote_part(workflow.rpartition("/")[2])  # GitHub takes the file's name for its workflow

@@ -50,12 +50,14 @@ class RefreshRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposalOutcome:
-    """What came of it. ``url`` is the pull request, or where to open it; empty when nothing changed."""
+    """What came of it. ``url`` is the pull request, or where to open it; empty when nothing changed.
+
+    ``trouble`` says why it is not open, in words that are GitHub's too.
+    """
 
     commit: str = ""
     url: str = ""
-    has_pull_request: bool = False
-    note: str = ""
+    trouble: str = ""
     setbacks: int = 0
 
 
@@ -181,11 +183,9 @@ def ask_for_merge(
         url = _open_pull(client, context, request, fields)
     except DeniedError as error:
         between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
-        return ProposalOutcome(
-            url=f"{context.server_url}/{context.repository}/compare/{between}?expand=1",
-            note=f"The branch {request.branch} is there; its pull request is yours to open: {error.what}",
-        )
-    return ProposalOutcome(url=url, has_pull_request=True, note=f"Proposed in {url}")
+        url = f"{context.server_url}/{context.repository}/compare/{between}?expand=1"
+        return ProposalOutcome(url=url, trouble=error.what)
+    return ProposalOutcome(url=url)
 
 
 def _open_pull(

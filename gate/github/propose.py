@@ -68,7 +68,7 @@ def propose_refresh(
     )
     commit = commit_files(client, context, request, _make_files(text), render_message(text))
     if not commit:
-        return ProposalOutcome(note="The stored baselines are the same: nothing was committed.")
+        return ProposalOutcome()
     texts = (text, *_load_others(stored, text, request))
     outcome = ask_for_merge(client, context, request, render_title(*texts), render_proposal(*texts))
     return replace(outcome, commit=commit, setbacks=len(text.setbacks))

@@ -16,8 +16,8 @@ from typing import Any
 
 from gate.github.artifact import SUCCESS
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError, MissingError, UncertainWriteError
-from gate.github.events import has_moved, load_workflow_run
+from gate.github.errors import GitHubError, UncertainWriteError
+from gate.github.events import find_workflow_run, has_moved
 from gate.github.finding import Settings, Task, find_result, find_target, find_upgrade
 from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
 from gate.github.sticky import Draft, StickyComment, StickyIssue
@@ -133,7 +133,9 @@ def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
     path = f"statuses/{run.head_sha}"
     match = _RUN.search(str(_find_newest_status(task, run, fields["context"]).get("target_url")))
     other = int(match[1]) if match else 0
-    if other > run.id and _began_later(task, other, run):
+    # The one of the higher number is the newer one, unless ours was started again since.
+    newer = find_workflow_run(task.client, other) if other > run.id else None
+    if newer and newer.started >= run.started:
         return False
     try:
         task.client.post(path, fields)
@@ -141,14 +143,6 @@ def _set_status(task: Task, run: CiRun, fields: Mapping[str, str]) -> bool:
         if not fields.items() <= _find_newest_status(task, run, fields["context"]).items():
             task.client.post(path, fields)
     return True
-
-
-def _began_later(task: Task, other: int, run: CiRun) -> bool:
-    """Whether another run, of a higher number, is the newer one: ours may have been started again since."""
-    try:
-        return load_workflow_run(task.client, other).started >= run.started
-    except MissingError:  # it was deleted, or the address is made up
-        return False
 
 
 def _find_newest_status(task: Task, run: CiRun, context: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError, find_text
-from gate.github.events import is_of_workflow, load_workflow_run
+from gate.github.events import find_workflow_run, is_of_workflow
 from gate.publish.body import Marker, parse_marker
 
 # What a racing publisher made is looked for from this long before ours: clocks differ.
@@ -226,14 +226,14 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     ours = draft.marker
     if found.order <= ours.order:
         return found
-    try:
-        run = load_workflow_run(client, found.run_id)
-    except MissingError:
-        return replace(found, run_id=0, attempt=0)
-    is_told = run.head_sha == found.head_sha and run.attempt >= found.attempt
-    is_older = run.head_sha == ours.head_sha and run.started < ours.started
-    is_foreign = bool(draft.workflow) and not is_of_workflow(run, draft.workflow)
-    return found if is_told and not is_older and not is_foreign else replace(found, run_id=0, attempt=0)
+    run = find_workflow_run(client, found.run_id)
+    is_true = (
+        run is not None
+        and (run.head_sha == found.head_sha and run.attempt >= found.attempt)
+        and (run.head_sha != ours.head_sha or run.started >= ours.started)
+        and (not draft.workflow or is_of_workflow(run, draft.workflow))
+    )
+    return found if is_true else replace(found, run_id=0, attempt=0)
 
 
 def _find_displaced(own: Sequence[Post], draft: Draft) -> str:

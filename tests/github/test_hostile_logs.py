@@ -235,7 +235,7 @@ def test_runs(job: Job, git: BareRepository, tmp_path: Path, place: str, text: s
     )
 
     assert len(told) < 3000
-    assert ("Proposed in" in told) is (place == "every text"), told
+    assert ("The new baselines are proposed" in told) is (place == "every text"), told
     assert not any(word in told for word in ("add-mask", "set-env", "pwn", "authorized::true"))
 
 

@@ -75,7 +75,7 @@ def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(
     assert check_repository(git, tmp_path / "clone") == f"{STORED}\ngate.yml\nsrc/model.py\n"
     assert git.run("rev-parse", f"{BRANCH}^") == head
     (pull,) = github.state.pulls.values()
-    assert (outcome.url, outcome.has_pull_request) == (pull["html_url"], True)
+    assert (outcome.url, outcome.trouble) == (pull["html_url"], "")
     assert (pull["base"]["ref"], pull["head"]["ref"]) == ("topic", BRANCH)
     assert (
         "1 case recorded for the first time: `bert/inference-float32-smoke-default`." in pull["body"].lower()
@@ -223,9 +223,8 @@ def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(
     outcome = propose(client, make_run(git.find_ref("heads/topic")))
 
     assert outcome.url == f"https://github.com/octo-org/models/compare/topic...{BRANCH}?expand=1"
-    assert not outcome.has_pull_request
     assert git.find_ref(f"heads/{BRANCH}") == outcome.commit
-    assert git_routes.NOT_PERMITTED in outcome.note
+    assert git_routes.NOT_PERMITTED in outcome.trouble
 
 
 @pytest.mark.parametrize("route", [r"/git/trees$", r"/git/commits$", r"/git/refs$", r"/pulls$"])
