@@ -27,20 +27,21 @@ from gate.store.policy import load_policy
 class Wanted:
     """What of a commit is wanted: its configuration, where in the checkout that lies, and what is below it.
 
-    ``path`` is of the commit's file, and ``own`` of what stands for it in the checkout. What is empty of the
-    rest the configuration says.
+    ``path`` is of the commit's file, and ``own`` of what stands for it in the checkout; all is written below
+    ``place``. What is empty of the rest the configuration says.
     """
 
     tree: Tree
     path: Path
     own: Path
+    place: Path
     baselines: str  # of the workflow
     select: str  # of the workflow
     suffix: str = ""  # behind each name in messages
 
 
-def load_rule_files(wanted: Wanted, place: Path) -> tuple[Rules, tuple[str, ...]]:
-    """Write the rules of a commit below ``place``, and load all of them.
+def load_rule_files(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
+    """Write the rules of a commit outside of the checkout, and load all of them.
 
     Registries are folded in, baselines are those that were written, and results go where the checkout has
     them. Also returns the commit's files and directories, as git writes them.
@@ -48,12 +49,12 @@ def load_rule_files(wanted: Wanted, place: Path) -> tuple[Rules, tuple[str, ...]
     Raises:
         UsageError: One of them cannot be used, or be had from the commit.
     """
-    with name_files(place, wanted.suffix):
-        return _load(wanted, place)
+    with name_files(wanted.place, wanted.suffix):
+        return _load(wanted)
 
 
-def _load(wanted: Wanted, place: Path) -> tuple[Rules, tuple[str, ...]]:
-    tree, path = wanted.tree, wanted.path
+def _load(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
+    tree, path, place = wanted.tree, wanted.path, wanted.place
     name = tree.to_git(path)
     write_files(tree, (name,), place)
     loaded = load_config(place / name)

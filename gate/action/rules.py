@@ -35,12 +35,17 @@ from gate.action.rule_files import Wanted, load_rule_files
 from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
-from gate.files.entry import VERSION
 from gate.git import find_checkout, read_git
 from gate.project.arm_cases import Followed, Rules, follow_moves
 from gate.project.capability import LIMIT_KEYS
-from gate.project.config import DEFAULT_FILE, Config, load_config, make_config, name_base, render_config
-from gate.project.entries import GateFile
+from gate.project.config import (
+    DEFAULT_FILE,
+    Config,
+    load_config,
+    make_default_config,
+    name_base,
+    render_config,
+)
 from gate.project.registry import load_cases
 from gate.publish.submitted_verdict import WORKFLOWS
 from gate.store.policy import name_gate
@@ -145,96 +150,84 @@ def prepare_rules(
         return RuleSource(config=config, baselines=baselines)
     top = load_top(Path.cwd())
     check_commit(top, base.sha)
-    tree = Tree(top=top, sha=base.sha)
-    head = Tree(top=top, sha=load_head(top))
+    tree, head = Tree(top=top, sha=base.sha), Tree(top=top, sha=load_head(top))
     own = _find_config(head, config)
     path = _find_config(tree, config) or (_find_moved(tree, head, own) if own else None)
-    change = _Change(config=config, baselines=baselines, tree=head, path=own, place=place, select=select)
+    said = {"baselines": baselines, "select": select}
+    change = Wanted(tree=head, path=own, own=own, place=place / "own", **said) if own else None
     workflows = _list_changed(tree, (WORKFLOWS,))
     if path is None:
         # The base has no configuration yet: the head's is all there is, and that is said.
-        if own:
-            change.check()
+        if change:
+            _load_own(change, config)
         name = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
         added = (name,) if (top / name).exists() else ()
         return RuleSource(config=config, baselines=baselines, changed=added, workflows=workflows)
     here = own if own and not has_path(head, head.to_git(path)) else path
     suffix = name_base(base.sha)
-    wanted = Wanted(tree=tree, path=path, own=here, baselines=baselines, select=select, suffix=suffix)
+    wanted = Wanted(tree=tree, path=path, own=here, place=place / "files", suffix=suffix, **said)
     try:
-        rules, names = load_rule_files(wanted, place / "files")
+        rules, names = load_rule_files(wanted)
     except MissingContentError:
         raise
     except UsageError as error:
-        return replace(_take_mended(error, change, tree.sha), workflows=workflows)
-    followed, changed = _follow(rules, change, wanted), _list_changed(tree, names)
+        mended = _take_mended(error, change, config, suffix)
+        return RuleSource(config=config, baselines=baselines, mended=mended, workflows=workflows)
+    followed = _follow(rules, _load_own(change, config), wanted, is_same=own in {None, here})
+    changed = _list_changed(tree, names)
     return replace(followed, sha=tree.sha, origin=base.origin, changed=changed, workflows=workflows)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Change:
-    """What is checked out: what the workflow says of its rules, and its configuration, if it has one."""
+def _load_own(change: Wanted | None, config: str) -> Rules:
+    """Load the change's own rules as the next one will; without a configuration, those of the defaults.
 
-    config: str
-    baselines: str
-    tree: Tree
-    path: Path | None
-    place: Path
-    select: str
-
-    def check(self) -> Rules:
-        """Load its own rules as the next change will; without a configuration, those of the defaults.
-
-        Raises:
-            UsageError: They cannot be used.
-        """
-        if self.path is None:
-            if self.config:
-                what = f"input config: this change has no {self.config}, and the base commit does"
-                raise UsageError(what, "Put it back, or name in the workflow where it is now.")
-            defaults = make_config(GateFile(version=VERSION))
-            return Rules(config=defaults, cases=load_cases(defaults))
-        own = Wanted(
-            tree=self.tree, path=self.path, own=self.path, baselines=self.baselines, select=self.select
-        )
-        try:
-            return load_rule_files(own, self.place / "own")[0]
-        except UsageError as error:
-            error.fix += " Merged as it is, this would fail the check of every change."
-            raise
+    Raises:
+        UsageError: They cannot be used.
+    """
+    if change is None:
+        if config:
+            what = f"input config: this change has no {config}, and the base commit does"
+            raise UsageError(what, "Put it back, or name in the workflow where it is now.")
+        defaults = make_default_config()
+        return Rules(config=defaults, cases=load_cases(defaults))
+    try:
+        return load_rule_files(change)[0]
+    except UsageError as error:
+        error.fix += " Merged as it is, this would fail the check of every change."
+        raise
 
 
-def _take_mended(error: UsageError, change: _Change, sha: str) -> RuleSource:
-    """Judge a change by its own rules where it mends those of the base, which nobody can be judged by.
+def _take_mended(error: UsageError, change: Wanted | None, config: str, suffix: str) -> str:
+    """Say what is wrong with the base's rules, which nobody can be judged by, where the change mends it.
 
     Raises:
         UsageError: The base's, with what to do: the change does not mend them.
     """
     fix = f"{error.fix} A change that mends this is judged by its own rules."
-    if change.path is None:
+    if change is None:
         error.fix = fix
         raise error
     try:
-        change.check()
+        _load_own(change, config)
     except UsageError as own:
         error.fix = fix
-        if own.what != error.what.replace(name_base(sha), ""):
+        if own.what != error.what.replace(suffix, ""):
             error.others = (*error.others, own)
         raise error from None
-    return RuleSource(config=change.config, baselines=change.baselines, mended=f"{error.what}. {error.fix}")
+    return f"{error.what}. {error.fix}"
 
 
-def _follow(rules: Rules, change: _Change, wanted: Wanted) -> RuleSource:
+def _follow(rules: Rules, own: Rules, wanted: Wanted, *, is_same: bool) -> RuleSource:
     """Write the base's rules with each model where the change has it.
 
-    A configuration that the change puts nearer, beside the base's, says nothing of what the base's names.
+    Unless ``is_same``, the change puts a configuration nearer, beside the base's: that says nothing of what
+    the base's names.
     """
-    own, config = change.check(), rules.config
-    is_same = change.path in {None, wanted.own}
+    config = rules.config
     followed = follow_moves(rules, own) if is_same else Followed(config=config)
     # What nobody set is left to the device and the cases of the change, as it is outside of the action.
     unset = [key for key in LIMIT_KEYS if key not in config.origins]
-    written = change.place / "config" / wanted.path.name
+    written = wanted.place.with_name("config") / wanted.path.name
     kept = replace(followed.config, directory=Path(), origins={})
     write_atomic(written, render_config(kept, without=unset))
     return RuleSource(

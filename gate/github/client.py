@@ -79,8 +79,8 @@ class GitHubClient:
     def __init__(
         self, *, api_url: str, token: str, repository: str = "", patience: Patience | None = None
     ) -> None:
+        self.repository = repository  # owner/name
         self._api_url = api_url.rstrip("/")
-        self._repository_url = f"{self._api_url}/repos/{repository}/"
         self._token = token
         self._patience = patience or Patience()
         self._transport = Transport(self._api_url, token, self._patience.exchange_s)
@@ -156,7 +156,8 @@ class GitHubClient:
 
     def _make_url(self, path: str, params: Mapping[str, object] | None = None) -> str:
         query = f"?{urlencode({name: str(value) for name, value in params.items()})}" if params else ""
-        return f"{self._api_url if path.startswith('/') else self._repository_url}{path}{query}"
+        place = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
+        return f"{self._api_url}{place}{query}"
 
     def _call(self, method: str, url: str, body: object = None) -> tuple[Any, Response]:
         payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()

@@ -43,11 +43,6 @@ class JobContext:
     event: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
-    def owner(self) -> str:
-        """The account that the repository belongs to."""
-        return self.repository.partition("/")[0]
-
-    @property
     def run_url(self) -> str:
         """The page of this run."""
         return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"

@@ -180,7 +180,7 @@ def ask_for_merge(
     """Open the pull request, or bring the open one up to date; without the right to, say where to open it."""
     fields = {"title": title, "body": body}
     try:
-        url = _open_pull(client, context, request, fields)
+        url = _open_pull(client, request, fields)
     except DeniedError as error:
         between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
         url = f"{context.server_url}/{context.repository}/compare/{between}?expand=1"
@@ -188,24 +188,22 @@ def ask_for_merge(
     return ProposalOutcome(url=url)
 
 
-def _open_pull(
-    client: GitHubClient, context: JobContext, request: RefreshRequest, fields: Mapping[str, str]
-) -> str:
-    number = _find_pull(client, context, request)
+def _open_pull(client: GitHubClient, request: RefreshRequest, fields: Mapping[str, str]) -> str:
+    number = _find_pull(client, request)
     if not number:
         body = {**fields, "head": request.branch, "base": request.head_ref}
         try:
             return find_text(client.post("pulls", body), "html_url")
         except (UncertainWriteError, RejectedError):
             # It may be there after all: by this request, or by one that ran at the same time.
-            number = _find_pull(client, context, request)
+            number = _find_pull(client, request)
             if not number:
                 raise
     return find_text(client.patch(f"pulls/{number}", fields), "html_url")
 
 
-def _find_pull(client: GitHubClient, context: JobContext, request: RefreshRequest) -> int:
-    head = f"{context.owner}:{request.branch}"
+def _find_pull(client: GitHubClient, request: RefreshRequest) -> int:
+    head = f"{client.repository.partition('/')[0]}:{request.branch}"
     query = {"state": "open", "head": head, "base": request.head_ref}
     for pull in map(parse_pull, client.paginate("pulls", query)):
         if (pull.head_branch, pull.base_branch) == (request.branch, request.head_ref):

@@ -20,7 +20,6 @@ from tempfile import TemporaryDirectory
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import BASELINE, decode_file
-from gate.files.entry import VERSION
 from gate.files.yaml_in import MAX_YAML_BYTES
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
@@ -34,8 +33,7 @@ from gate.github.proposal_branch import (
     commit_files,
     find_standing,
 )
-from gate.project.config import load_config, make_config
-from gate.project.entries import GateFile
+from gate.project.config import load_config, make_default_config
 from gate.project.registry import load_cases
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
@@ -202,7 +200,7 @@ def _load_cases(data: GitData, sha: str, place: Path, config: str) -> tuple[Case
 
     path = place / config
     if not copy(path):
-        return load_cases(make_config(GateFile(version=VERSION)))
+        return load_cases(make_default_config())
     loaded = load_config(path)
     # A registry may be named as `../models.yml`: what counts is where that is, and it must be in the commit.
     registry = tuple(Path(os.path.normpath(one)) for one in loaded.registry)
