@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from gate.metrics import SPECS, Family, Unit
 from gate.records import Metric, Threshold
@@ -211,10 +212,6 @@ def _render_whole(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def _render_share(value: float) -> str:
-    return render_percent(value, signed=False)
-
-
 def _drop_negative_zero(text: str) -> str:
     return text if float(text) else text.lstrip("+-")
 
@@ -235,7 +232,7 @@ _RENDERERS: Mapping[Unit, Callable[[float], str]] = {
     Unit.COUNT: render_count,
     Unit.RATIO: render_ratio,
     Unit.LOG2: render_log2,
-    Unit.FRACTION: _render_share,
+    Unit.FRACTION: partial(render_percent, signed=False),
     Unit.JOULES: render_joules,
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.bisect.search import rank_list
 from gate.errors import UsageError
 from gate.git import read_git
-from gate.revisions import Revision, describe_resolved_commit, find_page, resolve_ancestor, resolve_ref
+from gate.revisions import describe_resolved_commit, find_page, resolve_ancestor, resolve_ref
 
 _POINT_CHARS = 12  # of a commit, in the name of its directory
 _LIMIT_S = 600.0  # of the largest histories
@@ -88,14 +88,9 @@ def find_ends(options: Namespace, directory: Path) -> Ends:
             "nothing says what is good", "Name a commit with --good, or interpreters with --pythons."
         )
     bad = resolve_ref(directory, options.bad or "HEAD")
-    good = _resolve_good(directory, options.good, bad)
-    return Ends(directory=directory, good=good.commit, bad=bad.commit, labels=(good.label, bad.label))
-
-
-def _resolve_good(directory: Path, name: str, bad: Revision) -> Revision:
-    good = resolve_ancestor(directory, name, bad.commit)
+    good = resolve_ancestor(directory, options.good, bad.commit)
     if good.commit == bad.commit:
         raise UsageError(
             f"--good and --bad are the same commit: {bad.label}", "Name an older one with --good."
         )
-    return good
+    return Ends(directory=directory, good=good.commit, bad=bad.commit, labels=(good.label, bad.label))

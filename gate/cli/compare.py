@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
-from gate.records import Baseline, Code, Outcome, Policy, Run, Verdict
+from gate.records import Baseline, Code, Outcome, Run
 from gate.report.explain import find_case, render_explanation
 from gate.report.terminal import write_text
 from gate.store.baselines import check_whole, load_baselines
@@ -65,7 +64,11 @@ def run_compare(options: Namespace) -> ExitCode:
     print_other_commits(options.accepted, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
-    verdict = _judge(candidate, baselines, policy, by_pairs=stored is not None)
+    # As `check` would; against another run, what that one measured is what is asked for.
+    if stored:
+        verdict = judge_recorded(candidate, CheckTerms(baselines=baselines, policy=policy))
+    else:
+        verdict = decide_verdict(candidate, baselines, policy)
     is_usual = stored is None or stored.resolve() == config.baselines.resolve()
     # The commands to run next measure: their results go elsewhere than this one's.
     repeated = Namespace(config=options.config, baselines="" if is_usual else options.baseline)
@@ -76,13 +79,6 @@ def run_compare(options: Namespace) -> ExitCode:
         steps = tuple(one for one in verdict.next_steps if one.code not in _OF_BASELINES)
         verdict = replace(verdict, notes=(*gone, *verdict.notes), next_steps=steps)
     return report_verdict(verdict, config, options, Path(options.out) if options.out else None, policy)
-
-
-def _judge(candidate: Run, baselines: tuple[Baseline, ...], policy: Policy, *, by_pairs: bool) -> Verdict:
-    """Judge as `check` would; against another run, what that one measured is what is asked for."""
-    if by_pairs:
-        return judge_recorded(candidate, CheckTerms(baselines=baselines, policy=policy))
-    return decide_verdict(candidate, baselines, policy)
 
 
 @pause_collector()
@@ -141,15 +137,12 @@ def run_merge(options: Namespace) -> ExitCode:
     print(
         f"Wrote {path}: {count_noun(len(merged.cases), 'case')}, {count_noun(len(merged.trials), 'trial')}."
     )
-    for note in (*_list_lost(runs), *_list_gaps(merged)):
+    lost = [f"Shard {number} is missing" for number in list_missing_shards(runs)]
+    for note in (*lost, *_list_gaps(merged)):
         print(f"note  {note}: judging it is {Outcome.INCOMPLETE}.")
     if not planned and not any(run.shard for run in runs):
         print(f"note  {_UNKNOWN_PLAN}")
     return ExitCode.PASS
-
-
-def _list_lost(runs: Sequence[Run]) -> list[str]:
-    return [f"Shard {number} is missing" for number in list_missing_shards(runs)]
 
 
 def _list_gaps(run: Run) -> list[str]:

@@ -60,18 +60,13 @@ def follow_moves(base: Rules, change: Rules) -> Followed:
             for name, place in before.items()
             if now.get(name, place) != place
         ),
-        removed=_list_removed(base.cases, kept),
+        removed=tuple(case.id for case in base.cases if definitions.get(case.id) != case.definition),
     )
 
 
 def _list_places(config: Config) -> dict[str, str]:
     models = {one.name: one.factory for one in config.models}
     return models | {one.name: one.node for one in config.tests}
-
-
-def _list_removed(cases: Iterable[Case], kept: Iterable[Case]) -> tuple[str, ...]:
-    left = {case.id for case in kept}
-    return tuple(case.id for case in cases if case.id not in left)
 
 
 def mark_removed(cases: Iterable[Case], removed: Iterable[str]) -> tuple[Case, ...]:
@@ -126,7 +121,8 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     except FileError as error:
         problem = str(error.what).replace(f"{directory}/", "")
         return BaseCases(
-            cases=_keep_reference_cases(cases, models),
+            # Those that both sides have from the gate; none where the base has models of its own.
+            cases=tuple(filter(is_reference, cases)) if models == MODELS else (),
             notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=problem)),),
         )
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
@@ -197,13 +193,6 @@ def _load_arm(path: Path) -> Config:
 def _find_config(config: Config, directory: Path) -> Path | None:
     names = (Path(config.source).name, DEFAULT_FILE)
     return next((path for name in names if (path := directory / name).is_file()), None)
-
-
-def _keep_reference_cases(cases: tuple[Case, ...], models: Path) -> tuple[Case, ...]:
-    """Keep the cases that both sides have from the gate; none where the base has ``models`` of its own."""
-    if models != MODELS:
-        return ()
-    return tuple(case for case in cases if is_reference(case))
 
 
 def _find_selected(config: Config, base: Config, defined: tuple[Case, ...]) -> tuple[Case, ...]:

@@ -32,11 +32,11 @@ class Plan:
     @property
     def expected_s(self) -> float:
         """Seconds on one machine."""
-        return _sum_expected(self.cases) * self.trials
+        return sum(case.expected_s for case in self.cases) * self.trials
 
-
-def _sum_expected(cases: Iterable[Case]) -> float:
-    return sum(case.expected_s for case in cases)
+    def divide(self, shards: int) -> tuple[Plan, ...]:
+        """Divide it over machines; raises as :func:`shard_cases`."""
+        return tuple(replace(self, cases=part) for part in shard_cases(self.cases, shards))
 
 
 def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...], ...]:
@@ -81,14 +81,14 @@ def render_github_matrix(plan: Plan, shards: int) -> str:
     Raises:
         UsageError: ``shards`` is not positive.
     """
-    parts = shard_cases(plan.cases, shards)
+    parts = plan.divide(shards)
     include = [
         {
             "shard": number,
             "shards": len(parts),
-            "select": ",".join(case.id for case in part),
-            "cases": len(part),
-            "expected_s": round(_sum_expected(part) * plan.trials, 1),
+            "select": ",".join(case.id for case in part.cases),
+            "cases": len(part.cases),
+            "expected_s": round(part.expected_s, 1),
         }
         for number, part in enumerate(parts, start=1)
     ]

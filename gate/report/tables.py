@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from statistics import stdev
 from typing import TYPE_CHECKING
 
 from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
 from gate.metrics import NOISY_DECIDING, SPECS, Family
-from gate.project.plan import Plan, shard_cases
+from gate.project.plan import Plan
 from gate.records import Baseline, Case, CaseFailure, Metric
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
@@ -53,20 +53,30 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
     Raises:
         UsageError: ``shards`` is not positive.
     """
-    parts = shard_cases(plan.cases, shards)
+    parts = plan.divide(shards)
     if table_format == JSON:
-        return _render_json(_list_shards(plan, parts))
+        listed = [
+            {
+                "shard": number,
+                "expected_s": round(part.expected_s, 1),
+                "cases": [case.id for case in part.cases],
+            }
+            for number, part in enumerate(parts, start=1)
+        ]
+        return _render_json(
+            {"trials": plan.trials, "expected_s": round(plan.expected_s, 1), "shards": listed}
+        )
     rows = [
         (str(number), case.id, str(plan.trials), render_duration(case.expected_s * plan.trials))
         for number, part in enumerate(parts, start=1)
-        for case in part
+        for case in part.cases
     ]
     table = render_table(("shard", "case", "trials", "expected"), rows)
     lines = [
         f"{count_noun(len(plan.cases), 'case')}, about {render_duration(plan.expected_s)} on one machine"
     ]
     if len(parts) > 1:
-        longest = max(_sum_expected(plan, part) for part in parts)
+        longest = max(part.expected_s for part in parts)
         lines.append(f"about {render_duration(longest)} on {len(parts)} machines")
     return f"{table}\n\n{'; '.join(lines)}"
 
@@ -161,22 +171,6 @@ def _list_baseline(baseline: Baseline) -> dict[str, object]:
 
 def _count_trials(baseline: Baseline) -> int:
     return max((len(values) for values in baseline.trials.values()), default=0)
-
-
-def _list_shards(plan: Plan, parts: Sequence[Sequence[Case]]) -> dict[str, object]:
-    shards = [
-        {
-            "shard": number,
-            "expected_s": round(_sum_expected(plan, part), 1),
-            "cases": [case.id for case in part],
-        }
-        for number, part in enumerate(parts, start=1)
-    ]
-    return {"trials": plan.trials, "expected_s": round(plan.expected_s, 1), "shards": shards}
-
-
-def _sum_expected(plan: Plan, cases: Iterable[Case]) -> float:
-    return sum(case.expected_s for case in cases) * plan.trials
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
