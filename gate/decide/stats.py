@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from statistics import fmean, median
@@ -211,10 +211,10 @@ def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
     """
     family = SPECS[metric].family
     if family is Family.LOG2:
-        return _estimate_mean(fmean(values), compute_variance(values), len(values))
+        return estimate_mean(fmean(values), compute_variance(values), len(values))
     if family is Family.NOISY and min(values) > 0:
         logs = compute_logs(values)
-        return estimate_log_mean(fmean(logs), compute_variance(logs), len(logs))
+        return estimate_mean(fmean(logs), compute_variance(logs), len(logs), of_logs=True)
     low, high = min(values), max(values)
     if len(values) == 1:
         return Estimate(centre=low, low=None, high=None, noise=None, n=1)
@@ -230,17 +230,15 @@ def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
     )
 
 
-def estimate_log_mean(mean: float, variance: Variance, n: int) -> Estimate:
-    """Geometric mean with its interval, from the mean of ``n`` logarithms and their variance."""
-    logs = _estimate_mean(mean, variance, n)
-    low, high = (None if bound is None else math.exp(bound) for bound in (logs.low, logs.high))
-    return replace(logs, centre=math.exp(mean), low=low, high=high)
+def estimate_mean(mean: float, variance: Variance, n: int, *, of_logs: bool = False) -> Estimate:
+    """The mean of ``n`` values with its t interval, which is unknown where the variance is.
 
-
-def _estimate_mean(mean: float, variance: Variance, n: int) -> Estimate:
-    """The mean of ``n`` values with its t interval, which is unknown where the variance is."""
+    Of logarithms it is the geometric mean of the values.
+    """
+    scale = math.exp if of_logs else float
     if variance.df <= 0:
-        return Estimate(centre=mean, low=None, high=None, noise=None, n=n)
+        return Estimate(centre=scale(mean), low=None, high=None, noise=None, n=n)
     tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
     half = -compute_t_quantile(tail, variance.df) * math.sqrt(variance.value / n)
-    return Estimate(centre=mean, low=mean - half, high=mean + half, noise=math.sqrt(variance.value), n=n)
+    noise = math.sqrt(variance.value)
+    return Estimate(centre=scale(mean), low=scale(mean - half), high=scale(mean + half), noise=noise, n=n)

@@ -55,11 +55,9 @@ class Suspect:
 
 
 def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
-    """The cases whose noisy metrics look changed or could not be judged, in the plan's order.
+    """The cases whose metrics look changed or could not be judged, in the plan's order.
 
-    Counters, memory and drift are suspect where stored values convict them: an earlier commit may have
-    done it. What looks better than stored values is suspect as well: they are older than the base then, or
-    the change is good, and only the base shows which; a change may give back what an earlier one gained.
+    What looks better than stored values is suspect, too: a change may give back what an earlier one gained.
     A case that failed or did not run is no suspect: it is INCOMPLETE whatever pairs say.
     """
     grouped = group_cases(screening.comparisons)

@@ -120,8 +120,6 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
 
 def find_kept(inquiry: Inquiry) -> list[Cause]:
     """What calls keep of memory, and the line that made it."""
-    if not inquiry.asks(CauseKind.KEPT):
-        return []
     return [inquiry.weigh(fact) for fact in inquiry.list_warnings(Code.MEMORY_KEPT)[-1:]]
 
 
@@ -190,23 +188,23 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(fact)]
 
 
-def find_usage(inquiry: Inquiry) -> list[Cause]:
-    """Which kernels take another time than the baseline's on this host, and what bounds a call."""
-    evidence = inquiry.evidence
-    found: list[Fact | None] = []
-    if inquiry.asks(CauseKind.KERNELS):
-        baseline = evidence.find_baseline(Metric.COMPILED_LATENCY)
-        before = baseline.kernels_s if baseline else {}
-        after = collect_medians(trial.kernels_s for trial in evidence.trials)
-        found.append(compare_kernels(before, after))
-    if inquiry.asks(CauseKind.BOUND):
-        call_s, busy = (
-            median(evidence.values[metric]) if evidence.values.get(metric) else None
-            for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
-        )
-        limits_s = collect_medians(trial.limits_s for trial in evidence.trials)
-        found.append(find_bound(call_s or 0.0, busy, limits_s))
-    return [inquiry.weigh(fact) for fact in found if fact]
+def find_kernels(inquiry: Inquiry) -> list[Cause]:
+    """Which kernels take another time than the baseline's on this host."""
+    baseline = inquiry.evidence.find_baseline(Metric.COMPILED_LATENCY)
+    after = collect_medians(trial.kernels_s for trial in inquiry.evidence.trials)
+    fact = compare_kernels(baseline.kernels_s if baseline else {}, after)
+    return [inquiry.weigh(fact)] if fact else []
+
+
+def find_limit(inquiry: Inquiry) -> list[Cause]:
+    """What bounds a call."""
+    call_s, busy = (
+        median(found) if (found := inquiry.evidence.values.get(metric)) else None
+        for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
+    )
+    limits_s = collect_medians(trial.limits_s for trial in inquiry.evidence.trials)
+    fact = find_bound(call_s or 0.0, busy, limits_s)
+    return [inquiry.weigh(fact)] if fact else []
 
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
@@ -258,24 +256,26 @@ def _find_disturbances(inquiry: Inquiry) -> list[Cause]:
     return found
 
 
-# In the order in which causes of the same weight are told.
-_FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
-    find_mismatch,
-    find_breaks,
-    find_recompiles,
-    find_code,
-    find_guards,
-    find_definition,
-    find_workload,
-    find_imports,
-    find_stack,
-    find_eager,
-    find_usage,
-    find_phases,
-    find_cache_loss,
-    find_kept,
-    find_machine,
-)
+# In the order in which causes of the same weight are told. Those with a kind are asked where a metric moved
+# that such a cause can explain.
+FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
+    find_mismatch: None,
+    find_breaks: None,
+    find_recompiles: CauseKind.RECOMPILE,
+    find_code: None,
+    find_guards: None,
+    find_definition: None,
+    find_workload: None,
+    find_imports: None,
+    find_stack: None,
+    find_eager: None,
+    find_kernels: CauseKind.KERNELS,
+    find_limit: CauseKind.BOUND,
+    find_phases: CauseKind.COMPILE_PHASE,
+    find_cache_loss: CauseKind.CACHE,
+    find_kept: CauseKind.KEPT,
+    find_machine: None,
+}
 
 
 def rank_causes(
@@ -296,7 +296,12 @@ def rank_causes(
         machine=machine,
         environment=environment,
     )
-    found = [one for find in _FINDERS if deciding or find is find_definition for one in find(inquiry)]
+    found = [
+        one
+        for find, kind in FINDERS.items()
+        if (deciding or find is find_definition) and (kind is None or inquiry.asks(kind))
+        for one in find(inquiry)
+    ]
     if inquiry.worst and all(one.weight < LEAST_WEIGHT for one in found):
         found.append(inquiry.weigh(Fact(code=Code.UNEXPLAINED)))
     return tuple(sorted(found, key=lambda one: one.weight, reverse=True))

@@ -98,8 +98,6 @@ def find_recompiles(inquiry: Inquiry) -> list[Cause]:
 
     And those that fail no more: what was compiled for each shape may be compiled for all.
     """
-    if not inquiry.asks(CauseKind.RECOMPILE):
-        return []
     baseline = inquiry.evidence.code_baseline
     before = baseline.recompile_reasons if baseline else ()
     after: Counter[Recompile] = Counter()
@@ -257,7 +255,7 @@ _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change
 def find_phases(inquiry: Inquiry) -> list[Cause]:
     """Which phases of the compile moved; where the baseline stores none, which took longest."""
     after = collect_medians(trial.phases_s for trial in inquiry.evidence.trials)
-    if not inquiry.asks(CauseKind.COMPILE_PHASE) or not after:
+    if not after:
         return []
     baseline = inquiry.evidence.find_baseline(Metric.COLD_COMPILE_TIME)
     if baseline is None or not baseline.phases_s:
@@ -292,8 +290,6 @@ def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
 
     A cache that is turned off counts no miss: it is not asked. Fewer graphs ask it less, and lose nothing.
     """
-    if not inquiry.asks(CauseKind.CACHE):
-        return []
     baseline = inquiry.evidence.code_baseline
     before = baseline.caches if baseline else {}
     after = next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})

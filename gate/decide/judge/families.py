@@ -39,7 +39,7 @@ from gate.decide.judge.interval import (
     is_estimated_beyond,
     mirror_reading,
 )
-from gate.decide.stats import compute_variance, estimate_log_mean, estimate_metric, pool_variances
+from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances
 from gate.metrics import COMPILE_TIMES, Family, Role
 from gate.records import MAYBE_WORSE, Case, Change, Code, Comparison, DType, Fact, Metric, Reason, Status
 
@@ -70,8 +70,8 @@ def make_finding(
     before, after = math.log(reading.baseline), math.log(reading.candidate)
     return replace(
         question.find(*ruling, change, remarks),
-        baseline=estimate_log_mean(before, reading.noise, reading.baseline_trials),
-        candidate=estimate_log_mean(after, reading.noise, reading.trials),
+        baseline=estimate_mean(before, reading.noise, reading.baseline_trials, of_logs=True),
+        candidate=estimate_mean(after, reading.noise, reading.trials, of_logs=True),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.decide import estimate_metric
-from gate.decide.stats import Variance, estimate_log_mean
+from gate.decide.stats import Variance, estimate_mean
 from gate.records import Estimate, Metric
 
 
@@ -34,7 +34,7 @@ def test_single_value_has_no_interval(metric: Metric) -> None:
 
 def test_single_value_has_the_interval_of_a_known_noise() -> None:
     """What is believed of the noise gives one trial an interval: t(4 df) = 2.776 wide."""
-    known = estimate_log_mean(math.log(2.0), Variance(value=1e-4, df=4.0), 1)
+    known = estimate_mean(math.log(2.0), Variance(value=1e-4, df=4.0), 1, of_logs=True)
     assert pytest.approx(2.0 * math.exp(2.776445 * 0.01), rel=1e-6) == known.high
 
 

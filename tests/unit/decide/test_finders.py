@@ -12,7 +12,7 @@ from gate.decide import explain
 from gate.decide.explain import causes
 from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import explained_by
-from gate.records import CauseKind, Code
+from gate.records import Code
 from gate.records.facts import CAUSE_CODES, MISMATCH_CODES
 
 MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]
@@ -26,7 +26,7 @@ def test_every_finder_is_asked() -> None:
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if name.startswith("find_") and list(inspect.signature(function).parameters) == ["inquiry"]
     }
-    assert finders == set(causes._FINDERS)
+    assert finders == set(causes.FINDERS)
 
 
 def test_every_cause_has_a_weight() -> None:
@@ -49,9 +49,8 @@ def test_every_cause_can_be_found() -> None:
 
 def test_every_kind_that_is_asked_for_is_named_by_a_metric() -> None:
     """Otherwise no change asks for it, and its finder finds nothing, in silence."""
-    asks = re.compile(r"asks\(CauseKind\.(\w+)")
-    asked = {kind for module in MODULES for kind in asks.findall(_read_finders(module))}
-    assert [kind for kind in sorted(asked) if not explained_by(CauseKind[kind])] == []
+    asked = [kind for kind in causes.FINDERS.values() if kind]
+    assert [kind for kind in asked if not explained_by(kind)] == []
 
 
 def _read_finders(module: ModuleType) -> str:
