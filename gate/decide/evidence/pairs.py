@@ -14,8 +14,6 @@ from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records import BASE_ARM, CANDIDATE_ARM, Metric, Pairing, Run, Trial
 
-Arms = tuple[Sequence[float], Sequence[float]]  # seconds of a call in each block, base's and head's
-
 
 def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: bool = True) -> float | None:
     """Log change of a latency, block ``i`` of head against that of base; ``None`` where there is none.
@@ -24,15 +22,14 @@ def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: boo
     own, and both arms were watched: what other programs took is no property of either arm. The estimate is
     Hodges and Lehmann's. Otherwise all calls count.
     """
-    whole, undisturbed = _take_arms(base, head, metric)
+    whole = base.samples.get(metric, ()), head.samples.get(metric, ())
     # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
     if len(whole[0]) != len(whole[1]):
         return None
-    is_left_out = leaves_out and _is_watched(whole, undisturbed)
     # A difference of logarithms, since a ratio of what somebody has edited may be no number.
     changes = [
         math.log(after) - math.log(before)
-        for before, after in (zip(*undisturbed, strict=True) if is_left_out else ())
+        for _, _, before, after in (_list_watched(base, head, metric) if leaves_out else ())
         if before > 0 and after > 0
     ]
     if changes:
@@ -45,46 +42,32 @@ def are_disturbed_alike(pairs: Iterable[tuple[Trial, Trial]], metric: Metric) ->
     """Whether both arms lost as many blocks, at the same cost, over all pairs: base's trial and head's.
 
     Where one is disturbed more, its own threads may be what disturbs it. One pair shows too little of threads
-    that run now and then.
+    that run now and then. What disturbs lasts for several blocks, so these are no draws of their own.
+    Super-blocks are, nearly: they last longer than the slices for which other programs keep a core.
     """
-    lost: list[float] = []
-    costs: list[float] = []
-    for base, head in pairs:
-        whole, undisturbed = _take_arms(base, head, metric)
-        if _is_watched(whole, undisturbed):
-            more = _compare_disturbances(whole, undisturbed)
-            lost, costs = lost + more[0], costs + more[1]
+    lost: list[float] = []  # so many more blocks of base than of head, in each super-block
+    costs: list[float] = []  # by how much more they cost head, as a logarithm
+    for blocks in (_list_watched(base, head, metric) for base, head in pairs):
+        for start in range(0, len(blocks), PAIRS_IN_SUPER_BLOCK):
+            part = blocks[start : start + PAIRS_IN_SUPER_BLOCK]
+            lost.append(sum((base == 0) - (head == 0) for _, _, base, head in part))
+            known = [
+                math.log(all_head) - math.log(head) - math.log(all_base) + math.log(base)
+                for all_base, all_head, base, head in part
+                if min(all_base, all_head, base, head) > 0
+            ]
+            costs += [fmean(known)] if known else []
     return _is_about_nothing(lost) and _is_about_nothing(costs)
 
 
-def _take_arms(base: Trial, head: Trial, metric: Metric) -> tuple[Arms, Arms]:
-    whole = base.samples.get(metric, ()), head.samples.get(metric, ())
-    return whole, (base.undisturbed_s.get(metric, ()), head.undisturbed_s.get(metric, ()))
+def _list_watched(base: Trial, head: Trial, metric: Metric) -> list[tuple[float, ...]]:
+    """Seconds of a call in each block, base's and head's, of all calls and of those that nothing disturbed.
 
-
-def _is_watched(whole: Arms, undisturbed: Arms) -> bool:
-    return len(whole[0]) == len(whole[1]) == len(undisturbed[0]) == len(undisturbed[1])
-
-
-def _compare_disturbances(whole: Arms, undisturbed: Arms) -> tuple[list[float], list[float]]:
-    """How many more blocks base lost than head in each super-block, and how much more they cost head (log).
-
-    What disturbs lasts for several blocks, so these are no draws of their own. Super-blocks are, nearly: they
-    last longer than the slices for which other programs keep a core.
+    None where a block is not known by all four.
     """
-    lost: list[float] = []
-    costs: list[float] = []
-    for start in range(0, len(whole[0]), PAIRS_IN_SUPER_BLOCK):
-        end = start + PAIRS_IN_SUPER_BLOCK
-        blocks = list(zip(*(times[start:end] for times in (*whole, *undisturbed)), strict=True))
-        lost.append(sum((base == 0) - (head == 0) for _, _, base, head in blocks))
-        known = [
-            math.log(all_head) - math.log(head) - math.log(all_base) + math.log(base)
-            for all_base, all_head, base, head in blocks
-            if min(all_base, all_head, base, head) > 0
-        ]
-        costs += [fmean(known)] if known else []
-    return lost, costs
+    sides = (base.samples, head.samples, base.undisturbed_s, head.undisturbed_s)
+    times = [side.get(metric, ()) for side in sides]
+    return list(zip(*times, strict=True)) if len(set(map(len, times))) == 1 else []
 
 
 def _is_about_nothing(values: Sequence[float]) -> bool:
