@@ -156,7 +156,7 @@ def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
     story = render_explanation(verdict, find_case(verdict, "broken"))
 
     assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
-    assert "  +++ after/cpp_fused_add_gelu_mul_0\n" in story
+    assert "  cpp_fused_add_gelu_mul_0 is new, 36 lines\n" in story
     assert "  compiled latency\n    before  " in story
     assert "compile-gate measure --select broken/inference-float32-smoke-default --trials 1" in story
     assert "import torch, bench; case = bench.broken();" in story

@@ -13,7 +13,7 @@ from gate.records import Metric
 from gate.records.history import HistoryHead
 from gate.report.page.cases import Plot, find_axis_unit
 from gate.report.page.charts import Drawing, Scale, join_places, list_ticks, make_scale
-from gate.report.page.pages import render_page
+from gate.report.page.pages import find_link, render_page
 from gate.report.trend import (
     Track,
     TrendSeries,
@@ -266,5 +266,4 @@ def _link_commits(before: HistoryHead, after: HistoryHead, repository: str) -> L
 
 
 def _link_run(head: HistoryHead) -> Link:
-    safe = head.run_url if head.run_url.startswith("https://") else ""
-    return Link(text=head.created[:16].replace("T", " "), address=safe)
+    return Link(text=head.created[:16].replace("T", " "), address=find_link(head.run_url))

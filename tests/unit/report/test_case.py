@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from gate.records import CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gate.records import CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence, Verdict
 from gate.report.case import make_view
+from gate.report.explain import render_explanation
 
 
 def test_parts_stand_side_by_side() -> None:
@@ -50,3 +54,17 @@ def test_break_without_a_place_says_so() -> None:
     after = SideEvidence(graph_breaks=(GraphBreak(reason="no", location=""),))
     view = make_view(CaseEvidence(case_id="a/b", after=after))
     assert (view.breaks[0].location, view.breaks_before) == ("unknown place", 0)
+
+
+def test_story_shows_the_beginning_of_what_changed(verdicts: Mapping[str, Verdict]) -> None:
+    """Twenty lines of a kernel that both sides have; of one that is new, how long it is."""
+    before, after = ("\n".join(f"{side} {number}" for number in range(40)) for side in ("was", "is"))
+    kernels = (KernelChange(name="both", before=before, after=after), KernelChange(name="new", after=after))
+    verdict = verdicts["regression"]
+    case = verdict.cases[0]
+    evidence = CaseEvidence(case_id=case.id, after=SideEvidence(), kernels=kernels)
+    story = render_explanation(replace(verdict, evidence=(evidence,)), case, "out")
+
+    code = story[story.index("Generated code: 2 kernels changed; out/report.html has more\n") :].splitlines()
+    assert code[1:3] == ["  --- before/both", "  +++ after/both"]
+    assert code[23:25] == ["  ... and 61 more lines", "  new is new, 40 lines"]
