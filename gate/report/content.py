@@ -13,7 +13,7 @@ from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Outcome, S
 from gate.records.targets import TARGET_KIND
 from gate.report.blocks import LEAST_SHOWN, SHOWN, count_causes, make_blocks
 from gate.report.clean import clean_line
-from gate.report.footer import COLUMNS, list_footer, make_case_lines
+from gate.report.footer import list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.suite import list_sections, list_totals
 from gate.report.view import NextStep, Report
@@ -45,7 +45,6 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
         why=why,
         counts=count_statuses(verdict),
         blocks=blocks,
-        columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
         scope=(
             *(line for line in list_scope(verdict) if line[0] != _MACHINE or not is_machine_noted),

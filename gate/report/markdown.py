@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gate.records import RED, Status, Verdict
 from gate.report.content import make_report, render_counts
-from gate.report.footer import MARKS, list_marks
+from gate.report.footer import COLUMNS, MARKS, list_marks
 from gate.report.view import OUTCOME_KINDS, Block, CaseLine, NextStep, Report, Row, Section
 from gate.report.words.templates import name_status
 from gate.units import count_noun
@@ -230,7 +230,7 @@ def _render_figures(report: Report, layout: Layout) -> str:
     if not lines or not layout.case_lines:
         return ""
     shown = lines[: layout.case_lines]
-    table = render_table(("case", *report.columns), report.columns, map(_render_case_line, shown), "")
+    table = render_table(("case", *COLUMNS.values()), COLUMNS.values(), map(_render_case_line, shown), "")
     legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(shown))
     more = _render_more(len(lines) - len(shown), "case")
     return fold("Measured values", join_parts((table, legend, more)))

@@ -38,7 +38,8 @@ _MARKS: Mapping[Result, str] = {
     Result.FALSE_ALARM: "false alarm",
     Result.BROKEN: "could not be tried",
 }
-_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
+PASSED = "PASSED"
+_KINDS = {PASSED: "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
 _HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
 _HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
 _WORDS: Mapping[FaultKind, str] = {
@@ -125,27 +126,16 @@ def _describe_result(report: SelftestReport) -> tuple[str, str]:
     if failed:
         all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
         return "FAILED", f"{all_tried} were not handled as they should be"
-    if report.untried:
-        return "INCOMPLETE", describe_untried(report)
-    if opened := describe_open_faults(report):
-        return "INCONCLUSIVE", opened
     faults = sum(not _is_harmless(score) for score in report.scores)
+    if report.untried:
+        harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
+        untried = sum(not one.startswith(harmless) for one in report.untried)
+        return "INCOMPLETE", f"{faults} of {faults + untried} faults tried"
+    if opened := sum(score.is_open for score in report.scores):
+        return "INCONCLUSIVE", f"{count_noun(opened, 'fault')} that must be caught stayed open"
     counted = ((faults, "fault"), (len(report.scores) - faults, "harmless change"))
     tried = " and ".join(count_noun(number, noun) for number, noun in counted)
-    return "PASSED", f"{tried} in {count_noun(len(report.attempts), 'attempt')}"
-
-
-def describe_untried(report: SelftestReport) -> str:
-    """Count the faults that were tried, of all that there are, without harmless changes."""
-    harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
-    tried = sum(not _is_harmless(score) for score in report.scores)
-    return f"{tried} of {tried + sum(not one.startswith(harmless) for one in report.untried)} faults tried"
-
-
-def describe_open_faults(report: SelftestReport) -> str:
-    """Count the faults that must be caught and never were, without a complaint; empty where there is none."""
-    opened = sum(score.is_open for score in report.scores)
-    return f"{count_noun(opened, 'fault')} that must be caught stayed open" if opened else ""
+    return PASSED, f"{tried} in {count_noun(len(report.attempts), 'attempt')}"
 
 
 def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: str = "") -> Section:

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
-from gate.report.footer import MARKS, list_marks
+from gate.report.footer import COLUMNS, MARKS, list_marks
 from gate.report.terminal import WIDTH, find_style, lay_out, write_text
 from gate.report.view import ABSENT, OUTCOME_KINDS, STATUS_KINDS, Block, CaseLine, NextStep, Report, Row
 from gate.units import join_some
@@ -35,6 +35,7 @@ _LAYOUTS = (
     ("label", "metric"),
 )
 _TITLES: Mapping[str, str] = {"label": "", "after": "head"}  # where they are not the column's own name
+_FIGURES = tuple(COLUMNS.values())
 
 
 class Detail(StrEnum):
@@ -207,8 +208,8 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
     shown = measured if everything else measured[:MAX_CASE_LINES]
     if not shown:
         return
-    columns = _choose_columns(report.columns, shown, lines.width)
-    titles = [report.columns[column].rpartition(" ") for column in columns]
+    columns = _choose_columns(shown, lines.width)
+    titles = [_FIGURES[column].rpartition(" ") for column in columns]
     above = [["", *(f"{word}  " for word, _, _ in titles)]] if any(word for word, _, _ in titles) else []
     rows = [*above, ["case", *(f"{name}  " for _, _, name in titles)]]
     rows += [[line.case_id, *(_render_cell(line, column) for column in columns)] for line in shown]
@@ -220,11 +221,11 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
         lines.wrap(legend, _DIM)
 
 
-def _choose_columns(titles: Sequence[str], lines: Sequence[CaseLine], width: int) -> list[int]:
+def _choose_columns(lines: Sequence[CaseLine], width: int) -> list[int]:
     """Those with values that fit beside the case."""
     used = max(len(line.case_id) for line in lines)
     chosen: list[int] = []
-    for index, title in enumerate(titles):
+    for index, title in enumerate(_FIGURES):
         cells = [line.cells[index] for line in lines]
         if all(cell.status is None and cell.text == ABSENT for cell in cells):
             continue

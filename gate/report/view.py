@@ -83,7 +83,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseLine:
-    """The main figures of one case, in the order of ``Report.columns``."""
+    """The main figures of one case, in the order of ``footer.COLUMNS``."""
 
     case_id: str
     cells: tuple[Cell, ...]
@@ -136,7 +136,6 @@ class Report:
     why: str  # "" where there is nothing to explain
     counts: tuple[tuple[Status, int], ...]  # deciding comparisons, strongest first
     blocks: tuple[Block, ...]
-    columns: tuple[str, ...]
     case_lines: tuple[CaseLine, ...]
     scope: tuple[tuple[str, str], ...]  # what was judged, the machine's share
     notes: tuple[str, ...]

@@ -20,13 +20,7 @@ from gate.records import Case, make_text
 from gate.records.events import Noted
 from gate.records.studies import Attempt, Fault, Method, SelftestReport
 from gate.report.progress import show_progress
-from gate.report.selftest import (
-    describe_attempt,
-    describe_fault,
-    describe_open_faults,
-    describe_untried,
-    study_selftest,
-)
+from gate.report.selftest import PASSED, describe_attempt, describe_fault, study_selftest
 from gate.selftest.attempts import (
     AttemptContext,
     AttemptSubject,
@@ -71,23 +65,14 @@ def run_selftest(options: Namespace) -> ExitCode:
             provenance=load_provenance(config.directory),
         )
         report = try_faults(context, agenda, path)
-    report_study(study_selftest(report), path)
+    study = study_selftest(report)
+    report_study(study, path)
     if any(score.complaint for score in report.scores):
         return ExitCode.REGRESSION
-    reasons = _list_reasons(report)
-    for reason in reasons:
-        print(f"exit {int(ExitCode.INCOMPLETE)}: {reason}.")
-    return ExitCode.INCOMPLETE if reasons else ExitCode.PASS
-
-
-def _list_reasons(report: SelftestReport) -> list[str]:
-    """List why a test in which nothing was wrong is not whole, with what to do about it."""
-    reasons = []
-    if report.untried:
-        reasons.append(f"{describe_untried(report)}, for want of time; raise --minutes")
-    if opened := describe_open_faults(report):
-        reasons.append(f"{opened}; raise --minutes or --repeats")
-    return reasons
+    if study.outcome == PASSED:
+        return ExitCode.PASS
+    print(f"exit {int(ExitCode.INCOMPLETE)}: {study.headline}; raise --minutes or --repeats.")
+    return ExitCode.INCOMPLETE
 
 
 def choose_attempted(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:

@@ -20,7 +20,7 @@ from gate.records.cases import group_cases
 from gate.records.studies import Rate
 from gate.report.clean import clean_line
 from gate.report.content import make_report
-from gate.report.footer import MARKS
+from gate.report.footer import COLUMNS, MARKS
 from gate.report.page.cases import PageCase, make_anchors, make_case
 from gate.report.page.charts import Drawing, draw_interval
 from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report, Study
@@ -60,6 +60,7 @@ def _make_environment() -> jinja2.Environment:
     environment.filters |= {"values": _hold_together, "name_status": name_status}
     environment.globals |= {
         "KIND_NAMES": _KIND_NAMES,
+        "COLUMNS": COLUMNS,
         "MARKS": MARKS,
         "OUTCOME_KINDS": OUTCOME_KINDS,
         "STATUS_KINDS": STATUS_KINDS,

@@ -105,7 +105,7 @@ def test_time_that_is_up(run_selftest: RunSelftest, capsys: pytest.CaptureFixtur
     told = capsys.readouterr().out
     assert told.startswith("INCOMPLETE  0 of 17 faults tried\n")
     assert "Not tried: vanished factory" in told
-    assert told.endswith("exit 12: 0 of 17 faults tried, for want of time; raise --minutes.\n")
+    assert told.endswith("exit 12: 0 of 17 faults tried; raise --minutes or --repeats.\n")
 
 
 def test_what_needs_no_statistics_comes_before_all_pairs(
