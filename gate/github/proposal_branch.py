@@ -122,7 +122,7 @@ def check_tip(data: GitData, request: RefreshRequest) -> None:
 
 
 def commit_files(
-    client: GitHubClient, context: JobContext, request: RefreshRequest, files: Mapping[str, str], message: str
+    data: GitData, context: JobContext, request: RefreshRequest, files: Mapping[str, str], message: str
 ) -> str:
     """Commit files on the proposal's branch, unless all is there already; return the commit.
 
@@ -131,7 +131,6 @@ def commit_files(
     Raises:
         UsageError: The branch that the proposal is for has moved on.
     """
-    data = GitData(client)
     head = data.load_tip(request.head_sha)
     message = f"{message}\nDirectory: {request.directory}\n"
     for _ in range(_MAX_TRIES):

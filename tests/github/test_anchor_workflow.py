@@ -9,7 +9,7 @@ from action.composite import ActionRun, run_job
 from action.samples import make_job, record_gate
 from workflow_files import ROOT, load
 
-JOBS: dict[str, Any] = load(ROOT / ".github/workflows/anchor.yml")["jobs"]
+JOBS: dict[str, Any] = load(ROOT / "examples/workflows/anchor.yml")["jobs"]
 
 
 def compare(place: Path, *, has_anchor: bool) -> tuple[ActionRun, dict[str, str]]:

@@ -28,7 +28,7 @@ from workflow_files import (
 
 ACTION = ROOT / "action.yml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
-SHARED = ("anchor.yml", "compile-gate.yml", "compile-gate-respond.yml", "upgrade.yml")
+SHARED = ("compile-gate.yml", "compile-gate-respond.yml", "upgrade.yml")
 # How an example differs from the workflow of the same name here: where the action, or what it calls, is from.
 OURS = re.compile(
     r"uses: \.(?:/\.git/compile-gate|(/\.github/workflows/\w+\.yml)|/)"
