@@ -31,7 +31,7 @@ from gate.measure.rounds import (
     time_first_call,
     warm_up,
 )
-from gate.measure.usage import compute_medians, record_usage, run_canaries
+from gate.measure.usage import record_usage, run_canaries
 from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.workload import Workload
@@ -217,7 +217,10 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
     """
     states = (before.state, after.state)
     return Conditions(
-        canaries_s=compute_medians(before.canaries_s, after.canaries_s),
+        canaries_s={
+            name: statistics.median((*times_s, *after.canaries_s[name]))
+            for name, times_s in sorted(before.canaries_s.items())
+        },
         throttled=list_throttling(*states),
         foreign_processes=count_strangers(states, own=2 if is_paired else 1),
         clock_mhz=after.state.clock_mhz,

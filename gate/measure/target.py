@@ -90,7 +90,9 @@ def parse_usage(output: str) -> Mapping[str, int]:
 
 
 def _read_cubin(path: Path) -> Cubin:
-    usage = parse_usage(_dump_usage(path))
+    command = [str(_find_tool()), "--dump-resource-usage", str(path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIMIT_S).stdout
+    usage = parse_usage(told)
     metadata = json.loads(path.with_suffix(".json").read_text())
     return Cubin(
         kernel=path.stem,
@@ -99,11 +101,6 @@ def _read_cubin(path: Path) -> Cubin:
         shared_bytes=int(metadata["shared"]),
         size_bytes=path.stat().st_size,
     )
-
-
-def _dump_usage(path: Path) -> str:
-    command = [str(_find_tool()), "--dump-resource-usage", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIMIT_S).stdout
 
 
 def _find_tool() -> Path:

@@ -176,7 +176,10 @@ _LAUNCHES = 500
 def run_canaries(device: Device) -> dict[str, tuple[float, ...]]:
     """Run each canary ``REPEATS`` times; seconds by name, of one call where a sample makes several."""
     canaries = _make_canaries(device)
-    _leave_idle_clock(canaries["matmul"], device)
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < device.kind.canaries.waking_s:  # until an idle clock has risen
+        canaries["matmul"]()
+        device.synchronize()
     calls = dict.fromkeys(("matmul", "copy"), device.kind.canaries.calls)
     return {name: _time_canary(run, device, calls.get(name, 1)) for name, run in canaries.items()}
 
@@ -195,15 +198,6 @@ def measure_bytes_per_s(device: Device) -> float:
     target = torch.empty_like(source)
     times_s = _time_canary(lambda: target.copy_(source), device, device.kind.canaries.calls)
     return 2 * source.nbytes / statistics.median(times_s)
-
-
-def compute_medians(*groups: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
-    """Compute each canary's median over all groups of times."""
-    names = {name for group in groups for name in group}
-    return {
-        name: statistics.median([time_s for group in groups for time_s in group.get(name, ())])
-        for name in sorted(names)
-    }
 
 
 def _make_canaries(device: Device) -> dict[str, Callable[[], object]]:
@@ -230,13 +224,6 @@ def _make_operands(device: Device) -> tuple[torch.Tensor, torch.Tensor]:
     own.manual_seed(0)
     matrix = torch.randn(shape, generator=own, device=place, dtype=torch.bfloat16)
     return matrix, torch.randint(0, 256, copied, generator=own, device=place, dtype=torch.uint8)
-
-
-def _leave_idle_clock(run: Callable[[], object], device: Device) -> None:
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < device.kind.canaries.waking_s:
-        run()
-        device.synchronize()
 
 
 def _time_canary(run: Callable[[], object], device: Device, calls: int) -> tuple[float, ...]:

@@ -145,10 +145,11 @@ def observe_graphs(directory: str) -> GraphReport:
     """Read what was compiled; locations below ``directory`` are named relative to it."""
     records, counters = _list_compiles(), _find_counters()
     breaks = find_private("torch._dynamo.utils", "graph_break_reasons")
+    recompiles = tuple(list_recompiles(records or (), directory))
     counts, unknown = {}, []
     for metric, value in (
         (Metric.GRAPH_BREAKS, None if breaks is None else len(breaks)),
-        (Metric.RECOMPILES, _count_recompiles(records)),
+        (Metric.RECOMPILES, None if records is None else len(recompiles)),
         (Metric.GUARDS, _sum_field(records, "guard_count")),
         *_count_from(counters).items(),
     ):
@@ -160,7 +161,7 @@ def observe_graphs(directory: str) -> GraphReport:
         counts=counts,
         caches=_read_caches(counters, records),
         graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
-        recompile_reasons=tuple(list_recompiles(records or (), directory)),
+        recompile_reasons=recompiles,
         phases_s=_sum_phases(records),
         skipped=tuple(_list_skipped(records, directory)),
         unknown=tuple(unknown),
@@ -185,11 +186,6 @@ def find_cache() -> Path:
 def is_recompile_error(error: BaseException) -> bool:
     """Whether the ``fail_on_recompile`` stance raised this; torch has no type of its own for it."""
     return isinstance(error, RuntimeError) and "fail_on_recompile" in str(error)
-
-
-def _list_user_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    torch_directory = str(Path(importlib.import_module("torch").__file__ or "").parent)
-    return [frame for frame in stack if not frame.filename.startswith(torch_directory)]
 
 
 def format_location(file: str, line: int | None, directory: str) -> str:
@@ -263,12 +259,6 @@ def _correct_kernels(kernels: CacheUse, graphs: CacheUse) -> CacheUse:
     return CacheUse(hits=kernels.hits, misses=max(0, asked - kernels.hits))
 
 
-def _count_recompiles(records: list[Any] | None) -> int | None:
-    if records is None:
-        return None
-    return sum(1 for record in records if getattr(record, "recompile_reason", None))
-
-
 def _sum_field(records: list[Any] | None, name: str) -> int | None:
     return None if records is None else sum(getattr(record, name, None) or 0 for record in records)
 
@@ -279,8 +269,9 @@ def _sum_phases(records: list[Any] | None) -> dict[str, float]:
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
-    frames = _list_user_frames(getattr(entry, "user_stack", ()))[-_MAX_FRAMES:]
-    stack = tuple(_describe_frame(frame, directory) for frame in frames)
+    own = str(Path(importlib.import_module("torch").__file__ or "").parent)
+    frames = [one for one in getattr(entry, "user_stack", ()) if not one.filename.startswith(own)]
+    stack = tuple(_describe_frame(frame, directory) for frame in frames[-_MAX_FRAMES:])
     reason = _shorten(str(getattr(entry, "reason", entry)))
     return GraphBreak(reason=reason, location=stack[-1].location if stack else "", stack=stack)
 

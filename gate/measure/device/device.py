@@ -167,8 +167,11 @@ class CudaDevice(Device):
         """
         self.synchronize()
         segments: list[dict[str, Any]] = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call] # torch's
-        own = [segment for segment in segments if _is_private(segment, self.name)]
-        idle: int = sum(segment["total_size"] - segment["allocated_size"] for segment in own)
+        idle: int = sum(
+            segment["total_size"] - segment["allocated_size"]
+            for segment in segments
+            if segment["device"] == self.name.index and tuple(segment["segment_pool_id"]) != _SHARED_POOL
+        )
         return torch.cuda.memory_allocated(self.name) + idle
 
     def profile(self, run: Call, calls: int) -> Sequence[Any]:
@@ -201,11 +204,6 @@ class CudaDevice(Device):
     def read_state(self) -> DeviceState:
         """Read the state from NVML; it names what NVML does not report."""
         return self._nvml.read_state()
-
-
-def _is_private(segment: Mapping[str, Any], device: torch.device) -> bool:
-    """Whether a segment of the caching allocator belongs to a private pool on ``device``."""
-    return segment["device"] == device.index and tuple(segment["segment_pool_id"]) != _SHARED_POOL
 
 
 def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private class of torch

@@ -44,6 +44,7 @@ from gate.measure.workload.build import (
     compile_function,
     make_function,
 )
+from gate.measure.workload.tensors import list_held
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Metric
 from gate.workload import Workload
@@ -289,7 +290,7 @@ class Member:
         loss = self._call(Command.COMPILED)
         loss.backward()  # type: ignore[no-untyped-call] # torch's
         gradients = {
-            name: _join(one.grad.detach())
+            name: (one.grad.full_tensor() if isinstance(one.grad, DTensor) else one.grad).detach().clone()
             for name, one in self._own.named_parameters()
             if one.grad is not None
         }
@@ -311,9 +312,9 @@ class Member:
         with torch.no_grad():
             for tensor in self._subject.list_state():
                 dist.broadcast(tensor, src=0)
-            numbers = ([*one.parameters(), *one.buffers()] for one in (self._own, self._plain))
-            for own, plain in zip(*numbers, strict=True):
-                own.copy_(_spread_like(own, plain))
+            for own, plain in zip(list_held(self._own), list_held(self._plain), strict=True):
+                is_part = isinstance(own, DTensor)
+                own.copy_(distribute_tensor(plain, own.device_mesh, own.placements) if is_part else plain)
 
 
 def count_buckets(module: nn.Module) -> int:
@@ -333,12 +334,3 @@ def _shard(module: nn.Module, device: Device) -> nn.Module:
             fully_shard(block, mesh=mesh)
     fully_shard(module, mesh=mesh)  # in place
     return module
-
-
-def _spread_like(own: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
-    return distribute_tensor(plain, own.device_mesh, own.placements) if isinstance(own, DTensor) else plain
-
-
-def _join(gradient: torch.Tensor) -> torch.Tensor:
-    whole: torch.Tensor = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-    return whole.clone()

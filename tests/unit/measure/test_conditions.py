@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gate.lab.host.fitness import find_disturbances
@@ -35,6 +37,13 @@ def test_arms_of_a_pair_are_no_strangers(looks: tuple[int, int], is_paired: bool
     assert conditions.foreign_processes == strangers
     disturbances = find_disturbances(conditions, cores=8, threads=2)
     assert disturbances == ((Disturbance.SHARED,) if strangers else ())
+
+
+def test_a_canary_counts_with_the_median_of_both_looks() -> None:
+    """Times from before and after the rounds count alike."""
+    before = replace(see(1), canaries_s={"copy": (1.0, 2.0)})
+    after = replace(see(1), canaries_s={"copy": (3.0, 8.0, 9.0)})
+    assert make_conditions(before, after, is_paired=False).canaries_s == {"copy": 3.0}
 
 
 def test_a_power_cap_between_the_looks_is_told_and_expected() -> None:
