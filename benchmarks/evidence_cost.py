@@ -83,9 +83,8 @@ def _compile_once(case_id: str) -> dict[str, float]:
         compile_s = _time(lambda: run(*workload.inputs, **workload.kwargs))
 
     def read() -> None:
-        cache = graph.find_cache()
-        protocol.identify(cache)
-        read_sources(cache)
+        protocol.identify()
+        read_sources(graph.find_cache())
         graph.observe_graphs(str(Path.cwd()))
 
     return {"compile_s": compile_s, "evidence_s": median(_time(read) for _ in range(PASSES))}

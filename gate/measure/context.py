@@ -137,7 +137,7 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
     if context.device.kind.draws_tuning and context.case.is_tuned:
         tune_together()
-    protocol.enter(subject, is_cold=is_cold)
+    protocol.enter(is_cold=is_cold)
     compiled = protocol.compile(subject)
     return Prepared(
         subject=subject,
@@ -208,7 +208,7 @@ def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
     record_code(context, protocol)
     report = graph.observe_graphs(context.directory)
     counts: dict[Metric, int | None] = {**report.counts, Metric.GRAPH_BREAKS: None}
-    counts[Metric.GENERATED_KERNELS] = protocol.count_kernels(graph.find_cache())
+    counts[Metric.GENERATED_KERNELS] = protocol.count_kernels()
     _add_counts(context, counts)
     context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
     context.logbook.add_warnings(*report.skipped, *report.unknown)
@@ -217,8 +217,8 @@ def record_graphs(context: WorkerContext, protocol: Protocol) -> None:
 def record_code(context: WorkerContext, protocol: Protocol) -> None:
     """Record the generated code's identity, and the sources of its kernels."""
     context.logbook.enter(Stage.EVIDENCE)
-    cache = graph.find_cache()
-    context.logbook.record(identity=protocol.identify(cache), sources=read_sources(cache))
+    sources = read_sources(graph.find_cache())
+    context.logbook.record(identity=protocol.identify(), sources=sources)
 
 
 def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> None:

@@ -282,12 +282,11 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
     del twin
     state = copy_state(subject)
     moves = []
-    try:
-        for function in (subject.function, compiled):
+    for function in (subject.function, compiled):
+        try:
             moves.append(move_parameters(subject, function))
+        finally:
             state.restore()
-    finally:
-        state.restore()
     return compute_drift(exact, *moves, pooled=True)
 
 

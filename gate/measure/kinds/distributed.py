@@ -313,8 +313,11 @@ class Member:
             for tensor in self._subject.list_state():
                 dist.broadcast(tensor, src=0)
             for own, plain in zip(list_held(self._own), list_held(self._plain), strict=True):
-                is_part = isinstance(own, DTensor)
-                own.copy_(distribute_tensor(plain, own.device_mesh, own.placements) if is_part else plain)
+                own.copy_(
+                    distribute_tensor(plain, own.device_mesh, own.placements)
+                    if isinstance(own, DTensor)
+                    else plain
+                )
 
 
 def count_buckets(module: nn.Module) -> int:

@@ -12,7 +12,6 @@ import re
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -104,13 +103,13 @@ class Export(Protocol):
         """Count the packages that had to be built."""
         return sum(package.is_built for package in self._packages)
 
-    def identify(self, cache: Path) -> CodeIdentity:
+    def identify(self) -> CodeIdentity:
         """Read the identity of the packages' C++."""
-        return identity.hash_sources(_read_sources(cache))
+        return identity.hash_sources(_read_sources())
 
-    def count_kernels(self, cache: Path) -> int:
+    def count_kernels(self) -> int:
         """Count the kernels in the packages' C++."""
-        return sum(len(set(_KERNEL.findall(text))) for text in _read_sources(cache))
+        return sum(len(set(_KERNEL.findall(text))) for text in _read_sources())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """See how large the package is, and what building and loading it took."""
@@ -135,8 +134,8 @@ def make_module(subject: Subject) -> torch.nn.Module:
     return forward if isinstance(forward, torch.nn.Module) else _Wrapped(forward, subject.module)
 
 
-def _read_sources(cache: Path) -> Iterator[str]:
-    for path in sorted(cache.glob("package-*.pt2")):
+def _read_sources() -> Iterator[str]:
+    for path in sorted(find_cache().glob("package-*.pt2")):
         with zipfile.ZipFile(path) as package:
             for name in sorted(package.namelist()):
                 if name.endswith(_SOURCE):
@@ -198,11 +197,11 @@ class Onnx(Export):
 
     package = OnnxFile
 
-    def identify(self, cache: Path) -> CodeIdentity:
+    def identify(self) -> CodeIdentity:
         """Read the identity of the graph: operators, attributes and sizes, without the weights."""
         return identity.hash_sources(_describe_graph(graph) for graph in self._load_graphs())
 
-    def count_kernels(self, cache: Path) -> int:
+    def count_kernels(self) -> int:
         """Count the operators of the graphs: onnxruntime fuses some of them as it loads."""
         return sum(len(graph.node) for graph in self._load_graphs())
 

@@ -6,13 +6,12 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 
 from gate.errors import UsageError
 from gate.installation import find_page
 from gate.kinds import has_metric
 from gate.measure.compiler import identity
-from gate.measure.compiler.graph import GraphReport
+from gate.measure.compiler.graph import GraphReport, find_cache
 from gate.measure.device.device import Device
 from gate.measure.rounds import Step
 from gate.measure.workload.build import (
@@ -72,7 +71,7 @@ class Protocol:
         """Make of the model's function what one call of the case does with it."""
         return function
 
-    def enter(self, subject: Subject, *, is_cold: bool) -> None:
+    def enter(self, *, is_cold: bool) -> None:
         """Prepare the caches of this process; ``is_cold`` is true in the first process only."""
 
     def compile(self, subject: Subject) -> Function:
@@ -108,13 +107,13 @@ class Protocol:
         """Count what the second process had to compile although the first one had left it."""
         return report.cache.misses
 
-    def identify(self, cache: Path) -> CodeIdentity:
+    def identify(self) -> CodeIdentity:
         """Read the identity of the generated code."""
-        return identity.read_identity(cache)
+        return identity.read_identity(find_cache())
 
-    def count_kernels(self, cache: Path) -> int:
+    def count_kernels(self) -> int:
         """Count the kernels in the generated code."""
-        return identity.count_kernels(cache)
+        return identity.count_kernels(find_cache())
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Measure what only this kind has; ``step`` is the compiled call, warm."""

@@ -214,7 +214,7 @@ _MOVED = "moved"
 class Cache(Protocol):
     """The first process saves torch's cache artifacts, the second loads them into an empty directory."""
 
-    def enter(self, subject: Subject, *, is_cold: bool) -> None:
+    def enter(self, *, is_cold: bool) -> None:
         """In the second process, take an empty directory for the caches and load what was saved.
 
         Raises:

@@ -191,9 +191,9 @@ def test_a_package_is_built_once_and_then_loaded(tmp_path: Path, monkeypatch: py
     seen = [protocol.observe(subject, compiled, lambda: None) for protocol in protocols]
     assert [one.samples for one in seen] == [{Metric.PACKAGE_BYTES: (size,)}] * 2
     assert [list(one.parts_s) for one in seen] == [["export", "build", "load"], ["load"]]
-    assert protocols[0].count_kernels(tmp_path) == 1
-    identity = protocols[0].identify(tmp_path)
-    assert identity == protocols[1].identify(tmp_path) != CodeIdentity(digest="")
+    assert protocols[0].count_kernels() == 1
+    identity = protocols[0].identify()
+    assert identity == protocols[1].identify() != CodeIdentity(digest="")
 
 
 @pytest.mark.parametrize(("spoil", "drifts"), [(0.0, False), (1e-4, True)])
@@ -228,8 +228,8 @@ def test_a_graph_of_onnx_is_exported_once_and_computes_the_same(
             protocols.append(protocol)
     report = GraphReport(counts={}, caches=observe_graphs("").caches)
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
-    assert protocols[0].count_kernels(tmp_path) == 2  # a product with its bias, and the hyperbolic tangent
-    assert protocols[0].identify(tmp_path) == protocols[1].identify(tmp_path) != CodeIdentity(digest="")
+    assert protocols[0].count_kernels() == 2  # a product with its bias, and the hyperbolic tangent
+    assert protocols[0].identify() == protocols[1].identify() != CodeIdentity(digest="")
 
 
 def test_without_a_library_a_case_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,9 +301,9 @@ def test_a_cache_without_hits_is_a_miss() -> None:
 def test_what_saves_no_artifacts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second process that has no file to load says so, and does not compile as if it had."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
-    protocol, subject = prepare(make_case(Kind.CACHE))
+    protocol = find_protocol(make_case(Kind.CACHE))
     with pytest.raises(UsageError, match="saved no cache artifacts"):
-        protocol.enter(subject, is_cold=False)
+        protocol.enter(is_cold=False)
 
 
 def test_each_second_process_takes_an_empty_directory(
@@ -316,8 +316,8 @@ def test_each_second_process_takes_an_empty_directory(
     (tmp_path / "artifacts.bin").write_bytes(b"saved")
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved" / "kernel.so").write_text("of an earlier process")
-    protocol, subject = prepare(make_case(Kind.CACHE))
-    protocol.enter(subject, is_cold=False)
+    protocol = find_protocol(make_case(Kind.CACHE))
+    protocol.enter(is_cold=False)
     places = [Path(os.environ[name]) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
     assert places == [tmp_path / "moved", tmp_path / "moved" / "triton"]
     assert not list((tmp_path / "moved").rglob("*"))
