@@ -110,14 +110,13 @@ def find_keeper(step: Callable[[], object], directory: str) -> str:
     Of the lines that make one object a call, or several of a size, that with the most bytes. What the
     interpreter keeps for later is of any number, so it would have to be the same multiple of the calls twice.
     """
-    counts = []  # of the objects of each size that each line has made
+    counts = []
     with _watch_new_garbage():
         tracemalloc.start(_FRAMES)
         try:
             for calls in (1, _TRACED_CALLS, _TRACED_CALLS):
                 _call(step, calls)
-                traces = tracemalloc.take_snapshot().traces
-                counts.append(Counter((trace.traceback, trace.size) for trace in traces))
+                counts.append(_count(tracemalloc.take_snapshot()))
         finally:
             tracemalloc.stop()
     first, second = counts[1] - counts[0], counts[2] - counts[1]
@@ -129,6 +128,11 @@ def find_keeper(step: Callable[[], object], directory: str) -> str:
         if innermost is not None:
             return format_location(innermost.filename, innermost.lineno, directory)
     return ""
+
+
+def _count(snapshot: tracemalloc.Snapshot) -> Counter[tuple[tracemalloc.Traceback, int]]:
+    """Count the objects of each size that each line has made; afterwards nothing holds the snapshot."""
+    return Counter((trace.traceback, trace.size) for trace in snapshot.traces)
 
 
 def _is_measured(file: str) -> bool:
