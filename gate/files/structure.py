@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.entry import Entry, advise_key
-from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER, format_value
+from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER
 from gate.files.validation import (
     Collector,
     ValidationError,
@@ -30,6 +30,7 @@ from gate.files.validation import (
     expect_key,
     expect_member,
     find_nearest,
+    format_key,
     refuse,
 )
 from gate.records.bounds import Bound, Format
@@ -89,8 +90,6 @@ _T = TypeVar("_T")
 _Decoder = Callable[[object], Any]
 _Maker = Callable[[Any], _Decoder]
 
-_MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
-
 
 def decode(
     record_type: type[_T], value: object, source: str, within: str = "", *, drops_unknown: bool = False
@@ -118,13 +117,6 @@ def fit(record_type: type[_T], value: object, *, drops_unknown: bool = False) ->
     """
     decoder: _Decoder = _make_decoder(cast("Hashable", record_type), drops_unknown=drops_unknown)
     return cast("_T", decoder(value))
-
-
-def format_key(key: object) -> str:
-    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
-    text = str(key)
-    is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
-    return f".{text}" if is_plain else f"[{format_value(key)}]"
 
 
 @cache

@@ -12,6 +12,7 @@ from gate.files.untrusted import format_value
 _MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
 _MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
+_MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 MAX_INVALID = 20  # collected of one value: more fill a screen, and fixing these may fix the others
 
 
@@ -27,6 +28,13 @@ class InvalidValue:
     def render_path(self) -> str:
         """Render where it was, outermost first: ``.trials[3].index``."""
         return "".join(reversed(self.path))
+
+
+def format_key(key: object) -> str:
+    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
+    text = str(key)
+    is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
+    return f".{text}" if is_plain else f"[{format_value(key)}]"
 
 
 class ValidationError(Exception):

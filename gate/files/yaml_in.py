@@ -19,9 +19,9 @@ import yaml
 
 from gate.errors import FileError, join_errors
 from gate.files.entry import VERSION
-from gate.files.structure import fit, format_key
+from gate.files.structure import fit
 from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER, check_size, decode_text, format_value, load_bytes
-from gate.files.validation import MAX_INVALID, ValidationError
+from gate.files.validation import MAX_INVALID, ValidationError, format_key
 
 _T = TypeVar("_T")
 
