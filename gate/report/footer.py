@@ -197,4 +197,5 @@ def _make_cell(comparison: Comparison | None) -> Cell:
         return Cell(text=ABSENT)
     text = render_value(comparison.metric, comparison.candidate.centre)
     status = comparison.status if comparison.decides else None
-    return Cell(text=text, status=status, value=comparison.candidate.centre)
+    mark = MARKS[status][0] if status and status in MARKS else ""
+    return Cell(text=text, status=status, mark=mark, value=comparison.candidate.centre)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gate.records import RED, Status, Verdict
 from gate.report.content import make_report, render_counts
-from gate.report.footer import COLUMNS, MARKS, list_marks
+from gate.report.footer import COLUMNS, list_marks
 from gate.report.view import OUTCOME_KINDS, Block, CaseLine, NextStep, Report, Row, Section
 from gate.report.words.templates import name_status
 from gate.units import count_noun
@@ -237,12 +237,9 @@ def _render_figures(report: Report, layout: Layout) -> str:
 
 
 def _render_case_line(line: CaseLine) -> str:
-    cells = (f"{escape_text(cell.text)}{_find_mark(cell.status)}" for cell in line.cells)
+    marks = (f" <sup>{escape_text(cell.mark)}</sup>" if cell.mark else "" for cell in line.cells)
+    cells = (f"{escape_text(cell.text)}{mark}" for cell, mark in zip(line.cells, marks, strict=True))
     return join_cells((escape_code(line.case_id), *cells))
-
-
-def _find_mark(status: Status | None) -> str:
-    return f" <sup>{escape_text(MARKS[status][0])}</sup>" if status is not None and status in MARKS else ""
 
 
 def _render_section(section: Section) -> str:

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
-from gate.report.footer import COLUMNS, MARKS, list_marks
+from gate.report.footer import COLUMNS, list_marks
 from gate.report.terminal import WIDTH, find_style, lay_out, write_text
 from gate.report.view import ABSENT, OUTCOME_KINDS, STATUS_KINDS, Block, CaseLine, NextStep, Report, Row
 from gate.units import join_some
@@ -212,7 +212,11 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
     titles = [_FIGURES[column].rpartition(" ") for column in columns]
     above = [["", *(f"{word}  " for word, _, _ in titles)]] if any(word for word, _, _ in titles) else []
     rows = [*above, ["case", *(f"{name}  " for _, _, name in titles)]]
-    rows += [[line.case_id, *(_render_cell(line, column) for column in columns)] for line in shown]
+    cells = ([line.cells[column] for column in columns] for line in shown)
+    rows += [
+        [line.case_id, *(f"{cell.text} {cell.mark or ' '}" for cell in row)]
+        for line, row in zip(shown, cells, strict=True)
+    ]
     lines.add()
     for number, text in enumerate(lay_out(rows, range(1, len(columns) + 1))):
         lines.add(text, _DIM if number <= len(above) else "")
@@ -234,8 +238,3 @@ def _choose_columns(lines: Sequence[CaseLine], width: int) -> list[int]:
             break
         chosen.append(index)
     return chosen
-
-
-def _render_cell(line: CaseLine, column: int) -> str:
-    cell = line.cells[column]
-    return f"{cell.text} {MARKS[cell.status][0] if cell.status and cell.status in MARKS else ' '}"

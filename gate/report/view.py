@@ -78,6 +78,7 @@ class Cell:
 
     text: str
     status: Status | None = None
+    mark: str = ""  # that says the status beside the text
     value: float | None = None  # to sort by
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
 from gate.records import CaseEvidence, Comparison, Estimate, Metric, Status
@@ -45,19 +45,6 @@ class Plot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlotGroup:
-    """Charts that answer one question; without news they are folded."""
-
-    title: str
-    plots: tuple[Plot, ...]
-
-    @property
-    def has_news(self) -> bool:
-        """Whether any of them changed, or could not be decided."""
-        return any(one.kind != "same" for one in self.plots)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PageCase:
     """All that a page shows of one case."""
 
@@ -72,7 +59,7 @@ class PageCase:
     drawing: Drawing | None
     cells: tuple[Cell, ...]  # main figures, as the report's columns
     others: tuple[Row, ...]
-    plots: tuple[PlotGroup, ...] = ()
+    plots: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)  # by what a reader asks
     phases: tuple[Plot, tuple[Drawing, ...]] | None = None  # a chart, and the colour of each row of the view
     view: CaseView | None = None  # of what was kept of both sides
 
@@ -104,7 +91,7 @@ def make_case(
             for row in block.rows
             if row.status not in SHOWN
         ),
-        plots=list_plots(comparisons, evidence) if evidence else (),
+        plots=list_plots(comparisons, evidence) if evidence else {},
         phases=plot_phases(evidence) if evidence else None,
         view=make_view(evidence) if evidence else None,
     )
@@ -151,21 +138,14 @@ _GROUPS: Mapping[str, tuple[Metric, ...]] = {
 _COLOURS = {name: number for number, name in enumerate(OWN_PHASES)}
 
 
-def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> tuple[PlotGroup, ...]:
-    """Draw both sides of each metric that has values, in groups with a title."""
-    rows = {one.metric: one for one in comparisons}
-    groups = (
-        (
-            title,
-            [
-                _plot_metric(rows[metric], evidence)
-                for metric in metrics
-                if metric in rows and evidence.after.values.get(metric)
-            ],
-        )
+def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Mapping[str, tuple[Plot, ...]]:
+    """Draw both sides of each metric that has values, by the question that they answer."""
+    rows = {one.metric: one for one in comparisons if evidence.after.values.get(one.metric)}
+    groups = {
+        title: tuple(_plot_metric(rows[metric], evidence) for metric in metrics if metric in rows)
         for title, metrics in _GROUPS.items()
-    )
-    return tuple(PlotGroup(title=title, plots=tuple(plots)) for title, plots in groups if plots)
+    }
+    return {title: plots for title, plots in groups.items() if plots}
 
 
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:

@@ -108,7 +108,7 @@ def test_both_sides_are_drawn() -> None:
     views = {view.block.title: view for view in list_views(judge_pairs())}
     view = views[situations.STENCIL]
 
-    titles = [plot.title for group in view.plots for plot in group.plots]
+    titles = [plot.title for plots in view.plots.values() for plot in plots]
     assert titles[:3] == ["compiled latency", "eager latency", "warm speedup"]
     assert {"cold compile time", "warm compile time", "peak memory", "drift"} <= set(titles)
     assert view.phases is not None
