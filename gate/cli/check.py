@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.check import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run
-from gate.cli.lanes import Opened, begin_sources, load_own_previous, open_lane, open_measurer
+from gate.cli.lanes import Opened, begin_again, begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import (
@@ -26,7 +26,7 @@ from gate.decide.explain.notes import note_shard
 from gate.errors import ExitCode, GateError
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import Changes, read_changes
-from gate.lab.trials.lane import Lane, LaneTerms, OpenLane
+from gate.lab.trials.lane import Lane, LaneTerms
 from gate.lab.trials.runs import measure_plan
 from gate.project.config import Config
 from gate.project.registry import check_factories
@@ -41,6 +41,8 @@ from gate.revisions import NothingDiffersError
 from gate.store.baselines import load_baselines
 from gate.store.policy import load_policy
 from gate.units import count_noun
+
+Opening = Callable[[Namespace, Project, LaneTerms], AbstractContextManager[Lane]]
 
 
 def run_check(options: Namespace) -> ExitCode:
@@ -57,7 +59,7 @@ def run_check(options: Namespace) -> ExitCode:
         pair_budget_s=config.pair_budget_s,
         thorough=options.thorough,
     )
-    with open_measured(options, request, config.trials, partial(open_check, options, request)) as opened:
+    with open_measured(options, request, config.trials, open_check) as opened:
         judge = check_against_baselines if opened.run.base is None else check_against_base
         checked = judge(replace(opened.measurer, budget_s=config.budget_s), opened.run, terms)
         opened.measurer.save(checked.run)
@@ -92,7 +94,7 @@ def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterat
             for fact in without_base:
                 terms.observe(Noted(fact=fact))
             _note_unjudged(request, terms.observe)
-            lane = stack.enter_context(open_trials(options, request, request.config.trials, terms))
+            lane = stack.enter_context(open_trials(options, request, terms, request.config.trials))
             yield replace(lane, without_base=without_base)
             return
         checkouts = find_checkouts(sources)
@@ -105,7 +107,7 @@ def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterat
 
 
 def open_trials(
-    options: Namespace, request: Project, trials: int, terms: LaneTerms
+    options: Namespace, request: Project, terms: LaneTerms, trials: int
 ) -> AbstractContextManager[Lane]:
     """Open a lane for so many trials of each case of the working tree."""
     # Neither a refresh nor a calibration has the option.
@@ -167,13 +169,14 @@ def run_measure(options: Namespace) -> ExitCode:
 
 @contextmanager
 def open_measured(
-    options: Namespace, request: Project, trials: int, opening: OpenLane | None = None
+    options: Namespace, request: Project, trials: int, opening: Opening | None = None
 ) -> Iterator[Opened]:
     """Measure ``trials`` trials of each selected case; what measures is still open."""
     check_factories(request.config, request.cases)
-    previous = load_own_previous(options, request, trials)
-    opening = opening or partial(open_trials, options, request, trials)
-    with open_measurer(options, request.config, opening) as opened:
+    previous = load_previous(options, request.config.out)
+    opening = opening or partial(open_trials, trials=trials)
+    open_lane_again = partial(opening, options, begin_again(request, previous))
+    with open_measurer(options, request.config, open_lane_again) as opened:
         yield replace(opened, run=measure_plan(opened.measurer, opened.run, previous))
 
 

@@ -29,7 +29,7 @@ from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
-from gate.records import Arm, Code, Fact, Run, make_text, name_words
+from gate.records import Arm, BaseArm, Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.report.progress import show_progress
 
@@ -62,23 +62,39 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
     return load_run(path)
 
 
-def load_own_previous(options: Namespace, request: Project, trials: int) -> Run | None:
-    """Load it, where the working tree is measured; refuse another run by what is known before warming up.
+def begin_again(request: Project, previous: Run | None) -> Project:
+    """Let lanes refuse to continue another run; what they are sent of it is without its trials."""
+    begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
+    return replace(request, begun=begun)
 
-    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.runs.refuse_other_run`.
+
+def _refuse_other(begun: Run, request: Project, sources: ArmSources | None, trials: int) -> None:
+    """Refuse to continue another run, by all that is known before anything is warmed up.
+
+    Raises as :func:`gate.lab.trials.runs.refuse_other_run`.
     """
-    config = request.config
-    if previous := load_previous(options, config.out):
-        draft = Run(
-            cases=request.cases,
-            environment=previous.environment,  # this machine's is still to be found out
-            provenance=load_provenance(config.directory),
-            changes=hash_changes(config.directory),
-            trials_planned=trials,
-            sampling=asdict(config.sampling),
+    arm = sources.head.arm if sources else make_working_tree_arm(request.config.directory)
+    base = (
+        None
+        if sources is None
+        else BaseArm(
+            label=sources.base.label,
+            environment=begun.base.environment if begun.base else begun.environment,
+            provenance=sources.base.provenance,
+            cases=(),
+            changes=hash_changes(Path(sources.base.arm.directory)),
         )
-        refuse_other_run(draft, previous)
-    return previous
+    )
+    draft = Run(
+        cases=request.cases,
+        environment=begun.environment,  # this machine's is still to be found out
+        provenance=load_provenance(Path(arm.directory)),
+        changes=hash_changes(Path(arm.directory)),
+        trials_planned=trials,
+        sampling=asdict(request.config.sampling),
+        base=base,
+    )
+    refuse_other_run(draft, begun)
 
 
 @contextmanager
@@ -173,6 +189,8 @@ def open_lane(
     **how: Any,  # noqa: ANN401 - fields of LabSettings
 ) -> Iterator[Lane]:
     """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""
+    if request.begun:
+        _refuse_other(request.begun, request, sources, trials)
     config, cases = replace(request.config, out=terms.out), request.cases
     arm, settings = place_lab(config, sources.head.arm if sources else None)
     settings, base = replace(settings, cores=terms.cores, **how), sources.base.arm if sources else None

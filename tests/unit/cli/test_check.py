@@ -302,12 +302,32 @@ def test_another_run_is_not_continued_and_told_before_anything_is_opened(
     config.write_text(f"{text}# changed\n", encoding="utf-8")
     assert place.run(begun, "--quiet") == 0
     config.write_text(text.replace("super_blocks: 3", "super_blocks: 4"), encoding="utf-8")
-    monkeypatch.setattr(lanes, "RunSaver", lambda **_: pytest.fail("it goes on"))
+    monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
     assert place.run(go_on, "--quiet", "--resume") == ExitCode.USAGE
     told = capsys.readouterr().err
     assert "the saved run cannot be continued: " in told
     assert ("trials (`check`) -> pairs (`ab`)" in told) is (begun != go_on == "ab")
     assert "sampling.super_blocks 3 -> 4" in told
+
+
+@pytest.mark.parametrize(
+    ("go_on", "told"), [(("HEAD~2",), "base commit "), (("HEAD~2", "HEAD~1"), "commit ")]
+)
+def test_other_commits_are_told_before_anything_is_opened(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    go_on: tuple[str, ...],
+    told: str,
+) -> None:
+    """Another base, or another head, than those of the run that was begun."""
+    begin_repository(place, "gate.yml", "baselines")
+    for number in range(2):
+        place.git("commit", "--quiet", "--allow-empty", "--message", f"Change {number}")
+    assert place.run("ab", "HEAD~1", "--quiet") == 0
+    monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
+    assert place.run("ab", *go_on, "--quiet", "--resume") == ExitCode.USAGE
+    assert f"the saved run cannot be continued: {told}" in capsys.readouterr().err
 
 
 def test_results_are_not_written_among_other_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
