@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -62,10 +61,9 @@ from gate.records import (
 )
 from gate.records.facts import CAUSE_CODES
 from gate.report.words.causes import describe_cause
+from tests.golden_files import GOLDEN, check_golden
 from tests.hosts import CUDA_HOST
 from tests.make import make_failure
-
-GOLDEN = Path(__file__).parent.parent / "golden" / "comment"
 
 
 def make_many(number: int = 400, growth: float = 1.0) -> tuple[Verdict, Base]:
@@ -197,13 +195,8 @@ def make_paired() -> Verdict:
 
 @pytest.mark.parametrize("name", sorted(make_situations()))
 def test_golden(name: str) -> None:
-    """Each situation's comment reads as its golden file (GATE_WRITE_GOLDEN=1 writes them anew)."""
-    actual = render_body(make_marker("default", RUN), make_situations()[name])
-    path = GOLDEN / f"{name}.md"
-    if os.environ.get("GATE_WRITE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(actual, encoding="utf-8")
-    assert actual == path.read_text(encoding="utf-8")
+    """Each situation's comment reads as its golden file."""
+    check_golden(f"comment/{name}.md", render_body(make_marker("default", RUN), make_situations()[name]))
 
 
 @pytest.mark.parametrize("name", sorted(make_verdicts()))
@@ -229,7 +222,7 @@ def test_a_verdict_too_large_to_publish_has_a_short_one_beside_it(
 
 def test_golden_files_are_used() -> None:
     """No golden file is left over from a situation that is gone."""
-    assert {path.stem for path in GOLDEN.glob("*.md")} == {*make_situations(), "too_long"}
+    assert {path.stem for path in (GOLDEN / "comment").glob("*.md")} == {*make_situations(), "too_long"}
 
 
 def test_nothing_of_the_artifact_is_told() -> None:
@@ -402,10 +395,7 @@ def test_limit_is_in_bytes() -> None:
 def test_too_long() -> None:
     """A comment that must be short has the worst cases, and says where the rest is."""
     body = render_body(make_marker("default", RUN), make_finding(*make_many(400, growth=1.02)), 2000)
-    path = GOLDEN / "too_long.md"
-    if os.environ.get("GATE_WRITE_GOLDEN"):
-        path.write_text(body, encoding="utf-8")
-    assert body == path.read_text(encoding="utf-8")
+    check_golden("comment/too_long.md", body)
 
 
 def test_largest_verdict_fits() -> None:

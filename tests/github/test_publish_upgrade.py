@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,9 +50,9 @@ from gate.records import (
     Tally,
     Verdict,
 )
+from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "issue"
 NEW_STACK = replace(CUDA_HOST, torch="2.14.0+cu130", device_uuid="GPU-2")
 UPGRADED = replace(RUN, event="schedule", head_branch="main", conclusion="success")
 
@@ -113,13 +112,8 @@ def make_findings() -> dict[str, TrustedResult]:
 
 @pytest.mark.parametrize("name", sorted(make_findings()))
 def test_golden(name: str) -> None:
-    """Each situation's issue reads as its golden file (GATE_WRITE_GOLDEN=1 writes them anew)."""
-    actual = render_body(make_marker("h200", UPGRADED), make_findings()[name])
-    path = GOLDEN / f"{name}.md"
-    if os.environ.get("GATE_WRITE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(actual, encoding="utf-8")
-    assert actual == path.read_text(encoding="utf-8")
+    """Each situation's issue reads as its golden file."""
+    check_golden(f"issue/{name}.md", render_body(make_marker("h200", UPGRADED), make_findings()[name]))
 
 
 def test_nothing_of_the_artifact_is_told() -> None:

@@ -1,15 +1,8 @@
-"""The report of a calibration, as a person would see it.
-
-To rewrite the file after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest`` with this file, then read the diff.
-"""
+"""The report of a calibration, as a person would see it."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from gate.records import Code, Fact, Metric, Provenance, Threshold
 from gate.records.studies import (
@@ -25,10 +18,9 @@ from gate.records.studies import (
 )
 from gate.report.calibration import study_calibration
 from gate.report.tables import render_study
+from tests.golden_files import check_golden
 from tests.hosts import CPU_HOST
 
-DIRECTORY = Path(__file__).parents[2] / "golden" / "calibration"
-WRITE = "GATE_WRITE_GOLDEN"
 CASE = "bert/inference-float32-smoke-default"
 LATENCY = MetricNoise(
     case_id=CASE,
@@ -109,18 +101,9 @@ def render_calibration(calibration: Calibration) -> str:
     return render_study(study_calibration(calibration))
 
 
-def check_golden(name: str, actual: str) -> None:
-    path = DIRECTORY / name
-    if os.environ.get(WRITE) == "1":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(actual, encoding="utf-8", newline="\n")
-        pytest.skip(f"rewrote {name}: read the diff")
-    assert path.read_text(encoding="utf-8") == actual
-
-
 def test_calibration_reads_as_stored() -> None:
     """Noise, an unstable case, thresholds, replays and notes."""
-    check_golden("unstable.txt", render_calibration(CALIBRATION))
+    check_golden("calibration/unstable.txt", render_calibration(CALIBRATION))
 
 
 def test_what_a_single_trial_hides_is_told() -> None:

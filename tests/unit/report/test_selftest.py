@@ -1,12 +1,7 @@
-"""The report of selftest, and its file.
-
-To rewrite the files after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest tests/unit/report/test_selftest.py``,
-then read the difference.
-"""
+"""The report of selftest, and its file."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,10 +23,10 @@ from gate.records.studies import Attempt, Fault, FaultKind, Result, SelftestRepo
 from gate.report.selftest import describe_attempt, study_selftest
 from gate.report.tables import render_study
 from gate.selftest.catalog import list_faults, score_faults
+from tests.golden_files import check_golden
 from tests.hosts import CPU_HOST
 from tests.make import make_row
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "selftest"
 CASE = "stencil/inference-float32-smoke-default"
 FAULTS = list_faults("cpu")
 ROW = make_row(
@@ -119,11 +114,7 @@ OPEN = [*GOOD, *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.10), [Result.INCO
 )
 def test_text(name: str, report: SelftestReport) -> None:
     """The report is what the golden file holds."""
-    path, text = GOLDEN / f"{name}.txt", render_study(study_selftest(report))
-    if os.environ.get("GATE_WRITE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text
+    check_golden(f"selftest/{name}.txt", render_study(study_selftest(report)))
 
 
 def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,10 +20,10 @@ from gate.records import (
 )
 from gate.report.upgrade import find_stacks, render_upgrade
 from tests import make
+from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST
 from tests.make import make_change, make_row
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "upgrade"
 ENVIRONMENT = replace(CUDA_HOST, device_uuid="", clocks="", torch="2.14.0+cu130")
 
 
@@ -107,13 +105,8 @@ SITUATIONS: Mapping[str, Callable[[], Verdict]] = {
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_golden(name: str) -> None:
-    """Each situation reads as its golden file (GATE_WRITE_GOLDEN=1 writes them anew)."""
-    path = GOLDEN / f"{name}.txt"
-    actual = render_upgrade(SITUATIONS[name]()) + "\n"
-    if os.environ.get("GATE_WRITE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(actual, encoding="utf-8")
-    assert actual == path.read_text(encoding="utf-8")
+    """Each situation reads as its golden file."""
+    check_golden(f"upgrade/{name}.txt", render_upgrade(SITUATIONS[name]()) + "\n")
 
 
 def test_means_are_geometric_and_by_model() -> None:
