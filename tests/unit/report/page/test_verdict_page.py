@@ -33,12 +33,12 @@ from gate.report.page.pages import (
     render_case_pages,
     render_verdict_page,
 )
+from tests.golden_files import check_golden
 from tests.make import make_failure
 from tests.recorded import situations
 from tests.told import say
 from tests.unit.report.page.hostile import HOSTILE
 from tests.unit.report.page.reading import parse, read_text
-from tests.unit.report.test_golden import check_golden
 
 MOST_BYTES = 2_000_000
 
@@ -64,12 +64,12 @@ def test_situation(verdicts: Mapping[str, Verdict], name: str) -> None:
     root, faults = parse(render(verdicts[name], "html"))
 
     assert not faults
-    check_golden(f"{name}.html.txt", read_text(root))
+    check_golden(f"report/{name}.html.txt", read_text(root))
 
 
 def test_recorded_pairs() -> None:
     """A measured run says on a page what its stored text says, charts and all."""
-    check_golden("recorded_pairs.html.txt", read_text(parse_pairs()))
+    check_golden("report/recorded_pairs.html.txt", read_text(parse_pairs()))
 
 
 def test_links_lead_somewhere() -> None:
