@@ -67,26 +67,17 @@ class Question:
         return self.project.config.out / _DIRECTORY
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Toolchain:
-    """What priming an interpreter has left, and reported."""
-
-    place: Path
-    environment: Environment
-
-
 @dataclass(kw_only=True)
 class ReusableLab:
     """Compares arms one after the other; the lab's own arm keeps its servers and caches."""
 
     lab: Lab
     _opened: int = 0  # arms, for the names of their directories
-    _toolchains: dict[str, _Toolchain] = field(default_factory=dict)  # by interpreter
+    _primed: dict[str, tuple[Path, Environment]] = field(default_factory=dict)  # where, by interpreter
 
     def __post_init__(self) -> None:
         bench = self.lab.bench
-        first = _Toolchain(place=bench.scratch, environment=self.lab.environment)
-        self._toolchains[bench.arm.python] = first
+        self._primed[bench.arm.python] = bench.scratch, self.lab.environment
 
     @contextmanager
     def open_pairs(self, base: Arm, head: Arm, out: Path, cases: Sequence[Case]) -> Iterator[Lab]:
@@ -101,13 +92,13 @@ class ReusableLab:
         with self._open(base, out) as base_bench, self._open(head, out) as head_bench:
             for case in cases:
                 _keep_caches(base_bench, head_bench, case)
-            environment = self._toolchains[head.python].environment
+            _, environment = self._primed[head.python]
             yield replace(
                 self.lab,
                 bench=head_bench,
                 base=base_bench,
                 environment=environment,
-                base_environment=self._toolchains[base.python].environment,
+                base_environment=self._primed[base.python][1],
                 failed=find_unavailable(cases, environment, head_bench),
             )
         self.lab = replace(self.lab, toolchain_s=0.0)  # said once: the next run has not waited for it
@@ -122,21 +113,20 @@ class ReusableLab:
         bench = replace(own, arm=arm, scratch=scratch, settings=replace(own.settings, out=out))
         check_disk(bench)
         try:
-            yield replace(bench, toolchain=self._prime(bench).place)
+            yield replace(bench, toolchain=self._prime(bench))
         finally:
             if not is_own:
                 own.pool.drop(arm)
                 shutil.rmtree(scratch, ignore_errors=True)
 
-    def _prime(self, bench: Bench) -> _Toolchain:
-        """Prime the interpreter of a bench, unless that was done for an arm before."""
+    def _prime(self, bench: Bench) -> Path:
+        """Prime the interpreter of a bench, unless that was done for an arm before; return where."""
         python = bench.arm.python
-        if python not in self._toolchains:
-            place = self.lab.bench.scratch / f"toolchain-{len(self._toolchains)}"
+        if python not in self._primed:
+            place = self.lab.bench.scratch / f"toolchain-{len(self._primed)}"
             (place / "tmp").mkdir(parents=True)
-            environment = prime_bench(replace(bench, scratch=place, folder=place.name))
-            self._toolchains[python] = _Toolchain(place=place, environment=environment)
-        return self._toolchains[python]
+            self._primed[python] = place, prime_bench(replace(bench, scratch=place, folder=place.name))
+        return self._primed[python][0]
 
 
 def _keep_caches(base: Bench, head: Bench, case: Case) -> None:
@@ -169,7 +159,6 @@ class BisectLab:
     good: ArmSource
     interpreters: Mapping[str, ForeignInterpreter]  # that are searched
     deadline: float  # of the whole command, by the monotonic clock
-    observe: Observer
 
     def compute_left_s(self) -> float:
         """Seconds until the time of ``--minutes`` is up."""
@@ -211,7 +200,7 @@ class BisectLab:
     def _open(self, name: str, point: str) -> Iterator[ArmSource]:
         with _open_point(self.question.ends, name, point, self.interpreters) as source:
             for note in source.notes:
-                self.observe(Noted(fact=note))
+                self.reusable_lab.lab.observe(Noted(fact=note))
             yield source
 
 
@@ -242,7 +231,6 @@ def open_bisect_lab(question: Question) -> Iterator[BisectLab]:
             good=good,
             interpreters=interpreters,
             deadline=deadline,
-            observe=observe,
         )
 
 

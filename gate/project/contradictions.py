@@ -161,8 +161,9 @@ def check_kind(
     """Check that the kind measures the case's tasks and listens to what it is given, its model's too."""
     spec = KIND_SPECS[case.kind]
     for key, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
-        unknown = [word for word in list_values(getattr(case, key)) if word not in known]
-        yield from (_refuse_word(spec, word, known, [f".{key}", *path]) for word in unknown)
+        for word in (word for word in list_values(getattr(case, key)) if word not in known):
+            problem, fix = f"the kind {spec.kind} measures no {word}", f"Write {' or '.join(sorted(known))}."
+            yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
     yield from _check_ignored(spec, case, path)
     if dynamic is not None and "dynamic" in spec.ignores:
         problem = f"the kind {spec.kind} ignores the model's `dynamic`"
@@ -197,11 +198,6 @@ def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[Inval
 def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
     """List what stands behind a key that takes one value or several."""
     return written if isinstance(written, tuple) else (written,)
-
-
-def _refuse_word(spec: KindSpec, word: str, known: Collection[str], place: list[str]) -> InvalidValue:
-    fix = f"Write {' or '.join(sorted(known))}."
-    return InvalidValue(problem=f"the kind {spec.kind} measures no {word}", fix=fix, path=place)
 
 
 def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> InvalidValue:
