@@ -195,11 +195,8 @@ def list_unchanged_sources(
 ) -> tuple[Suspect, ...]:
     """List the suspects of whose program nothing differs from the base's.
 
-    No file that they import is another one, nothing else changed that a case may read, and their compile did
-    the work of the stored baseline, on inputs and by settings that are not known to be others, without
-    operators that may be built apart from what is imported. Only times are cleared so, and only those that
-    were judged: a counter that moved, or a time with nothing stored beside it, is looked at in pairs all the
-    same.
+    Operators that are not torch's may be built apart from what is imported. Only times are cleared so, and
+    only those that were judged: what else is open is looked at in pairs all the same.
     """
     if run.base is None or run.base.other_changes is None or run.base.other_changes:
         return ()

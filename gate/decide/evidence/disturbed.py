@@ -85,12 +85,17 @@ def doubt_stored(
     average and by 22 % at most (arXiv 2208.11035).
     """
     disturbed, cases = _list_disturbances(run), {one.case.id: one for one in evidence}
-    return tuple(
-        _doubt(one, disturbed.get(one.case_id) or _find_other_card(one, cases[one.case_id]))
-        if one.status is Status.REGRESSED and SPECS[one.metric].scope is Scope.HOST and not one.pairs
-        else one
-        for one in comparisons
-    )
+    rows = []
+    for one in comparisons:
+        why = None
+        if one.status is Status.REGRESSED and SPECS[one.metric].scope is Scope.HOST and not one.pairs:
+            why = disturbed.get(one.case_id) or _find_other_card(one, cases[one.case_id])
+        if why:
+            row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
+            rows.append(replace(row, remarks=(*one.remarks, why)))
+        else:
+            rows.append(one)
+    return tuple(rows)
 
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
@@ -170,18 +175,6 @@ def _find_other_card(comparison: Comparison, one: Evidence) -> Fact | None:
     recorded = baseline.environment.device_uuid if baseline else ""
     is_other = recorded and one.card and recorded != one.card
     return Fact(code=Code.OTHER_CARD) if is_other and comparison.reason is not Reason.LIMIT_EXCEEDED else None
-
-
-def _doubt(comparison: Comparison, why: Fact | None) -> Comparison:
-    if why is None:
-        return comparison
-    return replace(
-        comparison,
-        status=Status.INCONCLUSIVE,
-        reason=Reason.UNSETTLED,
-        found=comparison.reason,
-        remarks=(*comparison.remarks, why),
-    )
 
 
 def _count_calm(run: Run) -> Counter[str]:
