@@ -127,6 +127,7 @@ WORLDS: Mapping[str, World] = {
     "wandering": WANDERING,
     "wandering-330s": SHORT,
     "wandering-600s": replace(SHORT, budget_s=600.0),
+    "wandering-default": replace(WANDERING, budget_s=600.0),
     "wandering-1": replace(WANDERING, cases=1),
     "wandering-20": replace(WANDERING, cases=20),
     "together": TOGETHER_WORLD,
