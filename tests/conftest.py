@@ -85,10 +85,12 @@ def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session", autouse=True)
 def compiler_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Let all tests and their workers find a C++ compiler that compiles nothing twice."""
-    place, real = tmp_path_factory.getbasetemp(), shutil.which("g++")
+    own, real = tmp_path_factory.getbasetemp(), shutil.which("g++")
     if os.environ.get("PYTEST_XDIST_WORKER"):
-        place = place.parent  # shared by the workers
-    place /= "compiler"
+        own = own.parent  # shared by the workers
+    place = (
+        Path(os.environ.get("COMPILE_ONCE") or own) / "compiler"
+    )  # tools/run_tests.py names it for all parts
     (place / "products").mkdir(parents=True, exist_ok=True)
     if real is None:
         yield place
@@ -103,14 +105,11 @@ def compiler_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-@pytest.fixture(autouse=True)
-def real_compiler(
-    request: pytest.FixtureRequest, compiler_place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where times are judged compiling takes the time that it takes."""
-    if request.node.get_closest_marker("alone") is not None:
-        found = os.environ["PATH"].split(os.pathsep)
-        monkeypatch.setenv("PATH", os.pathsep.join(one for one in found if one != str(compiler_place)))
+@pytest.fixture
+def real_compiler(compiler_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let compiling take the time that it takes, where that is judged."""
+    found = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(one for one in found if one != str(compiler_place)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,8 @@ do not mind each other; and one by one those marked ``alone``, which judge times
 The first two run on up to four cores. Each part names its slowest tests, and leaves the time of each in
 ``.pytest_cache/PART.xml``.
 
-Some thousand processes import the gate: they find its bytecode, whatever PYTHONDONTWRITEBYTECODE says.
+Some thousand processes import the gate: they find its bytecode, whatever PYTHONDONTWRITEBYTECODE says. What
+C++ one part has compiled, the next one finds: tests/compile_once.py.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from gate.programs import count_cores
@@ -43,14 +45,15 @@ def main(arguments: Sequence[str]) -> int:
     parts = list_parts(min(MAX_WORKERS, count_cores()), arguments)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = (sys.executable, "-m", "pytest", *SLOWEST)
-    ended = [
-        subprocess.run(
-            (*command, f"--part={part}", f"--junit-xml=.pytest_cache/{part}.xml", *options, *arguments),
-            check=False,
-            env=environment,
-        ).returncode
-        for part, options in parts.items()
-    ]
+    with tempfile.TemporaryDirectory(prefix="compiled-") as compiled:
+        ended = [
+            subprocess.run(
+                (*command, f"--part={part}", f"--junit-xml=.pytest_cache/{part}.xml", *options, *arguments),
+                check=False,
+                env={**environment, "COMPILE_ONCE": compiled},
+            ).returncode
+            for part, options in parts.items()
+        ]
     failed = [status for status in ended if status not in {0, NOTHING_COLLECTED}]
     return failed[0] if failed else min(ended)
 

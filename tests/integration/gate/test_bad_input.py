@@ -6,7 +6,6 @@ a fresh one. None of them gets as far as a verdict on a model.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -211,34 +210,3 @@ def test_no_such_device_is_the_machines_fault(project: Path) -> None:
     checked = run_gate(project, "check", "--quiet", "--device", "cuda:63")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "cuda:63" in checked.stderr
-
-
-# The source of a model, the kind of its failure, and what is told of it: a message or the signal's status.
-BROKEN_MODELS = {
-    "bad_import": ("import nowhere_to_be_found", "error", "nowhere_to_be_found"),
-    "no_function": ("built = 1", "error", "build"),
-    "no_workload": ("def build(): return 42", "error", "Workload"),
-    "crash": (RUNNING.replace("BODY", "os.abort()"), "crash", "-6"),
-    "nan": (RUNNING.replace("BODY", "x / (x - x)"), "not_finite", "output"),
-}
-
-
-@pytest.mark.slow
-def test_models_that_cannot_be_measured_are_failed_cases(tmp_path: Path) -> None:
-    """FAILED with kind, stage and message, be it for the import, the factory or the call: exit 12."""
-    eager = MODEL.replace("size: smoke", "size: smoke, backend: eager")  # no failure is of generated code
-    models = [eager.partition("\n")[2].replace("tiny", name) for name in BROKEN_MODELS]
-    settings = "lock_timeout_s: 600\nthreads: 1\nmax_trials: 1\nsampling: {super_blocks: 2, warmup_s: 0.05}\n"
-    (tmp_path / "gate.yml").write_text(HEADER + settings + "models:\n" + "".join(models))
-    for name, (source, _, _) in BROKEN_MODELS.items():
-        (tmp_path / f"{name}_model.py").write_text(source + "\n")
-    checked = run_gate(tmp_path, "check", "--quiet")
-    assert checked.returncode == 12, checked.stdout + checked.stderr
-    verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    failures = {one["case_id"].partition("/")[0]: one for one in verdict["failures"]}
-    assert {name: one["kind"] for name, one in failures.items()} == {
-        name: kind for name, (_, kind, _) in BROKEN_MODELS.items()
-    }
-    assert all(one["stage"] for one in failures.values())
-    told = {name: json.dumps(one["fact"]) for name, one in failures.items()}
-    assert [name for name, (_, _, words) in BROKEN_MODELS.items() if words not in told[name]] == []

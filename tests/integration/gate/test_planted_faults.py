@@ -1,6 +1,6 @@
-"""The gate end to end on a user's project: red for each planted fault.
+"""The gate end to end on a user's project: calibrated on it, and red for each planted fault.
 
-The test runs the real command in real processes with real compiles. A fault is planted where a
+The tests run the real commands in real processes with real compiles. A fault is planted where a
 user's change would be: in the source of the project's own model. A less exact compiled program could
 as well have come from the compiler, so that one changes the compiled side alone. Nothing here judges
 times: what does is in ``test_times.py``.
@@ -16,6 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gate.decide.evidence.baselines import make_baselines
+from gate.files.codec import CALIBRATION, load_run
+from gate.records import Metric, Pairing, Policy
+from gate.store.baselines import propose_baselines, save_baselines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -77,7 +82,7 @@ PLANTED = ("graph_breaks", "recompiles", "peak_memory", "drift")
 
 @dataclass(frozen=True)
 class Project:
-    """A user's repository with a configuration, models, and perhaps baselines."""
+    """A user's repository with a configuration, a model and baselines."""
 
     directory: Path
 
@@ -97,13 +102,34 @@ class Project:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project whose baselines were recorded here, by the command a user would run."""
+    """Return a project that was calibrated here, with baselines of the trials that this took."""
     made = Project(tmp_path_factory.mktemp("project"))
     (made.directory / "gate.yml").write_text(CONFIG)
     made.plant()
-    refreshed = made.run("baseline", "refresh", "--trials", "3", "--anyway")
-    assert refreshed.returncode == 0, refreshed.stdout + refreshed.stderr
+    few = ("--trials", "3", "--pairs", "1", "--requests", "5", "--anyway")
+    calibrated = made.run("calibrate", *few, "--out", "calibrated")
+    assert calibrated.returncode == 0, calibrated.stdout + calibrated.stderr
+    run = load_run(made.directory / "calibrated" / "run.json")
+    baselines = make_baselines(run, run.provenance)
+    save_baselines(made.directory / "baselines", propose_baselines(baselines, {}, Policy(thresholds={})))
     return made
+
+
+def test_a_machine_is_calibrated(project: Project) -> None:
+    """Three trials and a pair with itself: noise of both, too few to replay, and a run that can be reused."""
+    calibration = CALIBRATION.load(project.directory / "calibrated" / "calibration.json")
+    assert (calibration.trials, calibration.pairs, calibration.replays) == (3, 1, ())
+    cold = next(one for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME)
+    assert (cold.trials, cold.side_by_side is not None) == (3, True)
+    run = load_run(project.directory / "calibrated" / "run.json")
+    assert sorted((trial.pairing, trial.arm, trial.index) for trial in run.trials) == [
+        (Pairing.ALONE, "head", 1),
+        (Pairing.ALONE, "head", 2),
+        (Pairing.ALONE, "head", 3),
+        (Pairing.LIVE, "base", 1),
+        (Pairing.LIVE, "head", 1),
+    ]
+    assert all(trial.conditions.free_bytes > 0 for trial in run.trials)
 
 
 def test_planted_faults_are_regressions(project: Project) -> None:

@@ -168,6 +168,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
     assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios
 
 
+@pytest.mark.usefixtures("real_compiler")
 def test_worker_agrees_with_a_plain_script(workshop: Workshop) -> None:
     """A plain script with a user's variables compiles as long as our worker, within 5 %, and is as fast warm.
 

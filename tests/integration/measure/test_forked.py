@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, run_worker
 from gate.records import Case, Code, Fact, name_words
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from tests.integration.measure.conftest import OpenWorkshop, Workshop
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,13 +29,13 @@ HELPER = "import subprocess, sys\nsubprocess.Popen((sys.executable, '-c', 'impor
 
 
 @pytest.fixture(scope="module")
-def workshop(workshop: Any) -> Any:
-    """The workshop with two threads: OpenMP starts none for one."""
-    return replace(workshop, threads=2)
+def workshop(open_workshop: OpenWorkshop) -> Workshop:
+    """A workshop that is not primed, as nothing is compiled, of two threads: OpenMP starts none for one."""
+    return replace(open_workshop("forked"), threads=2)
 
 
-def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:
-    """Make the job of a worker on the primer's toolchain."""
+def make_job(workshop: Workshop, role: WorkerRole, case: Case) -> WorkerJob:
+    """Make the job of a worker."""
     return WorkerJob(
         request=workshop.make_request(role, case),
         python=sys.executable,
@@ -55,7 +55,7 @@ def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:
     ],
 )
 def test_a_module_that_starts_something_is_not_forked(
-    workshop: Any, pool: ServerPool, name: str, starts: str, why_not: Fact
+    workshop: Workshop, pool: ServerPool, name: str, starts: str, why_not: Fact
 ) -> None:
     """Its workers import everything themselves, and the reason is told; other cases are still forked."""
     (workshop.directory / f"{name}.py").write_text(f"from made_up import build\n{starts}\n")
@@ -68,7 +68,7 @@ def test_a_module_that_starts_something_is_not_forked(
     assert pool.open([make_job(workshop, WorkerRole.COLD, plain)])[0].why_not is None
 
 
-def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Any, pool: ServerPool) -> None:
+def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Workshop, pool: ServerPool) -> None:
     """A module sets and removes variables as it is imported; its factory finds them so, forked or not."""
     lines = "import os\nos.environ['MODEL_FLAG'] = '1'\nos.environ.pop('MODEL_OLD', None)\n"
     lines += "import made_up\ndef build(**kwargs):\n"
@@ -83,7 +83,7 @@ def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Any, po
         assert (result.failure, result.stage) == (None, Stage.DONE)
 
 
-def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:
+def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Workshop, pool: ServerPool) -> None:
     """The worker itself then tells what is wrong with it."""
     missing = Case(id="missing/a", model="missing", factory="missing_module:build")
     (opened,) = pool.open([make_job(workshop, WorkerRole.COLD, missing)])

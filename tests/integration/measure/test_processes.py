@@ -45,6 +45,11 @@ def pick_counts(result: WorkerResult) -> dict[Metric, tuple[float, ...]]:
     }
 
 
+def find_headers(workshop: Workshop) -> dict[str, int]:
+    """Find the precompiled headers of a run, with their times of change."""
+    return {path.name: path.stat().st_mtime_ns for path in workshop.temporary.rglob("*.gch")}
+
+
 @pytest.fixture(scope="module")
 def healthy(workshop: Workshop) -> Both:
     """Return what both processes measured of the healthy model."""
@@ -58,6 +63,20 @@ def test_primer_leaves_toolchain_files_only(project: Path, primer: Path) -> None
     names = {path.name for path in primer.rglob("*") if path.is_dir()}
     assert names.isdisjoint({"fxgraph", "aotautograd"})
     assert list((project / "tmp").rglob("*.h.gch"))
+
+
+def test_what_workers_believe_changes_no_code(workshop: Workshop, healthy: Both) -> None:
+    """Told that all instruction sets passed or probing them itself, a worker generates the same kernels.
+
+    It finds the primer's precompiled header.
+    """
+    headers = find_headers(workshop)
+    workshop.seed_cache()
+    (workshop.cache / "inductor" / "all.isas").unlink()
+    cold = workshop.run(WorkerRole.COLD, make_case())
+    assert cold.identity == healthy[0].identity
+    assert read_one(cold, Metric.GENERATED_KERNELS) == read_one(healthy[0], Metric.GENERATED_KERNELS)
+    assert find_headers(workshop) == headers != {}
 
 
 def test_both_processes_finish(healthy: Both) -> None:
