@@ -78,13 +78,12 @@ def make_directory(path: Path) -> None:
 
 
 def make_results_directory(path: Path) -> None:
-    """Make a directory for results that git leaves out; one that is there stays as it is.
+    """Make a directory for results that git leaves out, or take an empty one; one with files stays as it is.
 
     Raises as :func:`gate.files.disk.write_atomic`.
     """
-    is_new = not path.exists()
     make_directory(path)
-    if is_new:
+    if not any(path.iterdir()):
         codec.write_atomic(path / ".gitignore", IGNORE_ALL)
 
 
