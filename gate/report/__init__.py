@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 
 from gate.errors import UsageError
 from gate.records import Verdict
@@ -18,28 +18,23 @@ class ReportFormat:
     """A format: the function that renders it, and the file that a command which judges leaves, if any."""
 
     name: str
-    module: str
-    function: str  # of a verdict alone
+    function: str  # of a verdict alone, as ``module:name``
     file: str = ""
 
     def render(self, verdict: Verdict) -> str:
         """Render a verdict."""
-        return str(getattr(import_module(self.module), self.function)(verdict))
+        return str(resolve_name(self.function)(verdict))
 
 
 # In the order in which --format lists them.
 FORMATS: Mapping[str, ReportFormat] = {
     one.name: one
     for one in (
-        ReportFormat(name="text", module="gate.report.text", function="render_text"),
-        ReportFormat(
-            name="markdown", module="gate.report.markdown", function="render_markdown", file="report.md"
-        ),
-        ReportFormat(
-            name="html", module="gate.report.page.pages", function="render_verdict_page", file="report.html"
-        ),
-        ReportFormat(name="json", module="gate.files.codec", function="encode_verdict"),
-        ReportFormat(name="junit", module="gate.report.junit", function="render_junit", file="junit.xml"),
+        ReportFormat(name="text", function="gate.report.text:render_text"),
+        ReportFormat(name="markdown", function="gate.report.markdown:render_markdown", file="report.md"),
+        ReportFormat(name="html", function="gate.report.page.pages:render_verdict_page", file="report.html"),
+        ReportFormat(name="json", function="gate.files.codec:encode_verdict"),
+        ReportFormat(name="junit", function="gate.report.junit:render_junit", file="junit.xml"),
     )
 }
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import QUIET, Case, CaseEvidence, Comparison, Metric, Status, Verdict
+from gate.records import QUIET, Case, CaseEvidence, Comparison, Status, Verdict
 from gate.report.blocks import make_blocks, render_command
 from gate.report.case import Break, Difference, make_view
 from gate.report.clean import clean_line
@@ -22,7 +22,7 @@ from gate.report.words.causes import describe_cause
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting
 from gate.report.words.templates import name_metric
-from gate.units import count_noun, count_rest, render_value
+from gate.units import count_noun, join_some, render_value
 
 MAX_CAUSE = 600
 _MAX_VALUES = 12  # of a side
@@ -97,15 +97,11 @@ def _render_values(comparisons: Iterable[Comparison], shown: CaseEvidence) -> li
     lines = []
     for metric in dict.fromkeys(one.metric for one in comparisons if one.status not in QUIET):
         sides = zip(("before", "head"), (side.values.get(metric, ()) for side in shown.sides), strict=True)
-        rows = [f"    {side:<6}  {_list_values(metric, values)}" for side, values in sides if values]
+        texts = ((side, [render_value(metric, one) for one in values]) for side, values in sides if values)
+        rows = [f"    {side:<6}  {join_some(values, _MAX_VALUES)}" for side, values in texts]
         if rows and SPECS[metric].family is not Family.EXACT:
             lines += [f"  {name_metric(metric)}", *rows]
     return ["Values of each trial", *lines] if lines else []
-
-
-def _list_values(metric: Metric, values: Sequence[float]) -> str:
-    shown = ", ".join(render_value(metric, one) for one in values[:_MAX_VALUES])
-    return f"{shown}{count_rest(len(values) - _MAX_VALUES)}" if len(values) > _MAX_VALUES else shown
 
 
 def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
