@@ -26,12 +26,12 @@ from gate.errors import GateError, MachineError, UsageError
 from gate.files.codec import dump
 from gate.files.structure import decode
 from gate.files.untrusted import parse_json
-from gate.lab.host.cores import divide_cores
+from gate.lab.host.cores import share_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.lock import hold_device
 from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
 from gate.lab.trials.runs import list_differences
-from gate.programs import answer_signals, list_cores
+from gate.programs import answer_signals
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words
 from gate.records.events import Noted, Observer
@@ -92,20 +92,20 @@ class LaneActor:
             os.chdir(directory)
             self._lane = self._stack.enter_context(opening(replace(terms, observe=notes)))
         except GateError as error:
-            return _write(Reply(what=error.what, fix=error.fix))
+            return dump(Reply(what=error.what, fix=error.fix))
         except OSError as error:  # the project is not there
-            return _write(Reply(what=str(error), fix=_FIX_PROJECT))
+            return dump(Reply(what=str(error), fix=_FIX_PROJECT))
         lane = self._lane
-        return _write(Reply(run=lane.run, without_base=lane.without_base, notes=tuple(notes.facts)))
+        return dump(Reply(run=lane.run, without_base=lane.without_base, notes=tuple(notes.facts)))
 
     def measure(self, unit: str) -> str:
         """Measure one slot."""
         if self._lane is None:
             raise RuntimeError("the lane is not open")
         try:
-            return _write(Reply(part=self._lane.measure(_read(Unit, unit))))
+            return dump(Reply(part=self._lane.measure(_read(Unit, unit))))
         except GateError as error:
-            return _write(Reply(what=error.what, fix=error.fix))
+            return dump(Reply(what=error.what, fix=error.fix))
 
     def close(self) -> None:
         """Undo what opening made."""
@@ -115,24 +115,21 @@ class LaneActor:
 _FIX_PROJECT = "Have the project at the same path, and the same commit, on every host."
 
 
-def _write(record: Reply | Unit) -> str:
-    return dump(record)
-
-
 def _read(kind: type[Any], text: str) -> Any:  # noqa: ANN401 - of that kind
     return decode(kind, parse_json(text.encode(), "a lane"), "a lane")
 
 
 class RayEngine:
-    """Actors as the lanes of :class:`gate.check.measurer.Measurer`."""
+    """Actors as the lanes of :class:`gate.check.measurer.Measurer`, and the run to be measured on them."""
 
-    def __init__(self, actors: Mapping[str, Any], places: Mapping[str, Place]) -> None:
-        self._actors, self._places = actors, places
+    def __init__(self, actors: Mapping[str, Any], run: Run, without_base: tuple[Fact, ...]) -> None:
+        self.run, self.without_base = run, without_base  # why it has no base, for the verdict
+        self._actors = actors
         self._pending: dict[Any, str] = {}  # what is awaited, and of whom
 
     def list_lanes(self) -> Mapping[str, Place]:
         """All that were opened."""
-        return self._places
+        return self.run.places
 
     def read_s(self) -> float:
         """Read the clock."""
@@ -140,7 +137,7 @@ class RayEngine:
 
     def submit(self, lane: str, unit: Unit) -> None:
         """Give a lane its next unit."""
-        self._pending[self._actors[lane].measure.remote(_write(unit))] = lane
+        self._pending[self._actors[lane].measure.remote(dump(unit))] = lane
 
     def wait(self, limit_s: float) -> Answer | None:
         """Wait for an answer; one of a lane that is gone says so.
@@ -169,20 +166,11 @@ def _receive(ref: Any) -> Reply:  # noqa: ANN401 - a reference of Ray's
     return reply
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OpenedLanes:
-    """The lanes, and the run that is to be measured on them."""
-
-    engine: RayEngine
-    run: Run
-    without_base: tuple[Fact, ...]  # why it has none, for the verdict
-
-
 @contextmanager
 def open_fleet(
     count: int, address: str, opening: OpenLane, config: Config, observe: Observer
-) -> Iterator[OpenedLanes]:
-    """Open so many lanes on this host, or all of the cluster at ``address``; and the run to be measured.
+) -> Iterator[RayEngine]:
+    """Open so many lanes on this host, or all of the cluster at ``address``.
 
     A lane that cannot be opened, or whose environment differs from most others', is left out with a note.
 
@@ -204,7 +192,7 @@ def open_fleet(
             if len(sites) < count:
                 raise UsageError(f"--lanes {count}: this host has {len(sites)} GPUs", "Ask for as many.")
         else:
-            shares = _share_cores(count, config.threads)
+            shares = share_cores(count, config.threads)
             stack.enter_context(hold_device(name_lock(config.device, None), config.lock_timeout_s, observe))
             stack.enter_context(_start(count))
             node = ray.nodes()[0]["NodeID"]
@@ -218,14 +206,6 @@ def open_fleet(
             limit_s = CLOSING_S
         finally:
             _close(actors, limit_s)
-
-
-def _share_cores(count: int, threads: int) -> list[tuple[int, ...]]:
-    shares = [tuple(sorted(share)) for share in divide_cores(list_cores(), count)]
-    if len(shares[0]) < max(1, threads):
-        what = f"--lanes {count}: each lane needs {max(1, threads)} cores of its own, of {len(list_cores())}"
-        raise UsageError(what, "Ask for fewer lanes, or for fewer `threads` in gate.yml.")
-    return shares
 
 
 @contextmanager
@@ -315,23 +295,21 @@ def _open_actors(
         why = f"it did not open within {limit_s:.0f} s: another run may have its device"
         refused[pending[ref]] = Reply(what=why, fix="Wait for it, or raise `lock_timeout_s` in gate.yml.")
     if not opened:
-        first = next(iter(refused.values()), None)
-        what = first.what if first else "no node of Ray has such a device"
-        fix = first.fix if first else "Look at `ray status`."
-        raise MachineError(f"no lane could be opened: {what}", fix or "Look at `ray status`.")
+        first = next(iter(refused.values()), Reply(what="no node of Ray has such a device"))
+        raise MachineError(f"no lane could be opened: {first.what}", first.fix or "Look at `ray status`.")
     for number, reply in sorted(refused.items()):
         _note_left_out(observe, str(number), reply.what)
     return dict(sorted(opened.items()))
 
 
-def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: Observer) -> OpenedLanes:
+def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: Observer) -> RayEngine:
     """Keep the lanes that most others agree with, and note the rest; the run has the places of all."""
     runs = {number: reply.run for number, reply in opened.items() if reply.run is not None}
-    agreed = {
-        number: sum(not _list_differences(run, other) for other in runs.values())
-        for number, run in runs.items()
-    }
-    chosen = max(runs, key=lambda number: agreed[number])
+
+    def count_agreed(number: int) -> int:
+        return sum(not _list_differences(runs[number], other) for other in runs.values())
+
+    chosen = max(runs, key=count_agreed)
     run, lanes, places = runs[chosen], dict[str, Any](), dict[str, Place]()
     for fact in opened[chosen].notes:
         observe(Noted(fact=fact))
@@ -346,11 +324,7 @@ def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: O
             lanes[place.name], places[place.name] = actors[number - 1], place
     beside = Counter(place.host for place in places.values())
     places = {name: replace(place, lanes=beside[place.host]) for name, place in places.items()}
-    return OpenedLanes(
-        engine=RayEngine(lanes, places),
-        run=replace(_drop_card(run), places=places),
-        without_base=opened[chosen].without_base,
-    )
+    return RayEngine(lanes, replace(_drop_card(run), places=places), opened[chosen].without_base)
 
 
 def _list_differences(one: Run, other: Run) -> list[str]:

@@ -20,6 +20,7 @@ from gate.check.pair_schedule import count_all_pairs, name_device
 from gate.check.schedule import Pace
 from gate.check.work import (
     Engine,
+    Left,
     PairWork,
     Part,
     Queues,
@@ -28,6 +29,7 @@ from gate.check.work import (
     Work,
     choose_lane,
     count_done,
+    foresee,
     is_of,
     join_sources,
 )
@@ -129,15 +131,6 @@ class Measurer:
         return _Call(self, work, run, now).work_off()
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """The slots that are left of a case, and the seconds that they take."""
-
-    slots: int
-    seconds: float
-    guessed: bool  # from what is expected of it: seconds before they are scaled by what the others took
-
-
 class _Call:
     """One call of a measurer: hands out slots until all that is ``pressing`` is done."""
 
@@ -156,7 +149,7 @@ class _Call:
         self._is_only = len(lanes) == 1  # then nothing is begun elsewhere, and no lane idles
         self._living = [lane for lane in lanes if lane not in measurer.lost]
         self._queues = Queues(self._living)
-        self._open: dict[str, _Left] = {}
+        self._open: dict[str, Left] = {}
         busy, now = {slot.case_id for slot in measurer.at_work.values()}, set(pressing)
         for case_id in work.wanted:
             if case_id in busy or (self._is_only and case_id not in now):
@@ -180,23 +173,17 @@ class _Call:
                 self._listen()
         except KeyboardInterrupt:
             self._measurer.save(replace(self._run, wall_s=self._read_s()))
-            fix = "What was measured is saved: continue with --resume."
-            raise InterruptedRunError(f"stopped {self._tell_left()}", fix) from None
-
-    def _tell_left(self) -> str:
-        left = self._count_left()
-        if self._work.paired:
-            return f"with {count_noun(left, 'pair')} to go"
-        return f"after {self._done} of {self._done + left} trials"
+            left, fix = self._count_left(), "What was measured is saved: continue with --resume."
+            after = f"after {self._done} of {self._done + left} trials"
+            told = f"with {count_noun(left, 'pair')} to go" if self._work.paired else after
+            raise InterruptedRunError(f"stopped {told}", fix) from None
 
     def _put(self, case_id: str) -> None:
         """Let a case wait for its lane; what a lane that is gone has left of this kind is no beginning."""
         if not self._count(case_id):
             return
-        places: dict[bool, set[str]] = {True: set(), False: set()}
-        for trial in self._trials.get(case_id, ()):
-            places[is_of(trial, self._work)].add(trial.place)
-        own, living = places[True], set(self._living)
+        trials, living = self._trials.get(case_id, ()), set(self._living)
+        own = {trial.place for trial in trials if is_of(trial, self._work)}
         if self._is_only:
             own = {*living}
         elif len(own) > 1 or not own <= living:
@@ -207,18 +194,17 @@ class _Call:
         if own:
             self._queues.put_begun(own.pop(), rank, case_id)
         elif living:
-            lane = min(places[False] & living, default="") or choose_lane(case_id, self._living)
+            others = {trial.place for trial in trials if not is_of(trial, self._work)}
+            lane = min(others & living, default="") or choose_lane(case_id, self._living)
             self._queues.put_waiting(lane, rank, case_id)
 
     def _count(self, case_id: str) -> bool:
         """Count the slots that a case still needs, and tell whether it needs any."""
-        part = self._cut(case_id)
-        guessed = not part.trials
-        seconds = self._work.list_seconds(part, Pace(part.cases) if guessed else self._pace)
+        left = foresee(self._work, self._cut(case_id), self._pace)
         self._open.pop(case_id, None)
-        if seconds:
-            self._open[case_id] = _Left(len(seconds), sum(seconds), guessed)
-        return bool(seconds)
+        if left:
+            self._open[case_id] = left
+        return left is not None
 
     def _cut(self, case_id: str) -> Run:
         """All that a lane has to know of a run: one case."""

@@ -219,6 +219,22 @@ class PairWork:
 Work = TrialWork | PairWork
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """The slots that are left of a case, and the seconds that they take."""
+
+    slots: int
+    seconds: float
+    guessed: bool  # from what is expected of it: seconds before they are scaled by what the others took
+
+
+def foresee(work: Work, part: Run, pace: Pace) -> Left | None:
+    """Foresee what a case still needs; ``None`` where that is nothing."""
+    guessed = not part.trials
+    seconds = work.list_seconds(part, Pace(part.cases) if guessed else pace)
+    return Left(slots=len(seconds), seconds=sum(seconds), guessed=guessed) if seconds else None
+
+
 def is_of(trial: Trial, work: Work) -> bool:
     """Whether a trial is one of those that this work asks for."""
     return (trial.pairing is not Pairing.ALONE) == work.paired

@@ -34,7 +34,7 @@ from gate.records.events import Noted, Observer
 from gate.report.progress import show_progress
 
 if TYPE_CHECKING:
-    from gate.fleet import OpenedLanes
+    from gate.fleet import RayEngine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +109,7 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
             with _open_fleet(asked, options, config, opening, observe) as lanes:
                 note_config(config, options, observe)
                 patience_s = _PATIENCE * config.trial_timeout_s
-                fleet = Measurer(engine=lanes.engine, save=saver.save, observe=observe, patience_s=patience_s)
+                fleet = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
                 yield Opened(measurer=fleet, run=lanes.run, without_base=lanes.without_base)
             return
         with opening(LaneTerms(out=config.out, observe=observe)) as lane:
@@ -141,7 +141,7 @@ _PATIENCE = 8
 @contextmanager
 def _open_fleet(
     asked: LanesAsked, options: Namespace, config: Config, opening: OpenLane, observe: Observer
-) -> Iterator[OpenedLanes]:
+) -> Iterator[RayEngine]:
     """Open the lanes.
 
     Raises:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from gate.errors import UsageError
 from gate.lab.host.gpu import GpuState
 from gate.programs import list_cores
 
@@ -67,6 +68,19 @@ def divide_cores(cores: Iterable[int], parts: int, topology: Path = _TOPOLOGY) -
         frozenset(core for group in groups[part * size : (part + 1) * size] for core in group)
         for part in range(parts)
     ]
+
+
+def share_cores(count: int, threads: int) -> list[tuple[int, ...]]:
+    """Divide the cores that this process may use among so many lanes.
+
+    Raises:
+        UsageError: A lane would have fewer than ``threads``.
+    """
+    shares = [tuple(sorted(share)) for share in divide_cores(list_cores(), count)]
+    if len(shares[0]) < max(1, threads):
+        what = f"--lanes {count}: each lane needs {max(1, threads)} cores of its own, of {len(list_cores())}"
+        raise UsageError(what, "Ask for fewer lanes, or for fewer `threads` in gate.yml.")
+    return shares
 
 
 def _find_first_thread(core: int, topology: Path) -> int:

@@ -247,18 +247,15 @@ def open_lab(
             observe(Noted(fact=fact))
         _note_place(bench.scratch.parent, observe)
         _note_company(bench, observe)
-        foreseen = foresee_unavailable(cases, bench)
-        _report_failed(foreseen, observe)
-        unimportable = find_unimportable(bench, _leave_out(cases, foreseen), observe)
-        _report_failed(unimportable, observe)
+        foreseen = _report_failed(foresee_unavailable(cases, bench), observe)
+        unimportable = _report_failed(find_unimportable(bench, _leave_out(cases, foreseen), observe), observe)
         observe(PrimeStarted())
         begun = time.monotonic()
         environment = prime_bench(bench)
         toolchain_s = time.monotonic() - begun
         observe(PrimeFinished(toolchain_s=toolchain_s))
         left = _leave_out(cases, (*foreseen, *unimportable))
-        unavailable = find_unavailable(left, environment, bench)
-        _report_failed(unavailable, observe)
+        unavailable = _report_failed(find_unavailable(left, environment, bench), observe)
         place = find_place(environment.device_uuid)
         head = replace(bench, place=place.name)
         base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))
@@ -312,9 +309,10 @@ def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure]) -> list[C
     return [case for case in cases if case.id not in failed]
 
 
-def _report_failed(failures: Sequence[CaseFailure], observe: Observer) -> None:
+def _report_failed(failures: tuple[CaseFailure, ...], observe: Observer) -> tuple[CaseFailure, ...]:
     for failure in failures:
         observe(CaseFailed(failure=failure, progress=None))
+    return failures
 
 
 def _note_place(place: Path, observe: Observer) -> None:
