@@ -16,6 +16,7 @@ from gate.check import (
     check_against_baselines,
     check_pairs,
     count_pairs,
+    settle_pairs,
     want_whole,
 )
 from gate.check.measurer import Measurer
@@ -519,6 +520,23 @@ def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
         *(("m0/x", 1), ("m1/x", 1)),
         *(("m0/x", 2), ("m1/x", 2)),
     ]
+
+
+def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
+    """What there is no time for then is told once, at the look that asks for it."""
+    subjects, events = make_subjects(2), list[Event]()
+    mild, worst = (Suspect(case_id=one.case.id, metrics=(LATENCY,)) for one in subjects)
+    suspects = [replace(mild, doubt=0.5), replace(worst, doubt=2.0)]
+    engine = make_engine(1, subjects)
+    fleet = make_fleet(engine, observe=events.append)
+    run = measure(fleet, plan(subjects))
+    limit_s = run.wall_s + FIRST_PAIR_S + NEXT_PAIR_S + 1.0
+    settled = settle_pairs(fleet, run, POLICY, limit_s, suspects)
+    asked = [(case_id, index) for _, case_id, index in engine.asked[len(subjects) :]]
+    assert asked == [("m1/x", 1), ("m1/x", 2)]
+    skipped = [event for event in events if isinstance(event, TrialSkipped)]
+    assert [(one.case_id, one.index, one.expected_s) for one in skipped] == [("m0/x", 1, FIRST_PAIR_S)]
+    assert settled.finished
 
 
 def test_one_lane_keeps_what_was_measured_elsewhere() -> None:

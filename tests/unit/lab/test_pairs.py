@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gate.check import Slot, count_pairs, settle_pairs
+from gate.check import Slot
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace
 from gate.decide import Suspect
@@ -21,7 +21,6 @@ from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import Bench
 from gate.lab.workers import process
 from gate.lab.workers.turns import make_turn_order
-from gate.metrics import SPECS
 from gate.records import (
     Case,
     FailureKind,
@@ -29,11 +28,9 @@ from gate.records import (
     Metric,
     Mode,
     Pairing,
-    Policy,
     Run,
     Trial,
 )
-from gate.records.events import Event, TrialSkipped, TrialStarted
 from gate.records.protocol import WorkerRole
 from tests.make import make_failure, make_run
 
@@ -464,47 +461,3 @@ def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
     known = fit_slot(replace(run, trials=(*run.trials, alone)), slot, "cpu", whole_s - 1)
     assert known is not None
     assert known.metrics == LATENCY
-
-
-def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
-    """While one case is settled in two pairs, the other's second pair would take twenty minutes.
-
-    It is not started, and that is told at the first look that asks for it and at no later one.
-    """
-    quick, slow = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("quick", "slow"))
-    slow = replace(slow, expected_s=600.0)
-    latencies = {Metric.COMPILED_LATENCY: (0.01, 0.01)}
-    slow_pair = (
-        replace(one, samples={**one.samples, **latencies}) for one in make_pair(slow, 1, compile_s=600.0)
-    )
-    run = make_run(*slow_pair, cases=(quick, slow), base=(quick, slow))
-    events: list[Event] = []
-    lab = make_lab(bench, events.append, environment=run.environment)
-    suspects = [Suspect(case_id=case.id, metrics=tuple(LATENCY)) for case in run.cases]
-    policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    measurer = make_measurer(lab, lambda _: None)
-    settled = settle_pairs(measurer, run, policy, 120.0, suspects)
-    assert [count_pairs(settled, case.id) for case in run.cases] == [2, 1]
-    assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
-    assert settled.finished
-
-
-def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make_case: MakeCase) -> None:
-    """Two cases that two pairs settle: both of the one that looks worst come first."""
-    mild, worst = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("mild", "worst"))
-    run = make_run(cases=(mild, worst), base=(mild, worst))
-    events: list[Event] = []
-    lab = make_lab(bench, events.append, environment=run.environment)
-    suspects = [
-        Suspect(case_id=mild.id, metrics=(Metric.COMPILED_LATENCY,), doubt=0.5),
-        Suspect(case_id=worst.id, metrics=(Metric.COMPILED_LATENCY,), doubt=2.0),
-    ]
-    policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    measurer = make_measurer(lab, lambda _: None)
-    settle_pairs(measurer, run, policy, 600.0, suspects)
-    started = [one for one in events if isinstance(one, TrialStarted)]
-    assert [(one.case_id, one.index) for one in started] == [
-        *((worst.id, index) for index in (1, 2)),
-        *((mild.id, index) for index in (1, 2)),
-    ]
-    assert [one.progress.total for one in started] == [2, 3, 3, 4]

@@ -51,7 +51,6 @@ from gate.records.events import (
     PrimeFinished,
     PrimeStarted,
     TrialFinished,
-    TrialSkipped,
     TrialStarted,
 )
 from gate.report.words.failures import describe_failure
@@ -251,19 +250,6 @@ def test_temporary_directory_with_a_blank(
     assert f"scratch is in {usual}: compilers stumble over the path {str(awkward)!r}" in notes
 
 
-def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase) -> None:
-    """Suspects get trials up to the limit, others and failed cases none."""
-    cases = (make_case(name="a"), make_case(name="b"), make_case("segfault", name="c"), make_case(name="d"))
-    with workshop.open() as lab:
-        run = workshop.measure(lab, cases, 1)
-        workshop.events.clear()
-        suspects = {case.id for case in cases if case.model != "b"}
-        measurer = make_measurer(lab, workshop.saved.append, 60.0)
-        run = measurer.add_trials(run, want_whole(suspects), 3)
-    assert workshop.list_started() == [("a", 2), ("d", 2), ("a", 3), ("d", 3)]
-    assert (len(run.trials), run.finished, run.trials_planned) == (7, True, 1)
-
-
 LATENCY = {Metric.COMPILED_LATENCY}
 
 
@@ -290,22 +276,6 @@ def test_other_code_is_measured_whole(workshop: Workshop, make_case: MakeCase) -
     run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]), code="0ther")
     assert [(trial.index, trial.extent) for trial in run.trials] == [(1, Extent.WHOLE), (2, Extent.WHOLE)]
     assert all(Metric.PEAK_MEMORY in trial.samples for trial in run.trials)
-
-
-def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> None:
-    """No extra trial starts that would end after the budget, by what its case took; a cheaper one does."""
-    dear, cheap = make_case(name="dear"), make_case(name="cheap")
-    with workshop.open() as lab:
-        run = workshop.measure(lab, (dear, cheap), 1)
-        slow = replace(run.trials[0], overhead_s=100.0)
-        run = replace(run, trials=(slow, *run.trials[1:]))
-        workshop.events.clear()
-        measurer = make_measurer(lab, workshop.saved.append, 50.0)
-        measurer.add_trials(run, want_whole([dear.id, cheap.id]), 2)
-    assert workshop.list_started() == [("cheap", 2)]
-    skipped = [event for event in workshop.events if isinstance(event, TrialSkipped)]
-    assert [(dear.id, 2)] == [(event.case_id, event.index) for event in skipped]
-    assert skipped[0].expected_s == pytest.approx(100.004)
 
 
 def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop, make_case: MakeCase) -> None:
