@@ -7,13 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Metric, Status, Verdict
+from gate.records import (
+    MOVED,
+    QUIET,
+    CaseFailure,
+    Cause,
+    Code,
+    Comparison,
+    Metric,
+    Status,
+    Verdict,
+    quote_failure,
+)
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE, RANK, make_common_row, make_row, part_comparisons
 from gate.report.view import Block, Member
 from gate.report.words.causes import describe_cause, doubt_cause
-from gate.report.words.failures import describe_whole
+from gate.report.words.failures import describe_failed_trial, describe_whole
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values
 from gate.units import count_noun, render_change, render_threshold
@@ -175,7 +186,8 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
             for row in rows
         ),
         failures=tuple(
-            clean_line(describe_whole(one, f" of trial {one.trial}"), MAX_SENTENCE) for one in first.failures
+            clean_line(describe_failed_trial(quote_failure(Code.FAILURE, one)), MAX_SENTENCE)
+            for one in first.failures
         ),
         log_tail=clean_lines(first.failures[0].log_tail, LOG_LINES) if first.failures else (),
         logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),

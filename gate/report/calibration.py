@@ -144,7 +144,7 @@ def _list_unstable(calibration: Calibration) -> list[str]:
 def describe_instability(found: Instability) -> str:
     """Describe what was found; values are written in the metric's unit."""
     if found.fact.code is Code.FAILURE:
-        return describe_failed_trial(found.fact, f" of {found.fact.name('arm')}")
+        return describe_failed_trial(found.fact)
     numbers = found.fact.numbers
     values = {name: render_value(found.metric, numbers[name]) for name in ("low", "high") if name in numbers}
     return fill(_TEMPLATES[found.fact.code], found.fact, **values)

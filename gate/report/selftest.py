@@ -112,7 +112,7 @@ def describe_opinion(attempt: Attempt) -> str:
     if fact is None:
         return ""
     if fact.code is Code.FAILURE:
-        return describe_failed_trial(fact, f" of {fact.name('arm')}")
+        return describe_failed_trial(fact)
     return fill(_TEMPLATES[fact.code], fact)
 
 

@@ -121,7 +121,7 @@ def describe_undecided(alike: Iterable[Comparison]) -> str:
 
 def _replace_reason(fact: Fact) -> str:
     if fact.code is Code.FAILURE:
-        return describe_failed_trial(fact) if fact.names else ""
+        return upper_first(describe_failed_trial(fact)) if fact.names else ""
     return fill(_INSTEAD[fact.code], fact) if fact.code in _INSTEAD else ""
 
 

@@ -63,9 +63,9 @@ def describe_failure(failure: CaseFailure) -> str:
     return describe_quoted(quote_failure(Code.FAILURE, failure))
 
 
-def describe_whole(failure: CaseFailure, of: str = "") -> str:
+def describe_whole(failure: CaseFailure) -> str:
     """Describe it with its kind and where: ``hang in stage rounds: timed out after 300 s``."""
-    return f"{failure.kind} in stage {failure.stage}{of}: {describe_failure(failure)}"
+    return f"{failure.kind} in stage {failure.stage}: {describe_failure(failure)}"
 
 
 def find_place(failure: CaseFailure) -> str:
@@ -96,11 +96,10 @@ def describe_quoted(fact: Fact) -> str:
     return fill(phrase, fact, where=where)
 
 
-def describe_failed_trial(fact: Fact, of: str = "") -> str:
-    """Describe the failure that another fact quotes, with its trial and where."""
-    return fill(
-        "Trial {trial}{of} failed at {stage} ({kind}): {failure}", fact, of=of, failure=describe_quoted(fact)
-    )
+def describe_failed_trial(fact: Fact) -> str:
+    """Describe the failure that a fact quotes, with its trial and arm too."""
+    template = "{kind} in stage {stage} of trial {trial}[ of {arm}]: {failure}"
+    return fill(template, fact, failure=describe_quoted(fact))
 
 
 def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:

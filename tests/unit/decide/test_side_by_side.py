@@ -344,7 +344,7 @@ def test_head_that_failed_makes_it_incomplete(ab: Judge, find: Find) -> None:
     """FAILED, with the stage and message."""
     verdict = ab(pairs=0, failures=(fail("head"),))
     assert verdict.outcome is Outcome.INCOMPLETE
-    assert tell_row(find(verdict, LATENCY)) == "Trial 1 failed at build (error): ImportError: x"
+    assert tell_row(find(verdict, LATENCY)) == "Error in stage build of trial 1 of head: ImportError: x"
 
 
 def test_a_case_that_failed_in_the_base_alone_needs_no_more_time(ab: Judge) -> None:

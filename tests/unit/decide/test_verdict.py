@@ -72,7 +72,7 @@ def test_failed_case_makes_the_run_incomplete(situation: Make, judge: Judge, fin
     verdict = judge(situation(before=SAME, failures=(fail(),)))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
-    assert tell_row(find(verdict, LATENCY)) == "Trial 0 failed at compile (hang): over 300 s"
+    assert tell_row(find(verdict, LATENCY)) == "Hang in stage compile of trial 0 of head: over 300 s"
     assert verdict.failures == (fail(),)
 
 

@@ -102,7 +102,7 @@ def test_what_is_unstable_is_told_with_its_numbers(fact: Fact, words: str) -> No
                 numbers={"trial": 1},
                 names=name_words(arm="head", kind="error", stage="eager", message="it broke"),
             ),
-            "Trial 1 of head failed at eager (error): it broke",
+            "error in stage eager of trial 1 of head: it broke",
         ),
         (
             Fact(code=Code.FAILURE_UNTOLD, names=name_words(kind="hang")),

@@ -160,7 +160,7 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
 
     assert (block.status, block.failures) == (
         Status.FAILED,
-        ("crash in stage compile of trial 2: signal 11",),
+        ("crash in stage compile of trial 2 of head: signal 11",),
     )
     assert (block.log_tail[0], block.log_tail[-1]) == ("line 18", "line 29")
 
@@ -277,7 +277,7 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
 
     assert (block.title, block.failures) == (
         "5 cases",
-        ("error in stage import of trial 1: No module named x",),
+        ("error in stage import of trial 1 of head: No module named x",),
     )
 
 
