@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._inductor import config as inductor
 
 from gate.measure.workload.build import build_workload, load_factory, make_function
 from gate.project.config import load_config
@@ -57,13 +56,9 @@ CHEAPEST = [parameter for parameter in SMOKE if parameter.id in {"elementwise", 
 
 @pytest.fixture(autouse=True)
 def use_private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep compiled code out of the user's cache, and each test's from the next.
-
-    For two small programs a precompiled header takes longer than it saves.
-    """
+    """Keep compiled code out of the user's cache, and each test's from the next."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    with inductor.patch(cpp_cache_precompile_headers=False):
-        yield
+    yield
     torch.compiler.reset()
 
 
