@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -233,6 +234,10 @@ def test_what_is_infinite_all_over_and_gradients_are_errors(pooled: bool) -> Non
 def test_a_first_output_may_hold_infinities_beside_finite_values() -> None:
     """Whether they are meant is told by the drift; NaN, and nothing finite at all, cannot be."""
     check_any_finite({**make_masked(-math.inf), "none": torch.ones(0)}, Side.EAGER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch is to leave them out
+        quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)
+    check_any_finite({"quantized": quantized}, Side.EAGER)
     for value, what in ((math.nan, "NaN"), (math.inf, "infinity")):
         with pytest.raises(NotFiniteError, match=rf"^{what} in output of the eager call"):
             check_any_finite({"output": torch.full((3,), value)}, Side.EAGER)

@@ -242,6 +242,15 @@ def test_without_a_library_a_case_is_unavailable(monkeypatch: pytest.MonkeyPatch
     assert "pip install onnx;" in str(raised.value)
 
 
+def test_what_onnx_needs_is_imported_before_a_call_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing its packages takes seconds, which are no part of compiling."""
+    protocol, subject = prepare(make_case(Kind.ONNX))
+    imported: list[str] = []
+    monkeypatch.setattr(importlib, "import_module", imported.append)
+    protocol.compile(subject)
+    assert imported == ["onnx", "onnxscript", "onnxruntime"]
+
+
 class StallingBatches(tuple[Any, ...]):
     """Batches of which each takes as long to be read as was said last."""
 
