@@ -104,15 +104,17 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
     saver = RunSaver(path=config.out / RUN_FILE)
+    # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
+    # if a second signal came meanwhile.
     with show_progress(quiet=options.quiet) as observe, closing(saver):
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
-            with _open_fleet(asked, options, config, opening, observe) as lanes:
+            with _open_fleet(asked, options, config, opening, observe) as lanes, closing(saver):
                 note_config(config, options, observe)
                 patience_s = _PATIENCE * config.trial_timeout_s
                 fleet = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
                 yield Opened(measurer=fleet, run=lanes.run, without_base=lanes.without_base)
             return
-        with opening(LaneTerms(out=config.out, observe=observe)) as lane:
+        with opening(LaneTerms(out=config.out, observe=observe)) as lane, closing(saver):
             note_config(config, options, observe)
             measurer = make_measurer(lane.lab, saver.save)
             yield Opened(measurer=measurer, run=lane.run, without_base=lane.without_base)

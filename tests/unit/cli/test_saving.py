@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import resource
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gate.cli.lanes import open_measurer
 from gate.cli.output import RunSaver
 from gate.errors import UsageError
 from gate.files.codec import load_run
+from gate.lab.trials.lane import LaneTerms
+from gate.project.config import make_default_config
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
@@ -101,3 +108,21 @@ def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     saver.close()
     assert load_run(path) == runs[1]
+
+
+def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
+    """Removing checkouts and caches takes seconds, and whoever stops a job kills it after some."""
+    config, runs = replace(make_default_config(), out=tmp_path), grow(2)
+    seen: list[Run] = []
+
+    @contextmanager
+    def open_lane(terms: LaneTerms) -> Iterator[Any]:
+        lab = Namespace(observe=terms.observe)
+        yield Namespace(lab=lab, run=runs[0], without_base=())
+        seen.append(load_run(tmp_path / "run.json"))
+
+    options = Namespace(quiet=True, config=None, reference_models=False)
+    with open_measurer(options, config, open_lane) as opened:
+        for run in runs:
+            opened.measurer.save(run)
+    assert seen == [runs[2]]
