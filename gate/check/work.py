@@ -156,8 +156,9 @@ class TrialWork:
         return (sum(trial.pairing is Pairing.ALONE for trial in part.trials),)
 
     def list_seconds(self, part: Run, pace: Pace) -> list[float]:
-        """How long each of them takes."""
-        return [self._predict_s(part, slot, pace) for slot in self.list_slots(part)]
+        """How long each of them takes: those of a case are for the same metrics."""
+        slots = self.list_slots(part)
+        return [self._predict_s(part, slots[0], pace)] * len(slots) if slots else []
 
     def plan(self, part: Run, whole: Run, pace: Pace) -> Unit | TrialSkipped:
         """The next trial, unless it would end after the limit, by what the case took before."""
