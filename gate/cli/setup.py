@@ -25,7 +25,10 @@ from gate.records import Case, Metric, Run, Shard
 _KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out")
 RUN_FILE = "run.json"
 # One of them lies where a command has written its results.
-_RESULTS = (RUN_FILE, "verdict.json", "calibration.json", "selftest.json", "bisect/.gitignore")
+_RESULTS = (
+    *(RUN_FILE, "verdict.json", "calibration.json", "selftest.json"),
+    *("bisect/.gitignore", "seen/collection.log"),
+)
 _OWN_PROJECT = 'name = "compile-gate"'  # in the pyproject.toml of a checkout
 
 
@@ -86,8 +89,9 @@ def load_configured(options: Namespace) -> Config:
         print(f"note: {describe_source(config)}", file=sys.stderr)
     if directory := getattr(options, "directory", None):
         config = _place_config(config, Path(directory), options.rules_commit)
+    usual = config.out.resolve()
     config = apply_options(config, **{key: getattr(options, key, None) for key in _KEYS})
-    if config.is_option("out"):
+    if config.is_option("out") and config.out.resolve() != usual:
         _refuse_foreign(config.out)
     # No key of gate.yml: who measures measures on a device.
     return replace(config, device=getattr(options, "target", None) or config.device)

@@ -179,8 +179,8 @@ def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> 
 def _print_proposal(outcome: ProposalOutcome) -> None:
     write_outputs(os.environ, {"pull-request-url": outcome.url})
     text, reason = _describe_answer(outcome), make_line(outcome.trouble)
-    print(f"{text} {reason}".rstrip())
-    append_summary(os.environ, f"{text} {escape_text(reason)}")
+    print(f"{text} ({reason})" if reason else text)
+    append_summary(os.environ, f"{text} ({escape_text(reason)})" if reason else text)
     warnings = [f"Open the pull request yourself: {outcome.url}"] if outcome.trouble else []
     if outcome.setbacks:
         warnings.append(f"Worse in {count_noun(outcome.setbacks, 'metric')}: the pull request asks why.")

@@ -37,11 +37,11 @@ _PUBLISHED = (
 _NEVER = "never"
 
 
-def describe_break_even(row: SuiteRow) -> str:
-    """The calls of those that ever pay back, and how many never do."""
+def describe_break_even(row: SuiteRow, noun: str = "") -> str:
+    """The calls of those that ever pay back, with a noun if asked for, and how many never do."""
     if row.break_even_calls is None:
         return _NEVER if row.never_paid else ABSENT
-    calls = render_count(round(row.break_even_calls))
+    calls = f"{render_count(round(row.break_even_calls))}{noun}"
     return f"{calls} ({row.never_paid} {_NEVER})" if row.never_paid else calls
 
 
@@ -51,7 +51,8 @@ def describe_calls(calls: float | None) -> str:
 
 
 MIN_CASES = 2  # a mean of one case is the case's own figures
-_MEANS = ("speedup", "cold compile", "warm compile", "memory", "pays back")
+_PAYS = "pays back"
+_MEANS = ("speedup", "cold compile", "warm compile", "memory", _PAYS)
 
 
 def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
@@ -61,10 +62,13 @@ def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 
 def _describe_total(row: SuiteRow) -> str:
-    means = ", ".join(
-        f"{name} {text}" for name, text in zip(_MEANS, _list_means(row), strict=True) if text != ABSENT
-    )
-    return f"{row.task.value}, {row.mode.value}: {means} (geometric means of {count_noun(row.cases, 'case')})"
+    *figures, _ = _list_means(row)
+    means = [f"{name} {text}" for name, text in zip(_MEANS, figures, strict=False) if text != ABSENT]
+    paid = describe_break_even(row, " calls")
+    if paid != ABSENT:
+        means.append(f"{_NEVER} {_PAYS}" if paid == _NEVER else f"{_PAYS} after {paid}")
+    cases = count_noun(row.cases, "case")
+    return f"{row.task.value}, {row.mode.value}: {', '.join(means)} (geometric means of {cases})"
 
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:

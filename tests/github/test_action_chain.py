@@ -123,6 +123,20 @@ def propose_after(jobs: Jobs, head: str, conclusion: str) -> ActionRun:
     return jobs.run("issue_comment", event, inputs | {"pr-number": "7"})
 
 
+def test_a_pull_request_that_is_not_opened_is_told_with_the_reason(
+    jobs: Jobs, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The log and the summary have GitHub's own words in brackets, behind the page to open it on."""
+    github.state.may_open_pulls = False
+    leave_run(github, git.find_ref("heads/topic"))
+    proposed = propose_after(jobs, git.find_ref("heads/topic"), "success")
+    start = "The new baselines are on a branch; open the pull request yourself: https://github.com/"
+    for text in (proposed.log, proposed.summary):
+        line = next(one for one in text.splitlines() if one.startswith(start))
+        assert "?expand=1 (" in line
+        assert line.endswith(")")
+
+
 def test_values_that_are_stored_already_are_answered(
     jobs: Jobs, github: FakeGitHub, git: BareRepository
 ) -> None:

@@ -185,7 +185,10 @@ class _Names(tuple[str, ...]):
     def __format__(self, spec: str) -> str:
         if not self:
             return ""
-        return join_some(self) if spec == "some" else format(", ".join(self), spec)
+        if spec == "some":
+            return join_some(self)
+        # Where a number is meant that a file does not have, the words of its name stand there.
+        return format(", ".join(self), spec if spec.startswith(".") else "")
 
 
 class _Number(float):

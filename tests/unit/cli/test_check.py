@@ -343,6 +343,9 @@ def test_results_are_not_written_among_other_files(place: Place, capsys: pytest.
     for out in ("empty", "empty", "new", "new"):
         assert place.run("measure", "--quiet", "--out", out) == 0
         (place.top / out / "run.json").unlink()  # as after a kill before anything was saved
+    with (place.top / "gate.yml").open("a", encoding="utf-8") as file:
+        file.write("out: docs\n")  # its owner says that results go there, and the action repeats that
+    assert place.run("compare", "old.json", "old.json", "--quiet", "--out", "docs") == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -22,3 +22,12 @@ def test_nothing_tested_is_exit_12(
         "",
         "0 PASSED, 0 FAILED, 0 INFO, 1 SKIPPED. All that was seen is in first-contact/first-contact.zip.",
     ]
+
+
+def test_a_directory_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What an earlier run left there is no file of others."""
+    monkeypatch.chdir(tmp_path)
+    command = ("first-contact", "--device", "cpu", "--minutes", "0.001", "--out", "contact")
+    assert [main(command) for _ in range(2)] == [12, 12], capsys.readouterr().err

@@ -57,7 +57,7 @@ def test_one_line_of_a_task_and_mode() -> None:
     """All means in one sentence, with what they are means of."""
     told = (
         "inference, default: speedup 1.42x, cold compile 11.2 s, warm compile 2.31 s, memory 0.870x,"
-        " pays back 2,213 (1 never) (geometric means of 3 cases)"
+        " pays back after 2,213 calls (1 never) (geometric means of 3 cases)"
     )
     assert list_totals(make_verdict()) == (("suite", told),)
 
@@ -94,7 +94,7 @@ def test_what_pays_back(row: SuiteRow, told: str) -> None:
     assert describe_break_even(row) == told
 
 
-@pytest.mark.parametrize(("never", "told"), [(1, "speedup 1.42x, pays back never"), (0, "speedup 1.42x")])
+@pytest.mark.parametrize(("never", "told"), [(1, "speedup 1.42x, never pays back"), (0, "speedup 1.42x")])
 def test_a_total_without_a_break_even(never: int, told: str) -> None:
     """Where no case pays back that is said, and where nobody knows nothing is."""
     row = SuiteRow(task=Task.TRAINING, mode=Mode.DEFAULT, cases=2, speedup=1.42, never_paid=never)

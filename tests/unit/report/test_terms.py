@@ -128,10 +128,14 @@ def test_a_machine_is_so_much_slower_or_faster(shift: float, told: str) -> None:
         ("{files:file}[: {files:named}]", "3 files: a.py, b.py and 1 more"),
         ("{beside:file} {beside:has}[: {beside:named}]", "1 file has"),
         ("kernels[ ([{was} -> ]{location})]", "kernels (a.py:9)"),
+        ("changed[; of {location:kernel}][ ({location:named})]", "changed; of a.py:9 (a.py:9)"),
     ],
 )
 def test_a_part_is_left_out_where_something_in_it_is_lacking(template: str, told: str) -> None:
-    """Or another is said; words of others are put in last, and no bracket of theirs is read."""
+    """Or another is said; words of others are put in last, and no bracket of theirs is read.
+
+    A file may have the names without their number.
+    """
     fact = Fact(
         code=Code.TEXT,
         numbers={"beside": 1.0, "zero": 0.0, "files": 3.0},
