@@ -65,6 +65,7 @@ class Reply:
     notes: tuple[Fact, ...] = ()
     what: str = ""
     fix: str = ""
+    of_usage: bool = False  # the user's to mend, as another run that --resume names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +93,8 @@ class LaneActor:
             os.chdir(directory)
             self._lane = self._stack.enter_context(opening(replace(terms, observe=notes)))
         except GateError as error:
-            return dump(Reply(what=error.what, fix=error.fix))
+            of_usage = isinstance(error, UsageError)
+            return dump(Reply(what=error.what, fix=error.fix, of_usage=of_usage))
         except OSError as error:  # the project is not there
             return dump(Reply(what=str(error), fix=_FIX_PROJECT))
         lane = self._lane
@@ -175,7 +177,7 @@ def open_fleet(
     A lane that cannot be opened, or whose environment differs from most others', is left out with a note.
 
     Raises:
-        UsageError: This host has fewer devices or cores.
+        UsageError: This host has fewer devices or cores; the lanes refuse what they are asked for.
         MachineError: Ray cannot be reached, or is of another version; no lane could be opened.
     """
     if ":" in config.device and not is_target(config.device):
@@ -296,7 +298,8 @@ def _open_actors(
         refused[pending[ref]] = Reply(what=why, fix="Wait for it, or raise `lock_timeout_s` in gate.yml.")
     if not opened:
         first = next(iter(refused.values()), Reply(what="no node of Ray has such a device"))
-        raise MachineError(f"no lane could be opened: {first.what}", first.fix or "Look at `ray status`.")
+        kind = UsageError if first.of_usage else MachineError
+        raise kind(f"no lane could be opened: {first.what}", first.fix or "Look at `ray status`.")
     for number, reply in sorted(refused.items()):
         _note_left_out(observe, str(number), reply.what)
     return dict(sorted(opened.items()))

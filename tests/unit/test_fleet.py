@@ -206,6 +206,8 @@ def test_a_fleet_without_lanes_says_why(config: Config, acting: FakeRay) -> None
     """The first refusal; that all are late; that there is no such device."""
     with pytest.raises(MachineError, match="no lane could be opened: no room"):
         open_lanes([MachineError("no room", "Make some.")], config, [], [])
+    with pytest.raises(UsageError, match="no lane could be opened: another run"):
+        open_lanes([UsageError("another run", "Name this one.")], config, [], [])
     acting.late = {1}
     with pytest.raises(MachineError, match="it did not open within"):
         open_lanes([ActingLane(make_run(make_place("GPU-1")))], config, [], [])
