@@ -22,6 +22,7 @@ from gate.cli.measuring_commands import (
 )
 from gate.cli.options import (
     ACCEPTED,
+    ANY_PROJECT,
     BASELINES,
     CONFIG,
     DEVICE,
@@ -214,7 +215,7 @@ _ACCEPT = Command(
     arguments=(
         argument("case", metavar="CASE", help="cases, as in --select"),
         argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
-        *(*CONFIG, BASELINES),
+        *(*ANY_PROJECT, BASELINES),
         argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
         argument("--reason", required=True, metavar="R", help="why it is accepted"),
         argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts"),

@@ -10,16 +10,21 @@ import difflib
 import json
 import lzma
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gate.cli.parser import make_parser
 from gate.files.codec import VERDICT, decode_file, encode_file
 from gate.publish.submitted_verdict import MAX_MEMBER_BYTES, shorten_verdict
 from gate.records import Verdict
+from gate.report.blocks import render_command
+from gate.report.words.steps import write_steps
 from tests.recorded.situations import DIRECTORY, judge, list_situations
 from tests.recorded.telling import tell
 
@@ -69,6 +74,22 @@ def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
     assert told == said[name]
     again = decode_file(VERDICT, encode_file(VERDICT, verdict).encode(), "verdict.json")
     assert again == verdict
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"--config": "ci/my gate.yml", "--baselines": "b", "--out": "$(o)"}, {"--reference-models": ""}],
+)
+def test_each_command_to_run_next_is_one_that_there_is(options: Mapping[str, str]) -> None:
+    """With the options that the verdict's own command had."""
+    parser = make_parser()
+    for situation in SITUATIONS.values():
+        verdict = replace(judge(situation), options=options)
+        for step in write_steps(verdict):
+            assert not step.command or parser.parse_args(shlex.split(step.command)[1:])
+        for case in verdict.cases:
+            command = render_command(case.id, verdict.comparisons, verdict)
+            assert parser.parse_args(shlex.split(command)[1:])
 
 
 def show_difference(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
