@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import statistics
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,15 @@ PACKAGE = "gate"
 LONG_FILE = 350
 SHORT_FILE = 40
 ROOT = Path(__file__).resolve().parents[1]
+# What a command runs before it does anything; then how many modules of ours that has loaded.
+COMMANDS = {
+    "check --help": "from gate.__main__ import main; sys.argv = ['compile-gate', 'check', '--help']; main()",
+    "check": "import gate.cli.check",
+}
+COUNT_LOADED = f"""
+import sys, atexit
+atexit.register(lambda: print("\\n", sum(name.partition(".")[0] == {PACKAGE!r} for name in sys.modules)))
+"""
 
 
 def read_modules(root: Path) -> dict[str, tuple[ast.Module, int]]:
@@ -52,6 +62,19 @@ def list_with_one_importer(modules: Mapping[str, ast.Module]) -> list[str]:
     return sorted(name for name, times in importers.items() if times == 1)
 
 
+def count_import_lines(tree: ast.Module) -> int:
+    """Count the lines that import statements take."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+
+
+def count_loaded(root: Path, code: str) -> int:
+    """Count the modules of ours that a command loads, by running this code."""
+    command = (sys.executable, "-c", COUNT_LOADED + code)
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    return int(run.stdout.split()[-1])
+
+
 def measure_functions(modules: Mapping[str, ast.Module]) -> list[int]:
     """Return the length of each function, in lines."""
     return [
@@ -64,7 +87,8 @@ def measure_functions(modules: Mapping[str, ast.Module]) -> list[int]:
 
 def main(arguments: list[str]) -> int:
     """Print the sizes."""
-    read = read_modules(Path(arguments[0]) if arguments else ROOT)
+    root = Path(arguments[0]) if arguments else ROOT
+    read = read_modules(root)
     modules = {name: tree for name, (tree, _) in read.items()}
     lines = {name: count for name, (_, count) in read.items()}
     functions = measure_functions(modules)
@@ -72,6 +96,10 @@ def main(arguments: list[str]) -> int:
         f"{sum(lines.values())} lines in {len(lines)} modules, median {statistics.median_low(lines.values())}"
     )
     print(f"functions: median {statistics.median_low(functions)} lines, longest {max(functions)}")
+    imports = sum(map(count_import_lines, modules.values()))
+    print(f"imports: {imports / sum(lines.values()):.1%} of all lines")
+    for command, code in COMMANDS.items():
+        print(f"modules that `{command}` loads: {count_loaded(root, code)}")
     lists = {
         f"more than {LONG_FILE} lines": [name for name, count in lines.items() if count > LONG_FILE],
         f"less than {SHORT_FILE} lines": [name for name, count in lines.items() if count < SHORT_FILE],
