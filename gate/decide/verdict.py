@@ -109,14 +109,9 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Make the verdict of what was compared, with all that a report needs."""
     policy = keep_own(policy, run.environment)
-    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
-    believed = doubt_stored(limited, run, screening.evidence)
-    comparisons = remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
+    comparisons = _apply_policy(run, screening, policy)
     outcome = decide_outcome(comparisons, finished=run.finished)
-    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
-    used = tuple({id(match): match for match in matches if match is not None}.values())
-    machine = make_machine_shift(screening.machine)
-    judged = any(is_judged(one) for one in comparisons)
+    used, machine = _list_used(screening), make_machine_shift(screening.machine)
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     base, tally = _name_base(run), measure_tally(run, comparisons, screening.acquitted)
     return Verdict(
@@ -142,7 +137,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_other_changes(run, tally.pairs),
             *note_vanished(run),
             *note_difference(screening.evidence, run.environment),
-            *note_machine(machine, judged=judged),
+            *note_machine(machine, judged=any(map(is_judged, comparisons))),
             *note_disturbed(run),
             *note_warnings(run),
             *note_quarantine(comparisons, policy),
@@ -161,6 +156,19 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
     )
+
+
+def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
+    """The rows after absolute limits, disturbed trials, acceptances and the quarantine."""
+    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
+    believed = doubt_stored(limited, run, screening.evidence)
+    return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
+
+
+def _list_used(screening: Screening) -> tuple[Baseline, ...]:
+    """The baselines that something was compared with, each once."""
+    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
+    return tuple({id(match): match for match in matches if match is not None}.values())
 
 
 def _name_base(run: Run) -> PairBase | None:
