@@ -131,7 +131,8 @@ def _list_break(one: Break) -> list[str]:
 def _list_code(one: Difference) -> list[str]:
     kinds = {kind for kind, _ in one.lines[1:]}  # behind the line that says where
     if kinds in ({"added"}, {"removed"}):  # one side has it
-        return [f"{one.name} is {'new' if 'added' in kinds else 'gone'}, {len(one.lines) - 1} lines"]
+        least = "at least " if one.note else ""  # it was cut
+        return [f"{one.name} is {'new' if 'added' in kinds else 'gone'}, {least}{len(one.lines) - 1} lines"]
     heads = [f"--- before/{one.name}", f"+++ after/{one.name}"] if one.lines else [one.name]
     left = len(one.lines) - _MAX_CODE
     rest = f"... and {count_noun(left, 'more line')}" if left > 0 else one.note

@@ -231,6 +231,8 @@ def _show_kernel(
     texts = [
         sources.get(codes.get(name, ""), "") for codes, name in ((before, pair.before), (after, pair.after))
     ]
+    if pair.before and pair.after and not all(texts):
+        texts = ["", ""]  # one that was not kept would look like a kernel that only one side has
     return KernelChange(
         name=pair.after or pair.before,
         before=texts[0][:MAX_SOURCE_CHARS],

@@ -20,6 +20,7 @@ from gate.records import (
     FIRST_CALL,
     OTHER_PHASE,
     Case,
+    CodeIdentity,
     Extent,
     GraphBreak,
     Metric,
@@ -87,6 +88,24 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
     case = Case(id="a/b", model="a", factory="a:b")
     evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=())
     assert show_case(evidence, {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
+
+
+def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
+    """There was no room for its source before; of a kernel that only head has it stands alone."""
+    case = Case(id="a/b", model="a", factory="a:b")
+    before = CodeIdentity(digest="1", kernels={"both_0": "b0"})
+    after = CodeIdentity(digest="2", kernels={"both_0": "b1", "new_1": "n1"})
+    baseline = replace(make_baseline("a/b", {}, definition="d"), identity=before)
+    stored = Stored(
+        baseline=baseline, same_host=True, same_stack=True, same_codegen=True, same_definition=True
+    )
+    trial = Trial(case_id="a/b", index=1, identity=after)
+    evidence = Evidence(case=case, trials=(trial,), failures=(), values={}, stored=(stored,))
+    shown = show_case(evidence, {"b1": "x", "n1": "y"}, moved=True)
+    assert sorted(shown.kernels, key=lambda one: one.name) == [
+        KernelChange(name="both_0"),
+        KernelChange(name="new_1", after="y"),
+    ]
 
 
 def test_what_other_code_generation_does_not_move_is_shown_without_its_code() -> None:

@@ -59,12 +59,17 @@ def test_break_without_a_place_says_so() -> None:
 def test_story_shows_the_beginning_of_what_changed(verdicts: Mapping[str, Verdict]) -> None:
     """Twenty lines of a kernel that both sides have; of one that is new, how long it is."""
     before, after = ("\n".join(f"{side} {number}" for number in range(40)) for side in ("was", "is"))
-    kernels = (KernelChange(name="both", before=before, after=after), KernelChange(name="new", after=after))
+    kernels = (
+        KernelChange(name="both", before=before, after=after),
+        KernelChange(name="new", after=after),
+        KernelChange(name="gone", before=before, is_cut=True),
+    )
     verdict = verdicts["regression"]
     case = verdict.cases[0]
     evidence = CaseEvidence(case_id=case.id, after=SideEvidence(), kernels=kernels)
     story = render_explanation(replace(verdict, evidence=(evidence,)), case, "out")
 
-    code = story[story.index("Generated code: 2 kernels changed; out/report.html has more\n") :].splitlines()
+    code = story[story.index("Generated code: 3 kernels changed; out/report.html has more\n") :].splitlines()
     assert code[1:3] == ["  --- before/both", "  +++ after/both"]
     assert code[23:25] == ["  ... and 61 more lines", "  new is new, 40 lines"]
+    assert code[25] == "  gone is gone, at least 40 lines"
