@@ -85,6 +85,10 @@ def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> 
     low, high = min(changes), max(changes)
     if render_change(metric, low) == render_change(metric, high):
         return describe_change(metric, high, word)
+    others = [one for one in (high, low) if SPECS[metric].family is Family.LOG2 and is_another_answer(one)]
+    if others:  # of some cases, and not of all
+        rest = render_change(metric, low if others[0] == high else high).partition(" ")[0]
+        return f"{rest} to {render_change(metric, others[0])}{f' ({word})' if word else ''}"
     one_way = high if low > 0 or high < 0 else 0.0
     return _qualify(render_interval(metric, low, high), word or name_direction(metric, one_way))
 

@@ -53,6 +53,9 @@ def test_a_change_has_a_sign_and_a_word(metric: Metric, change: float, told: str
         (Metric.GRAPH_BREAKS, [1.0, 2.0], "+1 to +2 (more)"),
         (Metric.DRIFT, [1.0, 2.0], "+1.00 to +2.00 (less exact)"),
         (Metric.DRIFT_FLOAT32, [1.0], "+1.00 (2.0x the error)"),
+        (Metric.DRIFT, [1.5, 1e9, 2.0], "+1.50 to another answer"),
+        (Metric.DRIFT, [-1e9, -0.7], "-0.70 to no other answer any more"),
+        (Metric.DRIFT, [1e9, 1e9], "another answer"),
     ],
 )
 def test_several_changes_are_a_range(metric: Metric, changes: list[float], described: str) -> None:
