@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import write_atomic
+from gate.files.codec import pause_collector, write_atomic
 from gate.project.config import Config, load_config
 from gate.report.clean import clean_line
 from gate.report.page.trend import Link, render_pages
@@ -33,13 +32,10 @@ def run_trend(options: Namespace) -> ExitCode:
             _warn(reading)
             print(f"Compacted {path}: {reading.lines} runs.")
     reading = HistoryReading()
-    gc.disable()  # there are no cycles, and each collection walks over millions of figures: a third of it
-    try:
+    with pause_collector():
         tracks = make_tracks(
             line for path in paths for line in read_history(path, reading, options.since or "")
         )
-    finally:
-        gc.enable()
     if not options.compact:
         _warn(reading)
     if not tracks:

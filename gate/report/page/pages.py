@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import jinja2
@@ -128,10 +127,11 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
     The names are below the directory of that page.
     """
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
-    whole = count_whole(verdict)
-    others = range(whole, len(report.blocks))
-    for case in islice(_list_cases(verdict, report, others), whole, None):
-        if case.block.status is not Status.UNCHANGED:
+    blocks = enumerate(report.blocks)
+    has_news = {place for place, block in blocks if block.status is not Status.UNCHANGED}
+    own_page = has_news - {*range(count_whole(verdict))}
+    for place, case in enumerate(_list_cases(verdict, report, own_page)):
+        if place in own_page:
             text = render_page("case_page.html", title=case.block.title, case=case, home=VERDICT_PAGE)
             yield f"{CASE_PAGES}/{case.anchor}.html", text
 
@@ -155,7 +155,7 @@ def _lead_away(case: PageCase) -> PageCase:
     return replace(case, address=f"{CASE_PAGES}/{case.anchor}.html")
 
 
-def _list_cases(verdict: Verdict, report: Report, whole: range) -> Iterator[PageCase]:
+def _list_cases(verdict: Verdict, report: Report, whole: Collection[int]) -> Iterator[PageCase]:
     """All cases; those of these numbers with both sides."""
     comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
     cells = {line.case_id: line.cells for line in report.case_lines}
