@@ -103,13 +103,16 @@ def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
         failed = tuple(failures.get(case_id, ()))
         statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failed)
         if chosen or failed:
+            status = min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED)
+            # What got better makes a case that got worse no worse.
+            grave = (abs(one.severity) for one in chosen if one.status is status or one.severity > 0)
             one = _Found(
                 case_id=clean_line(case_id),
-                status=min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED),
+                status=status,
                 parts=tuple(tuple(part) for part in part_comparisons(chosen)),
                 failures=failed,
                 causes=tuple(causes.get(case_id, ())),
-                severity=max((abs(one.severity) for one in chosen), default=0.0),
+                severity=max(grave, default=0.0),
             )
             found.append(one)
     return found

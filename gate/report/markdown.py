@@ -9,12 +9,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gate.records import RED, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.footer import COLUMNS, list_marks
-from gate.report.view import OUTCOME_KINDS, Block, CaseLine, NextStep, Report, Row, Section
+from gate.report.view import OUTCOME_KINDS, Block, CaseLine, Member, NextStep, Report, Row, Section
 from gate.report.words.templates import name_status
 from gate.units import count_noun
 
@@ -99,9 +99,7 @@ def _cut(text: str, limit: int = MAX_CHARS) -> str:
 def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame = PLAIN) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
-    known = [block for block in report.blocks if block.status is not Status.INCONCLUSIVE]
-    # Folded away: most of it needs no action.
-    undecided = [block for block in report.blocks if block.status is Status.INCONCLUSIVE]
+    known, undecided = _part_blocks(report.blocks)  # what is undecided is folded away: most needs no action
     steps = frame.steps
     own = [_render_step(step) for step in report.next_steps]
     first, later = (own[:1], own[1:]) if steps is None else (steps, [])
@@ -138,6 +136,24 @@ def _join_sections(sections: list[str]) -> str:
         sections.pop()
         left_out = "... the rest is in `verdict.json`"
     return "\n\n".join([*sections, *([left_out] if left_out else [])])[:MAX_COMMENT] + "\n"
+
+
+def _part_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
+    """Part what is known of cases from what could not be decided: a case may have both."""
+    known: list[Block] = []
+    undecided: list[Block] = []
+    for block in blocks:
+        if block.status is not Status.INCONCLUSIVE:
+            known.append(block)
+            continue
+        told = tuple(row for row in block.rows if row.decides and row.status is not Status.INCONCLUSIVE)
+        if told:
+            named = tuple(Member(case_id=one.case_id) for one in block.members)
+            known.append(
+                replace(block, status=told[0].status, rows=told, members=named, causes=(), command="")
+            )
+        undecided.append(replace(block, rows=tuple(row for row in block.rows if row not in told)))
+    return known, undecided
 
 
 def _render_changes(blocks: Sequence[Block], layout: Layout) -> list[str]:

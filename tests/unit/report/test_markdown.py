@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gate.records import Cause, CauseKind, Code, FailureKind, Verdict
+from gate.records import Cause, CauseKind, Code, FailureKind, Metric, Status, Verdict
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
-from tests.make import make_failure
+from tests.make import make_change, make_failure, make_row
 from tests.told import say
 
 PARSER = MarkdownIt("gfm-like", {"linkify": False})
@@ -201,3 +201,27 @@ def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> V
         notes=say(Code.RULES_OF, cause),
         next_steps=say(Code.SETTLE_QUIETLY, sentence),
     )
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_what_got_better_is_not_folded_away_with_what_could_not_be_decided(
+    verdicts: Mapping[str, Verdict], count: int
+) -> None:
+    """Of a case, and of four that are one row: the improvement stands above, and what is open in the fold."""
+    rows = [
+        make_row(f"m{number}/x", metric, status, change=make_change(centre, 0.01))
+        for number in range(count)
+        for metric, status, centre in (
+            (Metric.COMPILED_LATENCY, Status.IMPROVED, -0.3),
+            (Metric.COLD_COMPILE_TIME, Status.INCONCLUSIVE, 0.08),
+        )
+    ]
+    report = render_markdown(
+        replace(verdicts["pass"], cases=(), comparisons=tuple(rows), failures=(), causes=())
+    )
+    above, fold = report.split("<details><summary>Could not be decided</summary>")
+    assert "| compiled latency |" in above
+    assert "| cold compile time |" not in above
+    assert "| cold compile time |" in fold
+    assert "| compiled latency |" not in fold
+    assert all(f"m{number}/x" in above for number in range(count))

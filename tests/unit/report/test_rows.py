@@ -330,3 +330,14 @@ def test_a_step_has_its_command_apart(empty: Verdict) -> None:
     (step,) = make_report(replace(empty, next_steps=(fact,))).next_steps
     assert step.text == "Or measure undecided cases again, with more trials:"
     assert step.command == "compile-gate check --select a --trials 2"
+
+
+def test_what_got_better_makes_no_case_worse(empty: Verdict) -> None:
+    """The case that got worst comes first, whatever another one gained; of two better ones the best does."""
+    slow = compare("slow/x", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.5)
+    slower = compare("mixed/x", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.1)
+    smaller = compare("mixed/x", Metric.PEAK_MEMORY, Status.IMPROVED, -0.9)
+    fast = compare("fast/x", Metric.COMPILED_LATENCY, Status.IMPROVED, -0.1)
+    faster = compare("faster/x", Metric.COMPILED_LATENCY, Status.IMPROVED, -0.3)
+    report = make_report(hold(empty, slower, smaller, fast, slow, faster))
+    assert [block.title for block in report.blocks] == ["slow/x", "mixed/x", "faster/x", "fast/x"]
