@@ -29,7 +29,9 @@ from gate.fingerprint import compute_environment_id
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere
 from gate.publish.submitted_verdict import CiRun, Refusal
 from gate.records import (
+    BASE_ARM,
     BROKEN,
+    CANDIDATE_ARM,
     Baseline,
     Case,
     CaseFailure,
@@ -162,6 +164,7 @@ def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
     return CaseFailure(
         case_id=failure.case_id,
         trial=failure.trial,
+        arm=BASE_ARM if failure.arm == BASE_ARM else CANDIDATE_ARM,
         kind=failure.kind,
         stage=failure.stage if failure.stage in _STAGES else "unknown",
         fact=replace(_strip(told), names={"role": (role,)} if role in _ROLES else {}),

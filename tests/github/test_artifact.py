@@ -272,9 +272,15 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
     quoted = Fact(code=Code.RAISED, names={"message": ("INJECTED",)})
     failures = tuple(
         CaseFailure(
-            case_id=case.id, trial=1, kind=FailureKind.ERROR, stage="INJECTED", fact=told, log="INJECTED"
+            case_id=case.id,
+            trial=1,
+            arm=arm,
+            kind=FailureKind.ERROR,
+            stage="INJECTED",
+            fact=told,
+            log="INJECTED",
         )
-        for told in (ours, foreign, quoted)
+        for told, arm in ((ours, "base"), (foreign, "head"), (quoted, "INJECTED"))
     )
     shown = make_trusted_verdict(make_passing(failures=failures), make_base(), RUN).failures
     assert [describe_failure(one) for one in shown] == [
@@ -282,4 +288,5 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
         "timed out after 300 s",
         "an exception; see the run's log",
     ]
+    assert [one.arm for one in shown] == ["base", "head", "head"]
     assert "INJECTED" not in str(shown)
