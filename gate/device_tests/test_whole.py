@@ -59,11 +59,11 @@ def _run_gate(device_name: str, folder: Path, limit_s: float, *arguments: str) -
     The cases are the gate's own: the user's gate.yml is not read.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     config = folder.parent / DEFAULT_FILE
     config.write_text(f"version: {VERSION}\n", encoding="utf-8")
     options = ("--config", str(config), "--device", device_name, "--quiet", "--out", str(folder))
-    with (folder / "command.log").open("w") as log:
+    with folder.with_suffix(".log").open("w") as log:
         return subprocess.run(
             (sys.executable, "-P", "-m", "gate", *arguments, *options),
             stdin=subprocess.DEVNULL,
@@ -169,7 +169,7 @@ def test_planted_faults_are_caught(device_name: str, report: DeviceReport) -> No
     limits = ("--quick", "--minutes", "5")
     status = _run_gate(device_name, folder, 400, "selftest", "--select", _SMALL, *limits)
     report.check_range(status, 0, 0, part="status")
-    report.note((folder / "command.log").read_text().strip().splitlines()[-1:], "said")
+    report.note(folder.with_suffix(".log").read_text().strip().splitlines()[-1:], "said")
 
 
 @pytest.mark.timeout(300)

@@ -191,6 +191,8 @@ class _Names(tuple[str, ...]):
             return ""
         if spec == "some":
             return join_some(self)
+        if spec == "and":
+            return " and ".join(self)
         # Where a number is meant that a file does not have, the words of its name stand there.
         return format(", ".join(self), spec if spec.startswith(".") else "")
 

@@ -65,20 +65,6 @@ def test_primer_leaves_toolchain_files_only(project: Path, primer: Path) -> None
     assert list((project / "tmp").rglob("*.h.gch"))
 
 
-def test_what_workers_believe_changes_no_code(workshop: Workshop, healthy: Both) -> None:
-    """Told that all instruction sets passed or probing them itself, a worker generates the same kernels.
-
-    It finds the primer's precompiled header.
-    """
-    headers = find_headers(workshop)
-    workshop.seed_cache()
-    (workshop.cache / "inductor" / "all.isas").unlink()
-    cold = workshop.run(WorkerRole.COLD, make_case())
-    assert cold.identity == healthy[0].identity
-    assert read_one(cold, Metric.GENERATED_KERNELS) == read_one(healthy[0], Metric.GENERATED_KERNELS)
-    assert find_headers(workshop) == headers != {}
-
-
 def test_both_processes_finish(healthy: Both) -> None:
     """Between them they measure every metric of inference that is not derived and exists on a CPU."""
     cold, warm = healthy
@@ -120,6 +106,20 @@ def test_latencies_are_paired_and_in_the_benchmark_file(project: Path, healthy: 
     assert list(cold.samples[Metric.EAGER_LATENCY]) == rows["eager"]["stats"]["data"]
     assert list(cold.samples[Metric.COMPILED_LATENCY]) == rows["compiled"]["stats"]["data"]
     assert len(rows["eager"]["stats"]["data"]) == 6
+
+
+def test_what_workers_believe_changes_no_code(workshop: Workshop, healthy: Both) -> None:
+    """Told that all instruction sets passed or probing them itself, a worker generates the same kernels.
+
+    It finds the primer's precompiled header.
+    """
+    headers = find_headers(workshop)
+    workshop.seed_cache()
+    (workshop.cache / "inductor" / "all.isas").unlink()
+    cold = workshop.run(WorkerRole.COLD, make_case())
+    assert cold.identity == healthy[0].identity
+    assert read_one(cold, Metric.GENERATED_KERNELS) == read_one(healthy[0], Metric.GENERATED_KERNELS)
+    assert find_headers(workshop) == headers != {}
 
 
 def test_fresh_processes_find_what_forked_ones_did(workshop: Workshop, healthy: Both) -> None:
