@@ -90,9 +90,12 @@ def run_report(options: Namespace) -> ExitCode:
 
 def run_explain(options: Namespace) -> ExitCode:
     """Print all that a verdict knows of one case."""
-    name = _find_verdict(options.verdict)
+    asked, named = options.case or "", options.verdict
+    if named is None and (asked.endswith(".json") or is_present(Path(asked, VERDICT_FILE))):
+        asked, named = "", asked or None  # the verdict is meant, of which no case is named
+    name = _find_verdict(named)
     verdict = read_record(VERDICT, name)
-    case = find_case(verdict, options.case or "")
+    case = find_case(verdict, asked)
     folder = "" if name == STDIN else str(Path(name).parent)
     write_text(sys.stdout, render_explanation(verdict, case, folder))
     return ExitCode.PASS

@@ -44,6 +44,9 @@ def run_init(options: Namespace) -> ExitCode:
         what = f"--device must be {DEVICE_FORMS}, got {options.device!r}"
         raise UsageError(what, "Write, for example, `--device cuda`.")
     action = parse_action(options.action) if options.action else find_action(_PACKAGE)
+    if options.comments and not action:
+        what = "--comments: no workflow can be written, since the commit of this installation is not known"
+        raise UsageError(what, "Add --action OWNER/compile-gate@COMMIT.")
     sketch = probe_module(
         ProbeQuestion(
             directory=str(here),

@@ -26,7 +26,7 @@ HEADLINE_CODES = _list_codes(Code.STOPPED, Code.AGAINST_BASE)
 MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
 REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES
 # What a trial reports of itself, and what may explain its change.
-OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, Code.MEMORY_KEPT, *MISMATCH_CODES})
+OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, Code.LEFT_TO_EAGER, Code.MEMORY_KEPT, *MISMATCH_CODES})
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | OF_TRIALS
 WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS)
 NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {

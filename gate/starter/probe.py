@@ -26,8 +26,9 @@ _DTYPES = (*_FLOATS, "int64", "int32", "bool")
 _FIXES = {
     "import": "Run init where the module can be imported from, with the interpreter that has its packages.",
     "name": "Name a torch.nn.Module class, a function that returns one, or a function of tensors.",
-    "arguments": "Give them: --argument NAME=VALUE, once for each.",
-    "call": "Correct it, or give what it needs: --argument NAME=VALUE, once for each.",
+    "arguments": "Give them: --argument NAME=VALUE, once for each; or name a function that makes the model.",
+    "call": "Correct it, or give what it needs: --argument NAME=VALUE, once for each. For an object, such as"
+    " a config, name a function that makes the model: `def make(): return Model(Config())`.",
     "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'."
     f" For anything but tensors, such as a dict, write a factory: {find_page('adding-a-model')}.",
     "factory": f"Write a factory that gives it in `kwargs` of a Workload: {find_page('adding-a-model')}.",

@@ -18,6 +18,7 @@ from gate.decide.explain.compiled import (
     find_breaks,
     find_cache_loss,
     find_code,
+    find_fallbacks,
     find_guards,
     find_mismatch,
     find_phases,
@@ -184,6 +185,9 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     # Less than the limit is noise of both; and what got faster made nothing worse.
     if not both or not inquiry.shows(CauseKind.EAGER) or (inquiry.worst and compiled < 0):
         return []
+    latency = inquiry.find_row(Metric.COMPILED_LATENCY)
+    if inquiry.worst and latency and latency.status is Status.INCONCLUSIVE:
+        return []  # something else got worse for sure, and this would read as if it were as sure
     fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.mark_pairs())
     return [inquiry.weigh(fact)]
 
@@ -261,6 +265,7 @@ def _find_disturbances(inquiry: Inquiry) -> list[Cause]:
 FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
     find_mismatch: None,
     find_breaks: None,
+    find_fallbacks: None,
     find_recompiles: CauseKind.RECOMPILE,
     find_code: None,
     find_guards: None,

@@ -71,6 +71,14 @@ def find_breaks(inquiry: Inquiry) -> list[Cause]:
     return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, share)]
 
 
+def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
+    """Frames that Dynamo gave up on, where there are more of them than before."""
+    fullest, change = inquiry.evidence.fullest, inquiry.find_change(Metric.EAGER_FALLBACKS)
+    if fullest is None or change is None or change <= 0 or Metric.EAGER_FALLBACKS not in inquiry.moved:
+        return []
+    return inquiry.weigh_some(fact for fact in fullest.warnings if fact.code is Code.LEFT_TO_EAGER)
+
+
 def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
     """What fewer breaks or recompiles account for: where something else got worse, at most a detail."""
     return 1.0 if not inquiry.worst or inquiry.worst in harmed else _NO_HARM

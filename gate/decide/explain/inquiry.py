@@ -21,6 +21,7 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.OUTPUT_DIFFERS: (0.99, CauseKind.OUTPUT),
     Code.OUTPUT_FAR: (0.99, CauseKind.OUTPUT),
     Code.DEFINITION_CHANGED: (0.98, CauseKind.WORKLOAD),  # another program: nothing else can be compared
+    Code.LEFT_TO_EAGER: (0.975, CauseKind.GRAPH_BREAK),
     Code.GRAPH_BREAK: (0.97, CauseKind.GRAPH_BREAK),
     Code.MEMORY_KEPT: (0.968, CauseKind.KEPT),
     Code.GRAPH_DIFFERS: (0.965, CauseKind.CACHE),

@@ -43,7 +43,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
     Code.REPEAT_KILLED: "the repeat of a disturbed trial was killed, so that trial is kept: {failure}",
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
-    Code.LEFT_TO_EAGER: "fell back to eager[ at {location}]: {reason}",
+    Code.LEFT_TO_EAGER: "fell back to eager[ at {location}][: {reason}]",
     Code.UNKNOWN_HERE: "this torch does not report {metric_list}",
     Code.LANE_LEFT_OUT: "the lane {lane} is left out: {reason}",
     Code.LANE_GONE: "the lane {lane} is lost ({reason}): {case_list} begins anew elsewhere",

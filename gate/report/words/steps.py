@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from gate.devices import DEFAULT_DEVICE, KINDS
@@ -76,12 +77,18 @@ def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") 
     return write_selected("ab", case_ids, setting, _name_base(base) if base else "")
 
 
-def write_again(case_ids: Iterable[str], comparisons: Iterable[Comparison], verdict: Verdict) -> str:
-    """Write the command that measures and judges cases again as ``comparisons`` of them were."""
+def write_again(
+    case_ids: Iterable[str], comparisons: Iterable[Comparison], verdict: Verdict, *, fixed: bool = False
+) -> str:
+    """Write the command that measures and judges cases again as ``comparisons`` of them were.
+
+    Once they are ``fixed``, head is the working tree, whichever commit it was before.
+    """
     # Side by side as they were; where nothing is stored, that is all there was.
     is_paired = any(one.pairs for one in comparisons) or not verdict.uses_baselines
     if is_paired and verdict.base:
-        return write_ab(case_ids, verdict.base, write_setting(verdict, *_OF_AB))
+        base = replace(verdict.base, head_commit="") if fixed else verdict.base
+        return write_ab(case_ids, base, write_setting(verdict, *_OF_AB))
     return write_selected("check", case_ids, write_setting(verdict, *_OF_CHECK))
 
 
@@ -120,7 +127,8 @@ def _write_fix(verdict: Verdict) -> NextStep:
     worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
     cases = dict.fromkeys(one.case_id for one in worse)
     return NextStep(
-        text="Fix what got worse and measure it again:", command=write_again(cases, worse, verdict)
+        text="Fix what got worse and measure it again:",
+        command=write_again(cases, worse, verdict, fixed=True),
     )
 
 
@@ -147,7 +155,7 @@ def _describe_beside(verdict: Verdict) -> str:
 
 def _again(fact: Fact, verdict: Verdict) -> str:
     rows = (one for one in verdict.comparisons if one.case_id in fact.cases)
-    return write_again(fact.cases, rows, verdict)
+    return write_again(fact.cases, rows, verdict, fixed=True)
 
 
 def _check(options: str = "") -> Callable[[Fact, Verdict], str]:

@@ -562,10 +562,24 @@ def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
     fleet, run = make_fleet(engine, save=saved.append), plan(subjects)
     told = "stopped with 1 pair to go" if paired else "stopped after 1 of 2 trials"
     needs = [need("m0", 1), need("m1", 1)]
-    with pytest.raises(InterruptedRunError, match=told):
+    with pytest.raises(InterruptedRunError, match=told) as caught:
         _ = fleet.add_pairs(run, needs, math.inf) if paired else measure(fleet, run)
+    assert caught.value.fix == "What was measured is saved: continue with --resume."
     assert (len(saved[-1].trials), saved[-1].finished) == (1 + paired, False)
     assert saved[-1].wall_s == engine.now_s
+
+
+def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
+    """There is nothing to continue with."""
+    subjects = make_subjects(1)
+
+    def interrupt(*_: object) -> tuple[Part, float]:
+        raise KeyboardInterrupt
+
+    fleet = make_fleet(FakeLanes(places=make_places(1), measure=interrupt))
+    with pytest.raises(InterruptedRunError, match="stopped after 0 of 1 trials") as caught:
+        measure(fleet, plan(subjects))
+    assert caught.value.fix == "Nothing came to its end: start it again."
 
 
 def test_sources_of_a_run_are_bounded() -> None:

@@ -218,8 +218,9 @@ def test_the_last_verdict_and_its_worst_case_need_no_name(
     capsys.readouterr()
     assert place.run("report") == 0
     assert capsys.readouterr().out.startswith("REGRESSION")
-    assert place.run("explain") == 0
-    assert capsys.readouterr().out.startswith(CASE_ID)
+    for named in ((), (str(place.top / "out"),), (str(place.top / "out" / "verdict.json"),)):
+        assert place.run("explain", *named) == 0
+        assert capsys.readouterr().out.startswith(CASE_ID)
 
 
 def test_compared_baselines_are_named_in_what_to_do_next(place: Place) -> None:

@@ -394,6 +394,35 @@ def test_the_line_that_keeps_memory_is_told(situation: Make, judge: Judge, eager
     assert explain(judge(situation(before={}, after={growth: (69632.0,)}, warnings=(fact,))), "kept") == []
 
 
+@pytest.mark.parametrize("breaks", [0.0, 1.0])
+def test_eager_explains_no_open_latency_beside_what_is_sure(
+    situation: Make, judge: Judge, breaks: float
+) -> None:
+    """Two baseline trials prove no slowdown: its cause would read as if it were as sure as the break."""
+    before = {Metric.COMPILED_LATENCY: (0.01,) * 2, Metric.EAGER_LATENCY: (0.02,) * 2}
+    after = {Metric.COMPILED_LATENCY: (0.013,) * 3, Metric.EAGER_LATENCY: (0.026,) * 3}
+    one = situation(
+        before={**before, Metric.GRAPH_BREAKS: (0.0,) * 2},
+        after={**after, Metric.GRAPH_BREAKS: (breaks,) * 3},
+    )
+    codes = [cause.fact.code for cause in judge(one).causes]
+    assert (Code.EAGER_TOO in codes) == (breaks == 0.0)
+
+
+def test_a_frame_that_is_left_to_eager_is_told_with_its_place(situation: Make, judge: Judge) -> None:
+    """Where more are left to eager than before: the first cause, and what could not be traced."""
+    metric = Metric.EAGER_FALLBACKS
+    names = name_words(reason="Failed to trace builtin operator: print", location="net/model.py:54")
+    left = (Fact(code=Code.LEFT_TO_EAGER, names=names),)
+    verdict = judge(situation(before={metric: (0.0,)}, after={metric: (1.0,)}, warnings=left))
+    sentence = "Fell back to eager at net/model.py:54: Failed to trace builtin operator: print."
+    assert explain(verdict, "graph_break") == [sentence]
+    assert verdict.causes[0].fact.code is Code.LEFT_TO_EAGER
+    for before in ({}, {metric: (1.0,)}):
+        same = judge(situation(before=before, after={metric: (1.0,)}, warnings=left))
+        assert explain(same, "graph_break") == []
+
+
 def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: Judge) -> None:
     """Of a miss it is told whether the second process compiled another graph than the first."""
     metric = Metric.CACHE_MISSES

@@ -30,6 +30,7 @@ from gate.report.junit import render_junit
 from gate.report.rows import STATUS_ORDER, complete_sentence
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_headline
+from gate.report.words.steps import write_again
 from tests.make import make_change, make_failure, make_row
 from tests.told import say
 
@@ -302,6 +303,13 @@ def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expec
     words = shlex.split(render_command("a; rm -rf b", [], configured))
     name, *more = expected.split()
     assert words == ["compile-gate", name, "--config", "$(rm c).yml", *more, "--select", "a; rm -rf b"]
+
+
+def test_what_is_fixed_is_measured_in_the_working_tree(empty: Verdict) -> None:
+    """The commit that was judged stays as it is, whatever is mended."""
+    judged = replace(empty, base=PairBase(commit="1a2b3c4", head_commit="5d6e7f8"), baseline_environments=())
+    assert write_again(["a"], [], judged) == "compile-gate ab 1a2b3c4 5d6e7f8 --select a"
+    assert write_again(["a"], [], judged, fixed=True) == "compile-gate ab 1a2b3c4 --select a"
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,8 @@ def test_without_a_pin_no_workflow_is_written(
     monkeypatch.setattr("gate.cli.init.find_action", lambda _: "")
     assert main(["init", "acme:build"]) == 0
     assert "--action OWNER/compile-gate@COMMIT" in capsys.readouterr().out
+    assert main(["init", "acme:build", "--comments"]) == 2
+    assert "Add --action OWNER/compile-gate@COMMIT" in capsys.readouterr().err
     assert not (project / ".github").exists()
 
 
