@@ -22,6 +22,17 @@ from gate.workload import Workload
 from tests.told import describe_measuring
 
 
+def make_context() -> WorkerContext:
+    """What a cold worker on a CPU begins with."""
+    return WorkerContext(
+        case=Case(id="m/c", model="m"),
+        device=CpuDevice(),
+        sampling=Sampling(),
+        logbook=Logbook(None, WorkerRole.COLD),
+        directory="",
+    )
+
+
 @pytest.mark.parametrize(
     ("caches", "told"), [({}, []), ({"fx_graph": CacheUse(misses=1)}, [Code.EAGER_COMPILED])]
 )
@@ -31,52 +42,31 @@ def test_eager_calls_that_compile_are_told(
     """A model that compiles parts of itself makes eager what it should be held against."""
     report = GraphReport(counts={}, caches=caches)
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
-    logbook = Logbook(None, WorkerRole.COLD)
-    context = WorkerContext(
-        case=Case(id="m/c", model="m"),
-        device=CpuDevice(),
-        sampling=Sampling(),
-        logbook=logbook,
-        directory="",
-    )
+    context = make_context()
     prepare_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),)))
-    assert told == [fact.code for fact in logbook.result.warnings]
+    assert told == [fact.code for fact in context.logbook.result.warnings]
 
 
 def test_an_input_that_cannot_be_looked_into_is_named() -> None:
     """An array and a lock are given as they are, and a note says so; numbers and functions need none."""
-    logbook = Logbook(None, WorkerRole.COLD)
-    context = WorkerContext(
-        case=Case(id="m/c", model="m"),
-        device=CpuDevice(),
-        sampling=Sampling(),
-        logbook=logbook,
-        directory="",
-    )
+    context = make_context()
     given = {"array": np.ones(1), "lock": threading.Lock(), "number": 1, "function": torch.sin}
     prepare_case(context, Workload(forward=lambda value, _: value, inputs=(torch.ones(1), given)))
     assert [("inputs[1]['array']", "ndarray"), ("inputs[1]['lock']", "lock")] == [
         (*fact.names["input"], *fact.names["kind"])
-        for fact in logbook.result.warnings
+        for fact in context.logbook.result.warnings
         if fact.code is Code.INPUT_AS_IT_IS
     ]
 
 
 def test_a_parameter_that_no_module_holds_is_told() -> None:
     """The function has no more than a weak reference to it: nobody can cast, move or copy it."""
-    logbook = Logbook(None, WorkerRole.COLD)
-    context = WorkerContext(
-        case=Case(id="m/c", model="m"),
-        device=CpuDevice(),
-        sampling=Sampling(),
-        logbook=logbook,
-        directory="",
-    )
+    context = make_context()
     weight = torch.nn.Parameter(torch.ones(3))
     hidden: Callable[[], Any] = weakref.ref(weight)
     workload = Workload(forward=lambda value: torch.mul(value, hidden()), inputs=(torch.ones(3),))
     with torch.no_grad():
         prepare_case(context, workload)
     told = "forward uses a parameter of 3 that no module which can be found has registered"
-    notes = [describe_measuring(fact) for fact in logbook.result.warnings]
+    notes = [describe_measuring(fact) for fact in context.logbook.result.warnings]
     assert f"{told}: it is not cast, moved or copied for float64" in notes
