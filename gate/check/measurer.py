@@ -174,7 +174,7 @@ class _Call:
         except KeyboardInterrupt:
             self._measurer.save(replace(self._run, wall_s=self._read_s()))
             left, fix = self._count_left(), "Nothing came to its end: start it again."
-            if self._run.trials:
+            if self._run.trials or self._run.failures:
                 fix = "What was measured is saved: continue with --resume."
             after = f"after {self._done} of {self._done + left} trials"
             told = f"with {count_noun(left, 'pair')} to go" if self._work.paired else after
