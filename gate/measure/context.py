@@ -107,15 +107,25 @@ class Prepared:
     protocol: Protocol
 
 
-def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: bool = True) -> Prepared:
-    """Build the workload, unless the caller brings one, and call it eagerly.
+@contextmanager
+def open_case(
+    context: WorkerContext, workload: Workload | None, *, is_cold: bool = True
+) -> Iterator[Prepared]:
+    """Build the workload, unless the caller brings one, call it eagerly, and end what it started afterwards.
 
     ``is_cold`` is true in a process that compiles, false in one that finds what another compiled.
 
     Raises:
         NotFiniteError: The first output holds NaN, or infinities that no drift is going to compare.
     """
-    logbook, protocol = context.logbook, find_protocol(context.case)
+    with use_gradients(context.case), closing(find_protocol(context.case)) as protocol:
+        yield _prepare_case(context, workload, protocol, is_cold=is_cold)
+
+
+def _prepare_case(
+    context: WorkerContext, workload: Workload | None, protocol: Protocol, *, is_cold: bool
+) -> Prepared:
+    logbook = context.logbook
     subject = build_subject(context, workload, lambda built: protocol.make_subject(built, context.device))
     for place, leaf in subject.iterate_given():
         if is_foreign(leaf):
@@ -148,22 +158,11 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     )
 
 
-@contextmanager
-def open_case(
-    context: WorkerContext, workload: Workload | None, *, is_cold: bool = True
-) -> Iterator[Prepared]:
-    """Make a case ready, and end what it started besides this process; raises as :func:`prepare_case`."""
-    with use_gradients(context.case):
-        prepared = prepare_case(context, workload, is_cold=is_cold)
-        with closing(prepared.protocol):
-            yield prepared
-
-
 def try_case(context: WorkerContext, workload: Workload | None) -> None:
     """Build the workload, call it eagerly, and trace what would be compiled; no code is generated.
 
     Raises:
-        UsageError: Nothing would be compiled. Else as :func:`prepare_case`.
+        UsageError: Nothing would be compiled. Else as :func:`open_case`.
     """
     with open_case(context, workload) as prepared:
         # What is no graph of this process is not traced here: a package, or two processes.

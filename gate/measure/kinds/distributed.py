@@ -87,6 +87,7 @@ class Distributed(Protocol):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._peer: BaseProcess | None = None
+        self._store: tempfile.TemporaryDirectory[str] | None = None  # of the file where both meet
         self._threads = 0  # what torch had before the second process came
 
     def build(self, seed: int = SEED) -> Workload:
@@ -112,7 +113,8 @@ class Distributed(Protocol):
             message = "UNAVAILABLE: two processes need a GPU each, and a worker sees one"
             raise UsageError(message, "Leave the case out on a GPU.")
         subject = super().make_subject(workload, device)
-        store = str(Path(tempfile.mkdtemp(prefix="gate-ranks-")) / "store")
+        self._store = tempfile.TemporaryDirectory(prefix="gate-ranks-", ignore_cleanup_errors=True)
+        store = str(Path(self._store.name) / "store")
         self._threads = torch.get_num_threads()
         torch.set_num_threads(max(1, self._threads // RANKS))  # both share the cores: see torchrun
         self._start_peer(subject, store)
@@ -151,12 +153,15 @@ class Distributed(Protocol):
 
     def close(self) -> None:
         """End the other process, which may wait for this one for ever, and leave the group."""
+        if self._store is None:
+            return
         if self._peer is not None:
             self._peer.kill()
             self._peer.join()
-            if dist.is_initialized():
-                dist.destroy_process_group()
-            torch.set_num_threads(self._threads)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        torch.set_num_threads(self._threads)
+        self._store.cleanup()
 
     def _make_step(self, command: Command) -> Step:
         return lambda: self._tell(command).run_step(command)

@@ -13,7 +13,7 @@ import torch
 
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
-from gate.measure.context import WorkerContext, prepare_case
+from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.records import CacheUse, Case, Code
@@ -43,7 +43,8 @@ def test_eager_calls_that_compile_are_told(
     report = GraphReport(counts={}, caches=caches)
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
     context = make_context()
-    prepare_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),)))
+    with open_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),))):
+        pass
     assert told == [fact.code for fact in context.logbook.result.warnings]
 
 
@@ -51,7 +52,8 @@ def test_an_input_that_cannot_be_looked_into_is_named() -> None:
     """An array and a lock are given as they are, and a note says so; numbers and functions need none."""
     context = make_context()
     given = {"array": np.ones(1), "lock": threading.Lock(), "number": 1, "function": torch.sin}
-    prepare_case(context, Workload(forward=lambda value, _: value, inputs=(torch.ones(1), given)))
+    with open_case(context, Workload(forward=lambda value, _: value, inputs=(torch.ones(1), given))):
+        pass
     assert [("inputs[1]['array']", "ndarray"), ("inputs[1]['lock']", "lock")] == [
         (*fact.names["input"], *fact.names["kind"])
         for fact in context.logbook.result.warnings
@@ -65,8 +67,8 @@ def test_a_parameter_that_no_module_holds_is_told() -> None:
     weight = torch.nn.Parameter(torch.ones(3))
     hidden: Callable[[], Any] = weakref.ref(weight)
     workload = Workload(forward=lambda value: torch.mul(value, hidden()), inputs=(torch.ones(3),))
-    with torch.no_grad():
-        prepare_case(context, workload)
+    with open_case(context, workload):
+        pass
     told = "forward uses a parameter of 3 that no module which can be found has registered"
     notes = [describe_measuring(fact) for fact in context.logbook.result.warnings]
     assert f"{told}: it is not cast, moved or copied for float64" in notes

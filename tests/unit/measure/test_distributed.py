@@ -6,6 +6,7 @@ import multiprocessing.spawn
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,14 +54,18 @@ OPENED: list[Protocol] = []
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let both processes find the factory, and end what a test started."""
+    """Let both processes find the factory, and end what a test started: of it nothing is left."""
     (tmp_path / "made_up_ranks.py").write_text(MODEL)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     yield
     while OPENED:
         OPENED.pop().close()
     torch.compiler.reset()
+    assert not list(scratch.glob("gate-ranks-*")), "the directory where both meet is left"
 
 
 def prepare(strategy: Strategy) -> tuple[Protocol, Subject]:
@@ -113,12 +118,13 @@ def test_a_second_process_that_is_gone_is_told() -> None:
         protocol.make_eager_step(cast("Subject", None))()
 
 
-def test_a_second_process_that_never_joins_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_that_never_joins_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has ended before it could: the first one says so at once, and does not wait until its time is up."""
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(str(shutil.which("false"))))
     begun = time.monotonic()
     with pytest.raises(RuntimeError, match="the second process ended with status 1; see the log"):
         prepare(Strategy.DDP)
+    assert list((tmp_path / "scratch").glob("gate-ranks-*"))
     assert time.monotonic() - begun < 10.0
 
 

@@ -13,7 +13,7 @@ from torch.autograd.profiler_util import FunctionEventAvg
 
 from gate.devices import CUDA
 from gate.measure import usage
-from gate.measure.context import Prepared, WorkerContext, prepare_case, use_gradients
+from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
 from gate.measure.process.logbook import Logbook
@@ -73,9 +73,8 @@ def make(device: CpuDevice, task: Task = Task.INFERENCE) -> tuple[WorkerContext,
     )
     loss: Callable[[Any], torch.Tensor] | None = torch.sum if task is Task.TRAINING else None
     workload = Workload(forward=torch.nn.Linear(8, 16), inputs=(torch.randn(4, 8),), loss=loss)
-    with use_gradients(case):
-        prepared = prepare_case(context, workload)
-    return replace(context, device=device), prepared
+    with open_case(context, workload) as prepared:
+        return replace(context, device=device), prepared
 
 
 def test_work_of_a_linear_layer() -> None:
