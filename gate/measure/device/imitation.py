@@ -11,9 +11,11 @@ import hashlib
 import importlib.util
 import os
 import re
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +32,7 @@ _VERSION = re.compile(r"""^__version__ = ['"](?P<release>\d+\.\d+)[^'"]*['"]""",
 _SOURCE = Path(__file__).with_name("hooks.cpp")
 _COMPILE_LIMIT_S = 300
 _MAX_MESSAGE = 300  # characters of a compiler's message
+_FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 WARP = 32
 _REGISTERS = 65536  # of a multiprocessor, and threads of a block at most, of every GPU since 2012
 _BLOCK_THREADS = 1024
@@ -77,10 +80,10 @@ def _check_release(torch: Path) -> None:
 
 
 def _build_hooks(torch: Path) -> Path:
-    """Compile the hooks for this torch, unless that was done: ``TMPDIR`` is the run's own."""
+    """Compile the hooks for this torch, unless that was done: a worker's ``TMPDIR`` is the run's own."""
     version = (torch / "version.py").read_bytes()
     digest = hashlib.sha256(_SOURCE.read_bytes() + version + str(torch).encode()).hexdigest()[:16]
-    library = Path(tempfile.gettempdir()) / f"gate-hooks-{digest}.so"
+    library = _make_private(Path(tempfile.gettempdir()) / f"gate-hooks-{os.getuid()}") / f"{digest}.so"
     if library.exists():
         return library
     partial = library.with_suffix(f".{os.getpid()}")
@@ -100,6 +103,19 @@ def _build_hooks(torch: Path) -> Path:
         raise MachineError(f"the C++ compiler cannot compile for this torch: {message}", fix)
     partial.rename(library)
     return library
+
+
+def _make_private(place: Path) -> Path:
+    """Make a directory into which nobody else can put a library that would be loaded."""
+    with suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & _FOR_OTHERS:
+        raise MachineError(
+            f"other users can write to {place}, from where a library is loaded",
+            "Remove it, or set TMPDIR to a directory of your own.",
+        )
+    return place
 
 
 def _answer_as(board: Board, capability: tuple[int, int]) -> None:

@@ -143,6 +143,21 @@ def test_nothing_is_pretended_where_nobody_tried_torch(
     assert caught.value.fix.startswith("Install a CPU build of torch 2.13")
 
 
+@pytest.mark.parametrize("planted", ["writable", "link"])
+def test_no_library_is_loaded_from_where_others_can_write(tmp_path: Path, planted: str) -> None:
+    """Its name can be guessed: what somebody else has put there would be run."""
+    place = tmp_path / "hooks"
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    if planted == "link":
+        place.symlink_to(tmp_path / "theirs")
+    else:
+        place.mkdir()
+        place.chmod(0o777)
+    with pytest.raises(MachineError, match="other users can write to"):
+        imitation._make_private(place)
+    assert imitation._make_private(tmp_path / "own").stat().st_mode & 0o777 == 0o700
+
+
 def test_the_torch_of_ci_is_one_that_targets_were_tested_with() -> None:
     """A newer one in constraints.txt needs the slow tests of targets to pass, and this list to grow."""
     constraints = Path(__file__).parents[3].joinpath("constraints.txt").read_text(encoding="utf-8")
