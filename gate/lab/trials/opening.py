@@ -121,7 +121,7 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
         if (failure := _import_alone(bench, job, factory, result))
     }
     return tuple(
-        add_told(replace(blank, case_id=case.id), found[case.factory])
+        add_told(replace(blank, case_id=case.id), found[case.factory], job.request.checkout)
         for case in cases
         if case.factory in found
     )

@@ -107,7 +107,8 @@ def load_result(path: Path) -> WorkerResult | Fact:
 
 def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) -> JobOutcome:
     """Decide what a worker's end means: its result, or how the case failed. Pure."""
-    log_tail, role = clean_log_tail(ended.log_tail), name_words(role=job.request.role)
+    checkout, role = job.request.checkout, name_words(role=job.request.role)
+    log_tail = _name_from_top(clean_log_tail(ended.log_tail), checkout)
     result = left if isinstance(left, WorkerResult) else None
     problem = left if isinstance(left, Fact) else Fact(code=Code.RESULT_UNFINISHED)
     stage = result.stage if result else Stage.START
@@ -122,7 +123,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
         log=name_log(job.log),
     )
     if result and result.failure:
-        return add_told(failure, result.failure)
+        return add_told(failure, result.failure, checkout)
     if ended.timed_out:
         told = Fact(code=Code.NO_END, numbers={"limit_s": job.limit_s}, names=role)
         return replace(failure, kind=FailureKind.HANG, fact=told)
@@ -133,24 +134,37 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     kind, told = _judge_end(ended, problem)
     if shortage := find_shortage(log_tail):
         told = replace(told, names={**told.names, "shortage": (shortage,)})
-    return replace(failure, kind=kind, fact=_clean_words(replace(told, names={**told.names, **role})))
+    return replace(
+        failure, kind=kind, fact=_clean_words(replace(told, names={**told.names, **role}), checkout)
+    )
 
 
-def _clean_words(told: Fact) -> Fact:
+def _clean_words(told: Fact, checkout: str) -> Fact:
     """Make one printable line of each word that a worker sent."""
     cleaned = {
-        name: tuple(" ".join(clean_log_tail(word.encode(errors="replace")).split()) for word in words)
+        name: tuple(" ".join(_clean(word, checkout).split()) for word in words)
         for name, words in told.names.items()
     }
     return replace(told, names=cleaned)
 
 
-def add_told(failure: CaseFailure, told: WorkerFailure) -> CaseFailure:
-    """Add what a worker tells of a failure; nothing that measured code says is trusted to be printable."""
-    traceback = clean_log_tail(told.traceback.encode(errors="replace"))
-    return replace(
-        failure, kind=told.kind, fact=_clean_words(told.fact), log_tail=traceback or failure.log_tail
-    )
+def _clean(text: str, checkout: str) -> str:
+    return _name_from_top(clean_log_tail(text.encode(errors="replace")), checkout)
+
+
+def _name_from_top(text: str, checkout: str) -> str:
+    """Name files of an arm's checkout as they are called there: a commit's directory goes with the run."""
+    return text.replace(f"{checkout}/", "") if checkout else text
+
+
+def add_told(failure: CaseFailure, told: WorkerFailure, checkout: str) -> CaseFailure:
+    """Add what a worker tells of a failure; nothing that measured code says is trusted to be printable.
+
+    Files are named from the top of ``checkout``, the arm's.
+    """
+    traceback = _clean(told.traceback, checkout)
+    fact = _clean_words(told.fact, checkout)
+    return replace(failure, kind=told.kind, fact=fact, log_tail=traceback or failure.log_tail)
 
 
 def name_log(path: Path) -> str:

@@ -96,6 +96,8 @@ def _find_places(packages: Sequence[str]) -> tuple[str, ...]:
 
 
 _MAX_MESSAGE = 500  # one line of a report
+_COMPILER = "torch._dynamo"
+_TRACED = "TorchRuntimeError"  # Dynamo's, of an operator that failed as it was traced
 
 
 class NotFiniteError(Exception):
@@ -183,9 +185,15 @@ def make_worker_failure(error: BaseException) -> WorkerFailure:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an exception in one line: its type and the first line of what it says."""
+    """Describe an exception in one line: its type and the first line of what it says.
+
+    Of an operator that failed as Dynamo traced it, that is the operator's: Dynamo's only says so.
+    """
     if isinstance(error, (GateError, NotFiniteError)):
         return str(error.args[0])[:_MAX_MESSAGE]
+    if type(error).__name__ == _TRACED:
+        causes = (one for one in _list_chain(error) if not type(one).__module__.startswith(_COMPILER))
+        error = next(causes, error)
     lines = str(error).strip().splitlines()
     if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and below it what it said
         lines = [f"{lines[0]} {lines[1]}"]

@@ -12,7 +12,7 @@ from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
 from gate.records import Case, CaseFailure, Code, Fact, FailureKind, Metric, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
-from gate.report.words.failures import describe_failure
+from gate.report.words.failures import describe_failure, find_place
 from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]
@@ -108,6 +108,25 @@ def test_traceback_is_the_log_tail_of_an_error(bench: Bench, make_case: MakeCase
     assert failure.log == str(
         bench.settings.out / "logs" / "actor/inference-float32-smoke-default/1-cold.log"
     )
+
+
+@pytest.mark.parametrize("says", [True, False], ids=["error", "crash"])
+def test_a_line_of_a_commits_checkout_is_named_from_its_top(
+    bench: Bench, make_case: MakeCase, says: bool
+) -> None:
+    """The directory is gone once the run has ended: a reader knows the file by its name in the commit."""
+    job = make_job(bench, WorkerRole.COLD, make_case(), 1)
+    job = replace(job, request=replace(job.request, checkout="/scratch/base"))
+    line = '  File "/scratch/base/nets/model.py", line 3, in forward'
+    fact = Fact(code=Code.RAISED, names=name_words(message="OSError: /scratch/base/data is missing"))
+    told = WorkerFailure(kind=FailureKind.ERROR, fact=fact, traceback=line)
+    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.EAGER, failure=told)
+    ended = ProcessExit(status=1, timed_out=False, log_tail=line.encode())
+    failure = judge_exit(job, ended, left if says else Fact(code=Code.NO_RESULT))
+    assert isinstance(failure, CaseFailure)
+    assert failure.log_tail == '  File "nets/model.py", line 3, in forward'
+    assert find_place(failure) == "nets/model.py:3"
+    assert not says or describe_failure(failure) == "OSError: data is missing"
 
 
 def test_log_below_the_current_directory_is_named_from_there(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from gate.errors import UsageError
-from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error
-from gate.records import Metric
+from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error, make_worker_failure
+from gate.records import CaseFailure, Metric
 from gate.records.protocol import Stage, WorkerRole
+from gate.report.words.failures import find_place
 from tests.told import warn
 
 
@@ -76,6 +79,25 @@ def test_warning_is_told_once() -> None:
     logbook.add_warnings(*warn("a", "b"))
     logbook.add_warnings(*warn("a"))
     assert logbook.result.warnings == warn("a", "b")
+
+
+def view_wrongly(value: torch.Tensor) -> torch.Tensor:
+    """Fail in eager too."""
+    return value.view(3, 7)
+
+
+def test_what_fails_as_it_is_traced_is_described_in_its_own_words() -> None:
+    """Dynamo's first line says nothing of the model; the traceback has it."""
+    with pytest.raises(Exception, match="making fake tensor call") as caught:
+        torch.compile(view_wrongly, backend="eager")(torch.zeros(4, 8))
+    told = make_worker_failure(caught.value)
+    assert told.fact.name("message") == "RuntimeError: shape '[3, 7]' is invalid for input of size 32"
+    assert "making fake tensor call" in told.traceback
+    line = inspect.getsourcelines(view_wrongly)[1] + 2
+    failure = CaseFailure(
+        case_id="m/c", trial=1, kind=told.kind, stage="compile", fact=told.fact, log_tail=told.traceback
+    )
+    assert find_place(failure) == f"{__file__}:{line}"
 
 
 @pytest.mark.parametrize(
