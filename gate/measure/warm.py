@@ -109,6 +109,7 @@ def find_keeper(step: Callable[[], object], directory: str) -> str:
 
     Of the lines that make one object a call, or several of a size, that with the most bytes. What the
     interpreter keeps for later is of any number, so it would have to be the same multiple of the calls twice.
+    What no measured code has asked for, as what is counted here, has no line.
     """
     counts = []
     with _watch_new_garbage():
@@ -124,9 +125,9 @@ def find_keeper(step: Callable[[], object], directory: str) -> str:
         trace: more for trace, more in first.items() if more == second[trace] and not more % _TRACED_CALLS
     }
     for (frames, _), _ in sorted(grown.items(), key=lambda item: item[0][1] * item[1], reverse=True):
-        innermost = next((frame for frame in reversed(frames) if _is_measured(frame.filename)), None)
-        if innermost is not None:
-            return format_location(innermost.filename, innermost.lineno, directory)
+        asker = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
+        if asker is not None and not _is_of_gate(asker.filename):
+            return format_location(asker.filename, asker.lineno, directory)
     return ""
 
 
@@ -135,15 +136,18 @@ def _count(snapshot: tracemalloc.Snapshot) -> Counter[tuple[tracemalloc.Tracebac
     return Counter((trace.traceback, trace.size) for trace in snapshot.traces)
 
 
-def _is_measured(file: str) -> bool:
-    """Whether a file belongs neither to torch, the gate or Python, nor to what the compiler generates."""
+def _is_library(file: str) -> bool:
+    """Whether a file belongs to torch or Python, or to what the compiler generates."""
     path = Path(file)
     if not path.is_file() or path.is_relative_to(find_cache()):
-        return False
-    if path.is_relative_to(_GATE):
-        return path.is_relative_to(_GATE / "models")
+        return True
     in_packages = "site-packages" in path.parts or not path.is_relative_to(sysconfig.get_path("stdlib"))
-    return in_packages and not path.is_relative_to(Path(torch.__file__).parent)
+    return not in_packages or path.is_relative_to(Path(torch.__file__).parent)
+
+
+def _is_of_gate(file: str) -> bool:
+    path = Path(file)
+    return path.is_relative_to(_GATE) and not path.is_relative_to(_GATE / "models")
 
 
 def _round(kept: float) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 from collections import deque
 from collections.abc import Callable
 
@@ -102,6 +104,14 @@ def test_the_line_that_keeps_is_found() -> None:
     line = inspect.getsourcelines(keep_tensors)[1] + 1
     assert find_keeper(lambda: keep_tensors(kept), "/nowhere").endswith(f"test_kept.py:{line}")
     assert find_keeper(lambda: torch.zeros(16), "/nowhere") == ""
+
+
+def test_what_no_measured_line_makes_has_no_line() -> None:
+    """Here the gate's own line calls what makes an object a call: whoever called the gate made none."""
+    kept: list[object] = []
+    makers = map(kept.append, map(bytearray, itertools.repeat(1000)))
+    assert find_keeper(functools.partial(next, makers), "/nowhere") == ""
+    assert len(kept) == 17
 
 
 def test_another_allocator_is_not_taken_for_one_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
