@@ -5,7 +5,6 @@ Torch is imported where a device is asked for: seconds for a test that asks for 
 
 from __future__ import annotations
 
-import dis
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 120
 _FOUND_CHARS = 300
-_MEASURED_PACKAGES = ("torch", "triton", "pynvml")  # what stands for the device and its driver
 _REPORT: pytest.StashKey[DeviceReport] = pytest.StashKey()
 
 
@@ -93,33 +91,12 @@ def device(device_name: str) -> Device:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report an exception: only torch's and the driver's say something of the device."""
+    """Report an exception, and let pytest count what was reported."""
     found, own = (yield), item.stash[_REPORT]
     if call.excinfo is not None:
         error = call.excinfo.value
         message = f"{type(error).__name__}: {error}".splitlines()[0][:_FOUND_CHARS]
-        if is_of_device(error):
-            own.add(ResultStatus.FAILED, f"{message}; assumed: {own.assumed}")
-        else:
-            own.add(ResultStatus.SKIPPED, f"the test itself failed: {message}")
+        own.add(ResultStatus.FAILED, f"{message}; assumed: {own.assumed}")
     elif call.when == "call" and has_status(lines := read_lines(own.path), ResultStatus.FAILED):
         found.outcome, found.longrepr = "failed", "\n".join(lines)
     return found
-
-
-def is_of_device(error: BaseException) -> bool:
-    """Whether torch, Triton or NVML raised an error.
-
-    Their Python raises in a frame of theirs; their C++ in its caller's, at an instruction other than `raise`,
-    as a RuntimeError.
-    """
-    innermost = error.__traceback__
-    while innermost and innermost.tb_next:
-        innermost = innermost.tb_next
-    if innermost is None:
-        return False
-    frame = innermost.tb_frame
-    if str(frame.f_globals.get("__name__")).partition(".")[0] in _MEASURED_PACKAGES:
-        return True
-    is_raised_here = frame.f_code.co_code[innermost.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return isinstance(error, RuntimeError) and not is_raised_here

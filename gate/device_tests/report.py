@@ -19,7 +19,7 @@ class ResultStatus(StrEnum):
     PASSED = "PASSED"
     FAILED = "FAILED"
     INFO = "INFO"  # a value for a person to look at: there is no range for it, or not on this device
-    SKIPPED = "SKIPPED"  # there was no time, or the test itself failed
+    SKIPPED = "SKIPPED"  # there was no time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import time
-import zipfile
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ _PYTEST = (
     *("-q", "-s", "-p", "no:cacheprovider", "-p", "gate.device_tests.plugin"),
 )
 _RAN, _NOT_RUN = range(2), range(2, 6)  # pytest's statuses once a test has passed or failed, and its others
-MAX_FILE_BYTES = 8 * 2**20  # a larger one is left out: an issue takes 25 MB
 _TABLE_FILE = "table.txt"
 _BUNDLE_FILE = "first-contact.zip"
 
@@ -62,10 +60,9 @@ def run_first_contact(options: Namespace) -> ExitCode:
         print(line, flush=True)
         lines.append(line)
     (session.out / _TABLE_FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    left_out = write_bundle(session.out, out / _BUNDLE_FILE)
-    print(f"\n{count_results(lines)}. All that was seen is in {out / _BUNDLE_FILE}.")
-    if left_out:
-        print(f"Too large for it, so next to it: {', '.join(left_out)}.")
+    bundle = out / _BUNDLE_FILE
+    shutil.make_archive(str(bundle.with_suffix("")), "zip", session.out)
+    print(f"\n{count_results(lines)}. All that was seen is in {bundle}.")
     if has_status(lines, ResultStatus.FAILED):
         return ExitCode.MACHINE
     return ExitCode.INCOMPLETE if has_status(lines, ResultStatus.SKIPPED) else ExitCode.PASS
@@ -148,14 +145,3 @@ def _run_pytest(
             limit_s=limit_s,
         )
     )
-
-
-def write_bundle(out: Path, path: Path) -> tuple[str, ...]:
-    """Write all files below ``out`` into a zip archive; return the names of those that are too large."""
-    files = {str(one.relative_to(out)): one for one in sorted(out.rglob("*")) if one.is_file()}
-    large = tuple(name for name, one in files.items() if one.stat().st_size > MAX_FILE_BYTES)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, one in files.items():
-            if name not in large:
-                archive.write(one, name)
-    return large

@@ -146,20 +146,6 @@ def test_a_second_of_work_warms_up(device: Device, report: DeviceReport) -> None
     report.note(f"the first block {100 * (seen[0][1] / late_s - 1):+.1f} %", "idle before")
 
 
-def test_the_first_sleep_counts_as_the_later_ones(device: Device, report: DeviceReport) -> None:
-    """Seen before it was calibrated warm: the first sleep after idling is off by more than 2 %."""
-    time.sleep(_IDLE_S)
-    rates = [_time_sleep(device) for _ in range(_REPEATS * 2)]
-    steps = max(abs(after / before - 1) for before, after in pairwise(rates[_REPEATS:]))
-    late = statistics.median(rates[_REPEATS:])
-    report.note(f"first {100 * (rates[0] / late - 1):+.1f} %, later ones differ by up to {100 * steps:.2f} %")
-
-
-def _time_sleep(device: Device) -> float:
-    ticket = planted.make_ticket().to(device.name)
-    return time_calls(lambda: planted.burn(ticket, _BURN_S), device, 1)
-
-
 @pytest.mark.cpu
 def test_a_planted_burn_lasts_as_long_as_it_says(device: Device, report: DeviceReport) -> None:
     """A planted slowdown of 5 ms takes 5 ms, within 3 %: the clock it counts in was measured warm."""

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gate.device_tests.report import DeviceReport
-from gate.device_tests.test_clocks import make_product, measure_device_s
+from gate.device_tests.test_clocks import make_product
 from gate.device_tests.test_memory import make_graphed
 from gate.measure.compiler import graph, identity
 from gate.measure.device import torch_settings
@@ -121,14 +121,6 @@ def test_a_cut_graph_shows(device: Device, report: DeviceReport) -> None:
     skips, pieces = (counts.get(one, -1) for one in (Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS))
     shows = skips > 0 or pieces > 1 or graphs == 0
     report.check(shows, f"{skips} skips, {pieces} pieces, {graphs} graphs launched")
-
-
-@pytest.mark.timeout(300)
-def test_three_calls_until_a_graph_is_replayed(device: Device, report: DeviceReport) -> None:
-    """The first call compiles, the second captures, later ones replay: their times show it."""
-    step = make_graphed(device)
-    times_s = [measure_device_s(device, step, 1) for _ in range(6)]
-    report.note(f"{', '.join(f'{1e3 * time_s:.1f}' for time_s in times_s)} ms")
 
 
 _PRINT = (

@@ -45,15 +45,6 @@ def test_a_peak_counts_what_is_held(device: Device, report: DeviceReport) -> Non
     report.check_range(grown / _MIB, 64 - tolerated, 64 + tolerated, "MiB")
 
 
-def test_libraries_take_workspaces(device: Device, report: DeviceReport) -> None:
-    """What cuBLAS keeps for itself is in both sides' memory; it was 8 MiB, and 32 MiB from Hopper on."""
-    left = torch.randn(1024, 1024, device=device.name)
-    before = torch.cuda.memory_allocated()
-    product = left @ left
-    kept = torch.cuda.memory_allocated() - before - product.numel() * product.element_size()
-    report.note(f"{kept / _MIB:.2f} MiB")
-
-
 @pytest.mark.timeout(300)
 def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, report: DeviceReport) -> None:
     """What stays in use grows by the 64 MiB and more that a CUDA graph needs while it is replayed."""

@@ -11,7 +11,6 @@ import torch
 
 from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import make_product
-from gate.lab.host.cores import find_near_cores
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import find_gpu, load_gpus
 from gate.measure.device.device import Device
@@ -19,24 +18,7 @@ from gate.measure.device.nvml import list_throttling
 from gate.programs import ask_program
 
 _LOAD_S = 3.0
-_IDLE_BIT_S = 0.05
 
-# What is kept of NVML's answers for the bundle, each with the name of the constant that it needs.
-_QUESTIONS = (
-    *(("nvmlDeviceGetName",), ("nvmlDeviceGetUUID",), ("nvmlDeviceGetMigMode",)),
-    *(("nvmlDeviceGetComputeMode",), ("nvmlDeviceGetPersistenceMode",), ("nvmlDeviceGetEccMode",)),
-    *(("nvmlDeviceGetNumaNodeId",), ("nvmlDeviceGetEnforcedPowerLimit",), ("nvmlDeviceGetPowerUsage",)),
-    *(("nvmlDeviceGetTotalEnergyConsumption",), ("nvmlDeviceGetCurrentClocksEventReasons",)),
-    *(("nvmlDeviceGetCurrentClocksThrottleReasons",), ("nvmlDeviceGetComputeRunningProcesses",)),
-    *(("nvmlDeviceGetMemoryInfo",), ("nvmlDeviceGetUtilizationRates",)),
-    ("nvmlDeviceGetApplicationsClock", "NVML_CLOCK_SM"),
-    *(("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_SM"), ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_MEM")),
-    *(("nvmlDeviceGetClockInfo", "NVML_CLOCK_SM"), ("nvmlDeviceGetTemperature", "NVML_TEMPERATURE_GPU")),
-    ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_POWER"),
-    ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_THERMAL"),
-    ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_BOARD_LIMIT"),
-    ("nvmlDeviceGetViolationStatus", "NVML_PERF_POLICY_RELIABILITY"),
-)
 _PYTHON = (sys.executable, "-P", "-m")
 _TOOLS = {
     "nvidia-smi-q.txt": ("nvidia-smi", "-q"),
@@ -90,33 +72,6 @@ def test_memory_in_use_is_ours(device: Device, device_name: str, report: DeviceR
     report.check_range(100 * share, 0.0, 100 * FOREIGN_MEMORY_LIMIT, "%")
 
 
-def test_the_cores_near_the_card_are_known(device_name: str, report: DeviceReport) -> None:
-    """Which cores workers stay on; where the system does not say, nothing is pinned."""
-    gpu = find_gpu(load_gpus(), device_name, os.environ)
-    near = find_near_cores(gpu.bus if gpu else "")
-    report.note(f"{len(near)} of {os.cpu_count()} are near {gpu.bus if gpu else 'an unknown place'}")
-
-
-def test_nvml_answers(device: Device, report: DeviceReport) -> None:
-    """Every question that a guard or the fingerprint asks has an answer here; what has none is named."""
-    import pynvml  # noqa: PLC0415 - only where there is a GPU
-
-    pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByUUID(device.identify().uuid)
-    answers, silent = {}, []
-    for name, *constants in _QUESTIONS:
-        question = " ".join((name, *constants))
-        try:
-            answer = getattr(pynvml, name)(handle, *(getattr(pynvml, one) for one in constants))
-            answers[question] = str(answer)
-        except Exception as error:  # noqa: BLE001 - an answer too: not supported, not there, refused
-            answers[question] = f"none: {type(error).__name__}: {error}"
-            silent.append(question)
-    report.keep("nvml.json", answers)
-    report.note(silent or "none", "without an answer")
-    report.note(os.getpid(), "own pid")
-
-
 def test_violation_counters_grow(device: Device, report: DeviceReport) -> None:
     """NVML counts for how long clocks were held down, by reason, and never counts back."""
     before = device.read_state()
@@ -127,20 +82,6 @@ def test_violation_counters_grow(device: Device, report: DeviceReport) -> None:
     }
     found = f"{grown} s in {_LOAD_S:g} s of load; throttling is {list_throttling(before, after) or 'none'}"
     report.check(len(grown) > 1 and min(grown.values()) >= 0, found)
-
-
-def test_reasons_are_gone_once_idle(device: Device, report: DeviceReport) -> None:
-    """Momentary reasons show under load only, which is why the counters are read: load, then 50 ms later."""
-    run = make_product(device)
-    for _ in range(2000):
-        run()
-    loaded = device.read_state()
-    device.synchronize()
-    time.sleep(_IDLE_BIT_S)
-    idle = device.read_state()
-    report.note(
-        f"{loaded.throttled}, {loaded.clock_mhz:.0f} MHz; then {idle.throttled}, {idle.clock_mhz:.0f}"
-    )
 
 
 def test_energy_is_counted(device: Device, report: DeviceReport) -> None:
