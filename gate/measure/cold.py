@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +19,7 @@ from gate.measure.context import (
     record_graphs,
 )
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
-from gate.measure.process.turns import watch_waits
+from gate.measure.process.turns import ThreadWaits
 from gate.measure.rounds import (
     FirstCall,
     Rounds,
@@ -134,7 +135,7 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
         rounds = run_rounds(steps, sizes, super_blocks, time_blocks)
     else:
         plan = context.turns.agree(Offer(super_block_s=super_block_s, sizes=sizes))
-        with watch_waits() as waits:
+        with closing(ThreadWaits()) as waits:
             # A GPU's calls wait for the device, and its host's threads for each other.
             watched = None if device.kind.is_gpu else waits
             rounds = run_rounds(steps, plan.sizes, plan.super_blocks, time_blocks, watched)
@@ -215,14 +216,12 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
 
     In a pair the other arm's worker is on the device as well: it is no stranger.
     """
-    states = (before.state, after.state)
     return Conditions(
         canaries_s={
             name: statistics.median((*times_s, *after.canaries_s[name]))
             for name, times_s in sorted(before.canaries_s.items())
         },
-        throttled=list_throttling(*states),
-        foreign_processes=count_strangers(states, own=2 if is_paired else 1),
+        throttled=list_throttling(before.state, after.state),
+        foreign_processes=count_strangers((before.state, after.state), own=2 if is_paired else 1),
         clock_mhz=after.state.clock_mhz,
-        temperature_c=max(state.temperature_c for state in states),
     )

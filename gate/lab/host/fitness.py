@@ -58,7 +58,6 @@ class HostSample:
     heat_events: int = 0
     swapped_bytes: int = 0
     free_bytes: int = 0
-    temperature_c: float = 0.0
     foreign_memory: float = 0.0  # share of the device's memory in use, though no worker is alive
 
 
@@ -78,7 +77,6 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
         heat_events=max(0, after.heat_events - before.heat_events),
         swapped_bytes=max(0, after.swapped_bytes - before.swapped_bytes),
         free_bytes=min(before.free_bytes, after.free_bytes),
-        temperature_c=max(conditions.temperature_c, before.temperature_c, after.temperature_c),
         foreign_memory=max(before.foreign_memory, after.foreign_memory),
     )
     return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
@@ -138,7 +136,6 @@ def read_host() -> HostSample:
         heat_events=_read_heat_events(cores),
         swapped_bytes=_read_swapped(),
         free_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
-        temperature_c=_read_temperature(),
     )
 
 
@@ -199,16 +196,6 @@ def _read_swapped() -> int:
     # Two of some 170 counters: to parse them all takes a quarter of the whole look.
     lines = (line for line in read_text(Path("/proc/vmstat")).splitlines() if line.startswith("pswp"))
     return sum(_parse_counters("\n".join(lines)).values()) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _read_temperature() -> float:
-    read = getattr(psutil, "sensors_temperatures", None)  # Linux and FreeBSD only
-    sensors = read() if read else {}
-    hot = [one.current for name in _PROCESSOR_SENSORS for one in sensors.get(name, ())]
-    return float(max(hot, default=0.0))
-
-
-_PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 
 
 def _parse_counters(text: str) -> dict[str, int]:

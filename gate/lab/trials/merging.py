@@ -56,7 +56,6 @@ def _merge_conditions(cold: Conditions, warm: Conditions) -> Conditions:
         throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
         foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
         clock_mhz=cold.clock_mhz or warm.clock_mhz,
-        temperature_c=max(cold.temperature_c, warm.temperature_c),
     )
 
 

@@ -40,7 +40,6 @@ class DeviceState:
     slowed_s: Mapping[str, float] = field(default_factory=dict)  # by reason, since the driver was loaded
     processes: int = 0  # that compute on it, this one included
     clock_mhz: float = 0.0
-    temperature_c: float = 0.0
     unseen: tuple[str, ...] = ()
     why: str = ""  # there is something unseen
 
@@ -110,28 +109,23 @@ class NvmlDevice:
         """Read the state at this moment."""
         if self._handle is None:
             return DeviceState(unseen=(THROTTLING, PROCESSES), why=self._why)
-        mask, slowed_s = self._read_reasons(), self._read_slowed_s()
-        processes = self._count_processes()
+        mask = self._ask_board("nvmlDeviceGetCurrentClocksEventReasons", None)
+        slowed_s = self._read_slowed_s()
+        # By its version: asked without, nvidia-ml-py raises an error of another kind on an old driver.
+        processes = len(self._ask("nvmlDeviceGetComputeRunningProcesses_v3", (), self._handle))
         unseen = (
             *((THROTTLING,) if mask is None and not slowed_s else ()),
             # This process computes on the device: a list without it shows no other process either.
             *((PROCESSES,) if not processes else ()),
         )
         return DeviceState(
-            throttled=name_clock_reasons(mask or 0),
+            throttled=name_clock_reasons(int(mask or 0)),
             slowed_s=slowed_s,
             processes=processes,
             clock_mhz=float(self._ask_board("nvmlDeviceGetClockInfo", 0, "NVML_CLOCK_SM")),
-            temperature_c=float(self._ask_board("nvmlDeviceGetTemperature", 0, "NVML_TEMPERATURE_GPU")),
             unseen=unseen,
             why="the driver does not report it" if unseen else "",
         )
-
-    def _read_reasons(self) -> int | None:
-        # Drivers before 535 know it by its former name only, whatever nvidia-ml-py knows.
-        asked = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-        masks = (self._ask_board(name, None) for name in asked)
-        return next((int(mask) for mask in masks if mask is not None), None)
 
     def _read_slowed_s(self) -> dict[str, float]:
         found = {
@@ -139,13 +133,6 @@ class NvmlDevice:
             for policy, reason in _POLICIES.items()
         }
         return {reason: one.violationTime * _NS for reason, one in found.items() if one is not None}
-
-    def _count_processes(self) -> int:
-        # By their versions: asked without, nvidia-ml-py raises an error of another kind on an old driver.
-        for name in (f"nvmlDeviceGetComputeRunningProcesses_v{version}" for version in (3, 2)):
-            if running := self._ask(name, (), self._handle):
-                return len(running)
-        return 0
 
     def _ask_board(self, name: str, unknown: Any, constant: str = "") -> Any:  # noqa: ANN401 - untyped
         """Ask a question of the board, with one of nvidia-ml-py's constants where it needs one."""

@@ -15,8 +15,6 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from gate.files import codec
@@ -28,7 +26,7 @@ MAX_WAIT_S = 0.25
 # all waits for a slice: shares between 2 and 10 % separate the same calls.
 MAX_WAITED_SHARE = 0.05
 _POLL_S = 0.0005
-_TASKS = Path("/proc/self/task")  # Linux only; elsewhere nothing is waited for
+_TASKS = Path("/proc/self/task")
 _LINE_BYTES = 80  # three numbers of 64 bits
 
 
@@ -44,10 +42,7 @@ def await_idle_threads(limit_s: float = MAX_WAIT_S) -> bool:
 
 def _is_any_running() -> bool:
     own = str(threading.get_native_id())
-    try:
-        return any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != own)
-    except FileNotFoundError:  # not Linux
-        return False
+    return any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != own)
 
 
 def _read_state(task: Path) -> str:
@@ -146,7 +141,7 @@ class ThreadWaits:
             try:
                 self._files[thread] = os.open(_TASKS / thread / "schedstat", os.O_RDONLY)
             except (FileNotFoundError, ProcessLookupError):
-                continue  # ended just now
+                continue  # ended just now, or a kernel that does not count: then no part is disturbed
 
     def read_s(self) -> float:
         """Read the seconds that all threads together have waited so far."""
@@ -156,19 +151,6 @@ class ThreadWaits:
         """Close the files."""
         while self._files:
             os.close(self._files.popitem()[1])
-
-
-@contextmanager
-def watch_waits() -> Iterator[ThreadWaits | None]:
-    """Open the threads' counters; ``None`` where the system has none, as any but Linux."""
-    if not (_TASKS / str(os.getpid()) / "schedstat").is_file():
-        yield None
-        return
-    waits = ThreadWaits()
-    try:
-        yield waits
-    finally:
-        waits.close()
 
 
 def _read_ns(file: int) -> int:

@@ -241,7 +241,7 @@ def test_merge_believes_the_cold_process() -> None:
         graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
         phases_s={"inductor": 2.0},
         stages_s={"start": 1.0, "compile": 4.0},
-        conditions=Conditions(canaries_s={"matmul": 0.1}, throttled=("heat",), temperature_c=60.0),
+        conditions=Conditions(canaries_s={"matmul": 0.1}, throttled=("heat",)),
         warnings=warn("one"),
     )
     warm = WorkerResult(
@@ -252,7 +252,7 @@ def test_merge_believes_the_cold_process() -> None:
         workload={"outputs": "2", "parameters": "7"},
         phases_s={"inductor": 0.1, "dynamo": 0.2},
         stages_s={"start": 0.5, "compile": 1.0, "drift": 2.0},
-        conditions=Conditions(throttled=("heat", "power"), foreign_processes=2, temperature_c=50.0),
+        conditions=Conditions(throttled=("heat", "power"), foreign_processes=2),
         warnings=warn("one", "two"),
     )
     disagree = Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject="outputs"))
@@ -270,7 +270,6 @@ def test_merge_believes_the_cold_process() -> None:
             canaries_s={"matmul": 0.1},
             throttled=("heat", "power"),
             foreign_processes=2,
-            temperature_c=60.0,
         ),
         warnings=(*warn("one", "two"), disagree),
     )

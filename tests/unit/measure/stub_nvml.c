@@ -1,14 +1,13 @@
-/* A libnvidia-ml.so.1 that plays one machine, for the real nvidia-ml-py. MACHINE is one of those below;
- * an old driver lacks symbols, as an old library does. Structures are those of nvml.h. */
+/* A libnvidia-ml.so.1 that plays one machine, for the real nvidia-ml-py. MACHINE is one of those below.
+ * Structures are those of nvml.h. */
 #include <string.h>
 
 #define HEALTHY 0
 #define THROTTLED 1
 #define MIG 2
-#define OLD_DRIVER 3
-#define STRANGERS 4
-#define GONE 5
-#define HIDDEN 6
+#define STRANGERS 3
+#define GONE 4
+#define HIDDEN 5
 enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, TOO_SMALL = 7, DRIVER_NOT_LOADED = 9 };
 typedef const void *device;
 typedef unsigned long long u64;
@@ -43,7 +42,6 @@ int nvmlDeviceGetMaxClockInfo(device d, int kind, unsigned *mhz) {
   *mhz = kind == 2 ? 2619 : 1980; /* NVML_CLOCK_MEM is 2 */
   return OK;
 }
-int nvmlDeviceGetTemperature(device d, int sensor, unsigned *c) { OF_BOARD(d); *c = 61; return OK; }
 int nvmlDeviceGetTotalEnergyConsumption(device d, u64 *mj) {
   OF_BOARD(d);
   if (MACHINE == HIDDEN) return NOT_SUPPORTED;
@@ -60,7 +58,6 @@ int nvmlDeviceGetMigMode(device d, unsigned *now, unsigned *pending) {
 }
 
 /* Instantaneous reasons of an idle device are "idle": the throttled machine was slow in between only. */
-#if MACHINE != OLD_DRIVER
 int nvmlDeviceGetCurrentClocksEventReasons(device d, u64 *mask) {
   OF_BOARD(d);
   if (MACHINE == HIDDEN) return NO_PERMISSION;
@@ -75,9 +72,6 @@ int nvmlDeviceGetViolationStatus(device d, int policy, violation_time *told) {
   told->violation = MACHINE == THROTTLED && policy == 1 /* thermal */ ? 500000000ULL * looks++ : 7000000ULL;
   return OK;
 }
-#else
-int nvmlDeviceGetCurrentClocksThrottleReasons(device d, u64 *mask) { *mask = 0x40; return OK; }
-#endif
 
 static int list_processes(unsigned *count, process *found) {
   unsigned there = MACHINE == STRANGERS ? 3 : MACHINE == HIDDEN ? 0 : 1;
@@ -89,8 +83,4 @@ static int list_processes(unsigned *count, process *found) {
   *count = there;
   return OK;
 }
-#if MACHINE == OLD_DRIVER
-int nvmlDeviceGetComputeRunningProcesses_v2(device d, unsigned *n, process *p) { return list_processes(n, p); }
-#else
 int nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *n, process *p) { return list_processes(n, p); }
-#endif

@@ -12,7 +12,7 @@ from gate.devices import CPU, CUDA, DeviceKind
 from gate.measure import cold
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
-from gate.measure.context import WorkerContext, prepare_case
+from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.rounds import Rounds
@@ -104,6 +104,7 @@ def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch
         directory="",
     )
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
-    assert cold.measure_rounds(context, prepare_case(context, workload), play_rounds) is rounds
+    with open_case(context, workload) as prepared:
+        assert cold.measure_rounds(context, prepared, play_rounds) is rounds
     told = "recompiled during 2 of the timed blocks; they are left out"
     assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == told

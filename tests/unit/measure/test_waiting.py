@@ -8,13 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-import pytest
-
-from gate.measure.process import turns
-from gate.measure.process.turns import ThreadWaits, watch_waits
+from gate.measure.process.turns import ThreadWaits
 
 SPIN_S = 0.6
 _SPIN = "import time\nwhile True: pass"
@@ -41,16 +38,9 @@ def spin() -> None:
         pass
 
 
-@contextmanager
-def open_waits() -> Iterator[ThreadWaits]:
-    with watch_waits() as waits:
-        assert waits is not None
-        yield waits
-
-
 def test_a_core_that_another_program_shares_is_waited_for() -> None:
     """Two that never sleep have half a core each; a tenth of the time is the least that says so."""
-    with share_a_core(), open_waits() as waits:
+    with share_a_core(), closing(ThreadWaits()) as waits:
         waits.find_threads()
         before_s = waits.read_s()
         spin()
@@ -59,7 +49,7 @@ def test_a_core_that_another_program_shares_is_waited_for() -> None:
 
 def test_sleeping_is_no_waiting() -> None:
     """Who sleeps wants no processor."""
-    with open_waits() as waits:
+    with closing(ThreadWaits()) as waits:
         waits.find_threads()
         before_s = waits.read_s()
         time.sleep(0.2)
@@ -68,7 +58,7 @@ def test_sleeping_is_no_waiting() -> None:
 
 def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
     """A pool that a model starts at its first call is waited for as well."""
-    with open_waits() as waits:
+    with closing(ThreadWaits()) as waits:
         waits.find_threads()
         stop = threading.Event()
         other = threading.Thread(target=stop.wait)
@@ -89,13 +79,6 @@ def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
 def test_files_are_closed() -> None:
     """A worker that watches twice holds no more files than before."""
     held = len(list(Path("/proc/self/fd").iterdir()))
-    with open_waits() as waits:
+    with closing(ThreadWaits()) as waits:
         waits.find_threads()
     assert len(list(Path("/proc/self/fd").iterdir())) == held
-
-
-def test_a_system_that_does_not_count_is_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On any but Linux, and where the kernel was built without it, blocks are timed as a whole."""
-    monkeypatch.setattr(turns, "_TASKS", tmp_path)
-    with watch_waits() as waits:
-        assert waits is None
