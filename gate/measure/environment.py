@@ -29,7 +29,7 @@ import torch
 from gate.devices import CPU, TARGET
 from gate.errors import MachineError
 from gate.measure.device import torch_settings
-from gate.measure.device.cpu import can_hold_memory, read_cpu_model
+from gate.measure.device.cpu import read_cpu_model
 from gate.measure.device.device import Device
 from gate.measure.device.torch_settings import find_private
 from gate.programs import ask_program, count_cores
@@ -162,11 +162,11 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         threads=request.threads,
         isa=isas[0] if isas else "",
         torch=str(torch.__version__),
-        triton=_read_version("triton") or _read_version("pytorch-triton"),
+        triton=_read_version("triton"),
         cuda=(torch.version.cuda or "") if device.kind.is_gpu else "",
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         compiler=_read_compiler(),
-        allocator="held" if device.kind is CPU and can_hold_memory() else "",
+        allocator="held" if device.kind is CPU else "",
         workers="forked" if request.is_forked else "",
         libraries=_list_libraries(device),
         settings=_read_settings(device),
@@ -202,7 +202,7 @@ def _read_compiler() -> str:
 
 def _describe_cores(device: Device) -> dict[str, str]:
     """How many of the host's cores a GPU's worker is held to: those near it, where the lab knows them."""
-    if not device.kind.is_gpu or not hasattr(os, "sched_getaffinity"):  # macOS has no affinity
+    if not device.kind.is_gpu:
         return {}
     return {"host_cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}"}
 

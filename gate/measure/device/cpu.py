@@ -120,16 +120,15 @@ class CpuDevice(Device):
         return _read_malloc() + _BLOCK_BYTES * sys.getallocatedblocks()
 
     def hold_memory(self) -> None:
-        """Keep freed memory in this process from now on. Without glibc nothing happens.
+        """Keep freed memory in this process from now on.
 
         glibc gives large freed blocks back to the kernel and takes them again at every call, or at none, as
         the heap happens to lie: one program took 0 to 12,000 page faults a call and 7 to 25 ms, settled for
         the life of its process. Held, it takes none in any process.
         """
-        if can_hold_memory():
-            libc = ctypes.CDLL(None)
-            libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
-            libc.mallopt(_M_MMAP_MAX, 0)
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+        libc.mallopt(_M_MMAP_MAX, 0)
 
     def identify(self) -> Identity:
         """Name the CPU's model."""
@@ -156,28 +155,20 @@ def compute_allocated_growth(changes_bytes: Iterable[int]) -> int:
 def settle_heap() -> None:
     """Give free memory back to the system and from now on do so for every large block.
 
-    This slows allocation down, so nothing may be timed afterwards. Without glibc nothing happens.
+    This slows allocation down, so nothing may be timed afterwards.
     """
     gc.collect()
     libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
-        libc.mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
-        libc.mallopt(_M_TRIM_THRESHOLD, _THRESHOLD_BYTES)
-        libc.mallopt(_M_TOP_PAD, _TOP_PAD_BYTES)
+    libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
+    libc.mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
+    libc.mallopt(_M_TRIM_THRESHOLD, _THRESHOLD_BYTES)
+    libc.mallopt(_M_TOP_PAD, _TOP_PAD_BYTES)
     trim_heap()
-
-
-def can_hold_memory() -> bool:
-    """Whether :meth:`CpuDevice.hold_memory` does something here."""
-    return hasattr(ctypes.CDLL(None), "mallopt")
 
 
 def trim_heap() -> None:
     """Give the pages of free blocks back: what takes them up again shows as growth."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):
-        libc.malloc_trim(0)
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def read_cpu_model() -> str:

@@ -77,7 +77,6 @@ for prepare in sys.argv[1:]:
 """
 
 
-@pytest.mark.skipif(not cpu.can_hold_memory(), reason="another C library than glibc")
 def test_held_memory_is_not_taken_from_the_system_again() -> None:
     """Ten times 40 MiB are 102,400 pages, for a heap that gives them back; for one that does not, none."""
     command = [sys.executable, "-c", COUNT_FAULTS, "settle", "hold", "settle"]
