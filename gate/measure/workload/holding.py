@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -130,7 +130,6 @@ def _visit(function: Function) -> Iterator[tuple[str, Any, Items]]:
     todo: Items = [("model", function)]
     seen: dict[int, Any] = {}
     package = ""  # the user's: other packages' functions are not searched for what they call
-    read: set[str] = set()  # names in the functions so far: of a Python module nothing else is looked at
     while todo:
         name, node = todo.pop()
         if id(node) in seen:
@@ -140,11 +139,6 @@ def _visit(function: Function) -> Iterator[tuple[str, Any, Items]]:
             own = _find_package(node)
             package = package or own
             items = [*_list_closed(node), *(_list_globals(node) if own and own == package else ())]
-            read.update(name for code in _list_codes(node.__code__) for name in code.co_names)
-        elif isinstance(node, ModuleType):
-            items = [
-                (name, one) for name, one in vars(node).items() if name in read and isinstance(one, _HELD)
-            ]
         else:
             items = _list_reached(node)
         yield name, node, items
@@ -161,14 +155,10 @@ def _list_reached(node: Any) -> Items:  # noqa: ANN401 - anything
         return []
     if isinstance(node, MethodType):
         return [("self", node.__self__), ("function", node.__func__)]
-    if isinstance(node, BuiltinFunctionType):
-        return [("self", node.__self__)]
     if isinstance(node, partial):
         return [("function", node.func), *(("argument", one) for one in node.args), *node.keywords.items()]
     wrapped = getattr(node, "__wrapped__", None) if callable(node) else None  # as functools.cache has it
-    shared = (pair for kind in type(node).__mro__ for pair in vars(kind).items())  # by all objects of a class
-    found = [pair for pair in shared if isinstance(pair[1], _HELD)]
-    return [*list_items(node), *found, *([("function", wrapped)] if wrapped is not None else [])]
+    return [*list_items(node), *([("function", wrapped)] if wrapped is not None else [])]
 
 
 def _list_closed(function: FunctionType) -> Items:
@@ -208,11 +198,7 @@ def _find_touched(visits: list[tuple[str, Any, Items]], replaced: Memo) -> set[i
 
 
 def _rebuild_functions(nodes: list[Any], touched: set[int], memo: Memo) -> None:
-    """Add to ``memo`` what deepcopy takes for constants: Python modules, functions, methods."""
-    for node in nodes:
-        if isinstance(node, ModuleType):
-            memo[id(node)] = namespace = ModuleType(node.__name__)
-            namespace.__dict__.update({name: memo.get(id(one), one) for name, one in vars(node).items()})
+    """Add to ``memo`` what deepcopy takes for constants: functions and methods."""
     functions = [node for node in nodes if isinstance(node, FunctionType)]  # first all, then their parts
     for node in functions:
         memo[id(node)] = _make_shell(node, touched, memo)

@@ -176,8 +176,7 @@ def list_items(node: Any) -> Items:  # noqa: ANN401 - see above
         return _number(known.flatten_fn(node)[0])
     if not _is_container(node):
         return _list_attributes(node)
-    items = [(f"[{key!r}]", one) for key, one in node.items()] if isinstance(node, Mapping) else _number(node)
-    return items + _list_hidden(node, items) if isinstance(node, (dict, tuple, list)) else items
+    return [(f"[{key!r}]", one) for key, one in node.items()] if isinstance(node, Mapping) else _number(node)
 
 
 def _is_container(node: Any) -> bool:  # noqa: ANN401 - see above
@@ -186,16 +185,6 @@ def _is_container(node: Any) -> bool:  # noqa: ANN401 - see above
 
 def _number(items: Iterable[Any]) -> Items:
     return [(f"[{index}]", item) for index, item in enumerate(items)]
-
-
-def _list_hidden(node: Any, items: Items) -> Items:  # noqa: ANN401 - see above
-    """List the tensors that a container has in attributes, and not among its items."""
-    attributes = _list_attributes(node)
-    if not attributes:
-        return []
-    own = {id(tensor) for _, tensor in iterate_tensors([item for _, item in items])}
-    tensors = ((name + path, tensor) for name, one in attributes for path, tensor in iterate_tensors(one))
-    return [(path, tensor) for path, tensor in tensors if id(tensor) not in own]
 
 
 def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above

@@ -76,18 +76,6 @@ class Slots:
         self._value = value
 
 
-class Tagged(list[Any]):
-    """A list with a tensor beside its items."""
-
-    tag: Any
-
-
-def _tag(value: Any) -> Tagged:
-    tagged = Tagged([value])
-    tagged.tag = value + 1
-    return tagged
-
-
 class Registered:
     """An object that only torch's pytrees know how to take apart: its attribute is a function."""
 
@@ -112,7 +100,6 @@ KINDS: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
     "user dict": (lambda value: UserDict(a=value), ["['a']"]),
     "user list": (lambda value: UserList([value]), [".data[0]"]),
     "mapping": (lambda value: Table({"a": value}), ["['a']"]),
-    "tagged": (_tag, ["[0]", ".tag"]),
     "dataclass": (lambda value: Plain([value]), [".value[0]"]),
     "frozen": (lambda value: Frozen(Frozen(value)), [".value.value"]),
     "namespace": (lambda value: Namespace(a=value), [".a"]),

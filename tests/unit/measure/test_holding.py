@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -108,12 +107,6 @@ def _read_global() -> Callable[..., Any]:
     return call_other
 
 
-def _read_module() -> Callable[..., Any]:
-    elsewhere = ModuleType("elsewhere")
-    elsewhere.layer = make_layer()  # type: ignore[attr-defined] # a module's global
-    return lambda value: elsewhere.layer(value)  # noqa: PLW0108 - a closure
-
-
 FORWARDS: dict[str, Callable[[], Callable[..., Any]]] = {
     "module": make_layer,
     "bound method": lambda: Layer().encode,
@@ -131,7 +124,6 @@ FORWARDS: dict[str, Callable[[], Callable[..., Any]]] = {
     "object": Pipeline,
     "object's method": lambda: Pipeline().run,
     "global": _read_global,
-    "another file's global": _read_module,
 }
 
 
@@ -271,14 +263,6 @@ class Shared:
         return self.layer(value)
 
 
-def test_a_class_attribute_is_trained_and_not_copied() -> None:
-    """What all objects of a class share cannot be another in a copy: there is no reference, by name."""
-    subject = build(Shared().run)
-    assert ["weight"] == list(subject.name_leaves())
-    with pytest.raises(UsageError, match="its copy has the original's modules"):
-        make_exact_twin(subject)
-
-
 def _refer_weakly() -> Callable[..., Any]:
     reference = weakref.ref(GLOBAL)
     return lambda value: reference()(value)  # type: ignore[misc] # noqa: PLW0108 - a closure
@@ -296,7 +280,9 @@ class Unregistered(torch.nn.Module):
         return self.own(self.layers[0](value))
 
 
-@pytest.mark.parametrize("make", [_refer_weakly, Unregistered], ids=["weak", "list"])
+@pytest.mark.parametrize(
+    "make", [_refer_weakly, Unregistered, lambda: Shared().run], ids=["weak", "list", "class"]
+)
 def test_parameters_that_nobody_finds_are_seen_in_use(make: Callable[[], Any]) -> None:
     """A note in inference; in training, and where their type is in the way, an error with the fix."""
     told = "forward uses a parameter of 1x1 that no module which can be found has registered"
