@@ -11,7 +11,7 @@ import threading
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,6 @@ from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.records import Case
 from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
-from gate.units import count_noun, join_some
 
 if TYPE_CHECKING:
     from gate.project.config import Config
@@ -55,8 +54,6 @@ class SuiteSession:
         """Whether anything is to be measured."""
         return self.compiles and (self.request is None or self.request.role != WorkerRole.TRACE)
 
-
-_IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 
 SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 
@@ -103,7 +100,7 @@ def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteS
 
 
 def list_factory_cases(config: Config) -> tuple[Case, ...]:
-    """List the selected registry models; warn of selected tests of one's own, which are run by their path.
+    """List the selected registry models; tests of one's own are run by their path.
 
     Raises:
         UsageError: The selection holds none.
@@ -115,17 +112,7 @@ def list_factory_cases(config: Config) -> tuple[Case, ...]:
     if not built:
         fix = "Run your own tests by their path; the suite runs the registry's models."
         raise UsageError(f"{choice.selection!r} selects tests of your own only", fix)
-    if own := [case.id for case in choice.cases if not case.factory]:
-        _warn_of_own(own)
     return built
-
-
-def _warn_of_own(case_ids: Sequence[str]) -> None:
-    verb, path = ("are", "them by their paths") if len(case_ids) > 1 else ("is", "it by its path")
-    counted, named = count_noun(len(case_ids), "test"), join_some(case_ids, _IDS_NAMED)
-    with tolerate_warnings():
-        message = f"{counted} of your own {verb} not run here: {named}; run {path}"
-        warnings.warn(pytest.PytestWarning(message), stacklevel=1)
 
 
 @contextmanager

@@ -42,8 +42,6 @@ _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 _KEPT_OPTIONS = {"importmode": "--import-mode", "confcutdir": "--confcutdir", "ds": "--ds", "dc": "--dc"}
 _PLAIN_PLUGIN = "gate.suite.plugin"  # a person's session, which a project may load in all of its runs
 
-_OWN_MODULES = (__name__, "pytest_benchmark")
-
 Hook = Generator[None, Any, Any]
 
 
@@ -166,18 +164,12 @@ class TrialPlugin:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Hook:
-        """Remember who leaves the test out without saying so."""
+        """Remember who leaves the test out."""
         before = len(items)
         result = yield
-        if before and not items and not self._left_out:
-            self._left_out = (
-                f"the test is left out by {_name_others(config, 'pytest_collection_modifyitems')}"
-            )
+        if before and not items:
+            self._left_out = f"the test is left out by {_name_choosers(config)}"
         return result
-
-    def pytest_deselected(self) -> None:
-        """Remember who deselects the test: whose code asks, above pytest's own."""
-        self._left_out = f"the test is deselected by {_find_caller()}"
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Refuse a ``node`` that names several tests: what each measures would stand for one case, unseen."""
@@ -280,21 +272,13 @@ def _is_of_pytest(plugin: object) -> bool:
     return str(module).startswith("_pytest.")
 
 
-def _name_others(config: pytest.Config, hook: str) -> str:
-    """Name the conftests that have a hook; where none has, the plugins besides pytest's own."""
-    found = [one for one in getattr(config.hook, hook).get_hookimpls() if not _is_of_pytest(one.plugin)]
-    names = [one.plugin_name for one in found if not one.function.__module__.startswith(_OWN_MODULES)]
-    conftests = [name for name in names if name.endswith("conftest.py")]
-    return f"{hook} of {join_some(conftests or names, _IDS_NAMED)}"
-
-
-def _find_caller() -> str:
-    frame = sys._getframe()  # noqa: SLF001 - who called a hook is known to no other
-    while frame := frame.f_back:  # type: ignore[assignment]
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith(("pluggy", "_pytest", __name__)):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
-    return "an option of its `args`"
+def _name_choosers(config: pytest.Config) -> str:
+    """Name the conftests that choose tests: what is told of plugins would be a guess."""
+    hook = config.hook.pytest_collection_modifyitems
+    names = [one.plugin_name for one in hook.get_hookimpls() if one.plugin_name.endswith("conftest.py")]
+    return (
+        f"{hook.name} of {join_some(names, _IDS_NAMED)}" if names else "a plugin or an option of its `args`"
+    )
 
 
 def _refuse_several(case: Case, node_ids: Sequence[str]) -> UsageError:

@@ -74,14 +74,6 @@ def test_selection_of_own_tests_only_says_so(project: pytest.Pytester) -> None:
     assert "selects tests of your own only" in collected.stdout.str() + collected.stderr.str()
 
 
-def test_own_tests_beside_models_are_named(project: pytest.Pytester) -> None:
-    """A selection of both runs the models, and a warning names what is not run."""
-    collected = collect(project, "--gate-select", "*")
-    told = "*PytestWarning: 1 test of your own is not run here: mine/test; run it by its path"
-    collected.stdout.fnmatch_lines(["*[[]mlp/inference-bfloat16-small-default[]]", told])
-    assert "of your own" not in collect(project, "--gate-select", "mlp").stdout.str()
-
-
 def test_factories_are_imported_from_beside_the_configuration(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

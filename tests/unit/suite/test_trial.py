@@ -217,13 +217,6 @@ def test_an_entry_names_the_options_that_its_test_needs(pytester: pytest.Pyteste
             id="left out",
         ),
         pytest.param(
-            "def pytest_collection_modifyitems(config, items):\n"
-            "    config.hook.pytest_deselected(items=items[:])\n"
-            "    items.clear()",
-            "deselected by {}/conftest.py:2 (pytest_collection_modifyitems)",
-            id="deselected",
-        ),
-        pytest.param(
             "import no_such_thing", "ModuleNotFoundError: No module named 'no_such_thing'", id="import"
         ),
         pytest.param(
@@ -252,6 +245,12 @@ def test_what_is_in_the_way_is_named(pytester: pytest.Pytester, conftest: str, t
     """The failure says which code left the test out, broke the session or slows it."""
     pytester.makeconftest(conftest)
     assert told.format(pytester.path) in try_plainly(pytester)
+
+
+def test_an_option_that_leaves_the_test_out_is_named(pytester: pytest.Pytester) -> None:
+    """The entry itself deselects it."""
+    told = try_plainly(pytester, args=("-k", "other"))
+    assert "measured nothing (the test is left out by a plugin or an option of its `args`)" in told
 
 
 def test_options_that_do_not_exist_are_named(pytester: pytest.Pytester) -> None:
