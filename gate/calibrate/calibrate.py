@@ -1,19 +1,14 @@
-"""What recorded trials of unchanged code say of this machine, and what other thresholds would cost."""
+"""What recorded trials of unchanged code say of this machine, and of the gate on it."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from statistics import fmean
 
 from gate.calibrate.noise import (
-    MIN_VALUES,
-    Series,
     gather_pair_series,
     gather_series,
-    imagine_reading,
     list_alone,
     list_instabilities,
     list_pair_instabilities,
@@ -22,61 +17,11 @@ from gate.calibrate.noise import (
 )
 from gate.calibrate.replay import MIN_RECORDED_PAIRS, gather_recorded, replay_requests
 from gate.decide.conclude.outcome import note_stop
-from gate.decide.constants import CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, WIDEST
+from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
-from gate.decide.judge.interval import Bar, Reading, compute_edge, compute_floor, is_too_noisy
-from gate.decide.stats import compute_t_quantile, compute_t_upper
-from gate.metrics import SPECS, Family, Role
-from gate.records import BASE_ARM, Code, Fact, Policy, Run, Threshold
-from gate.records.studies import Calibration, Effort, Replay, ThresholdCost
-
-# From what only a quiet GPU resolves to what every machine shows.
-THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15)
-
-
-def list_costs(series: Sequence[Series], effort: Effort) -> tuple[ThresholdCost, ...]:
-    """For every noisy deciding metric and relative threshold, what it would cost.
-
-    The absolute part of each case's threshold stays as it is.
-    """
-    costs = []
-    for metric, spec in SPECS.items():
-        known = [one for one in series if one.metric is metric and one.logs]
-        if spec.role is Role.DECIDES and known:
-            in_force = {one.threshold.relative for one in known}
-            costs += [_compute_cost(known, relative, effort) for relative in sorted({*THRESHOLDS, *in_force})]
-    return tuple(cost for cost in costs if cost is not None)
-
-
-def compute_suspicion(reading: Reading, threshold: Threshold) -> float:
-    """Probability that the screen leaves an unchanged case open whose trials vary as this reading says."""
-    edge = math.log1p(compute_edge(threshold, reading.baseline))
-    margin = compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
-    return compute_t_upper((edge - margin) / reading.error, reading.df) if margin < WIDEST * edge else 1.0
-
-
-def _compute_cost(series: Sequence[Series], relative: float, effort: Effort) -> ThresholdCost | None:
-    bars = []
-    for one in series:
-        reading = imagine_reading(one, effort, effort.trials)
-        if reading is not None:
-            bars.append((reading, replace(one.threshold, relative=relative)))
-    if not bars:
-        return None
-    return ThresholdCost(
-        metric=series[0].metric,
-        relative=relative,
-        suspected=fmean([compute_suspicion(*bar) for bar in bars]),
-        unjudged=fmean([is_too_noisy(reading, Bar(alpha=0.5, threshold=bar)) for reading, bar in bars]),
-        below_floor=sum(_is_below_floor(*bar) for bar in bars),
-        in_force=any(one.threshold.relative == relative for one in series),
-    )
-
-
-def _is_below_floor(reading: Reading, threshold: Threshold) -> bool:
-    """Whether a change of the threshold's size would go unnoticed more often than 1 time in 20."""
-    return compute_floor(reading) > compute_edge(threshold, reading.baseline)
-
+from gate.metrics import SPECS, Family
+from gate.records import BASE_ARM, Code, Fact, Policy, Run
+from gate.records.studies import Calibration, Effort, Replay
 
 # Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.
 PLANTED = (0.05, 0.10)
@@ -113,7 +58,6 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
             *list_instabilities(steady, run.failures, effort),
             *(found for one in calm for found in list_pair_instabilities(one)),
         ),
-        costs=list_costs(series, effort),
         replays=replays,
         notes=tuple(_list_notes(run, effort, replays)),
         disturbed=hopeless,
@@ -150,8 +94,6 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
     if short:
         numbers = {"short": short, "cases": len(counts), "trials": needed}
         yield Fact(code=Code.SOME_NOT_REPLAYED, numbers=numbers)
-    if counts and min(counts) < MIN_VALUES:
-        yield Fact(code=Code.MODES_NOT_SOUGHT, numbers={"trials": MIN_VALUES})
     if replays and not gather_recorded(run, effort).pairs:
         yield Fact(code=Code.REPLAYED_ALONE, numbers={"pairs": MIN_RECORDED_PAIRS})
     if replays:

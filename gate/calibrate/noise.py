@@ -1,10 +1,4 @@
-"""How the metrics of each case vary within and between trials and in pairs, and what follows for the gate.
-
-Values fall into two groups by the share of the variance that the best division explains, the
-percentage points of which Engelman and Hartigan gave for normal samples (*Percentage points of a
-test for clusters*, JASA 64, 1969). It needs no permutations: for one normal group it tends to 2/pi,
-and what chance adds in a small sample falls with its root.
-"""
+"""How the metrics of each case vary within and between trials and in pairs, and what follows for the gate."""
 
 from __future__ import annotations
 
@@ -238,48 +232,6 @@ def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Poli
     )
 
 
-# In fewer values than this two groups cannot be distinguished from chance.
-MIN_VALUES = 8
-# A group is at least this share of the values: a few stragglers, and the long tail that times have,
-# are no second mode.
-SMALLEST_GROUP = 0.2
-# One normal group, halved at its middle: the means of the halves are sqrt(2/pi) deviations off.
-NORMAL_SHARE = 2.0 / math.pi
-# Simulated with 40,000 normal samples of each size from 8 to 200: with this times 1/sqrt(n) added, at
-# most 1 in 100 is called two groups. Samples with an exponential tail are called so no more often.
-CHANCE_SHARE = 0.9
-
-
-def find_gap(logs: Sequence[float]) -> float | None:
-    """Find how far apart two groups of logarithms are, as a fraction of the lower one's centre.
-
-    ``None`` where they are one, or where there are fewer than MIN_VALUES.
-    """
-    count = len(logs)
-    if count < MIN_VALUES:
-        return None
-    ordered = sorted(logs)
-    smallest = math.ceil(SMALLEST_GROUP * count)
-    cut = max(range(smallest, count - smallest + 1), key=lambda size: _compute_between(ordered, size))
-    mean = fmean(ordered)
-    total = math.fsum([(value - mean) ** 2 for value in ordered])
-    if _compute_between(ordered, cut) <= (NORMAL_SHARE + CHANCE_SHARE / math.sqrt(count)) * total:
-        return None
-    return math.expm1(fmean(ordered[cut:]) - fmean(ordered[:cut]))
-
-
-def _compute_between(ordered: Sequence[float], cut: int) -> float:
-    """Sum of squares between the first ``cut`` values and the rest."""
-    gap = fmean(ordered[cut:]) - fmean(ordered[:cut])
-    return cut * (len(ordered) - cut) / len(ordered) * gap * gap
-
-
-# Blocks are split in more than this share of the trials before the case is called two-moded for it:
-# in one trial it was the minute, not the program.
-SPLIT_SHARE = 0.5
-MIN_SPLIT = 2
-
-
 def measure_noise(series: Series, effort: Effort) -> MetricNoise:
     """Describe one series; what would be noticed follows from the trials that a check spends first."""
     estimate = estimate_metric(series.metric, series.values)
@@ -292,7 +244,6 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
         between=estimate.noise or 0.0,
         detectable=_find_noticed(series, effort),
         threshold=series.threshold,
-        split_trials=_count_split(series),
     )
 
 
@@ -310,7 +261,7 @@ def list_instabilities(
         for failure in failures
     ]
     deciding = [one for one in series if SPECS[one.metric].role is Role.DECIDES]
-    return (*failed, *(found for one in deciding for found in _examine(one, effort)))
+    return (*failed, *filter(None, (_examine(one, effort) for one in deciding)))
 
 
 def _find_noticed(series: Series, effort: Effort) -> float | None:
@@ -325,54 +276,28 @@ def _find_noticed(series: Series, effort: Effort) -> float | None:
     return change.detectable if change is not None else None
 
 
-def _find_relevant_gap(series: Series, logs: Sequence[float]) -> float | None:
-    """How far apart the two groups of trials or blocks are; ``None`` where they are one, or nearly so."""
-    gap = find_gap(logs)
-    return gap if gap is not None and gap > compute_edge(series.threshold, min(series.values)) else None
+def _examine(series: Series, effort: Effort) -> Instability | None:
+    """Find why a deciding metric cannot be trusted here; ``None`` where it can."""
+    flaw = Flaw.TOO_NOISY if series.logs else Flaw.UNREPEATABLE
+    fact = _find_noise(series, effort) if series.logs else _find_range(series)
+    if fact is None:
+        return None
+    return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, fact=fact)
 
 
-def _count_split(series: Series) -> int:
-    return sum(_find_relevant_gap(series, blocks) is not None for blocks in series.blocks)
-
-
-def _examine(series: Series, effort: Effort) -> list[Instability]:
-    if not series.logs:
-        return _examine_quiet(series)
-    found = (_find_groups(series), _find_split(series), _find_noise(series, effort))
-    return [_make_instability(series, *one) for one in found if one]
-
-
-def _examine_quiet(series: Series) -> list[Instability]:
+def _find_range(series: Series) -> Fact | None:
+    """What trials without a noise to speak of range over, if they differ by more than may be."""
     is_noisy = SPECS[series.metric].family is Family.NOISY  # and has no ratio
     if not is_noisy and judge_steady(series.question).status is not Status.INCONCLUSIVE:
-        return []
-    numbers = {"trials": len(series.values), "low": min(series.values), "high": max(series.values)}
-    return [_make_instability(series, Flaw.UNREPEATABLE, Fact(code=Code.VALUES_RANGE, numbers=numbers))]
-
-
-def _find_groups(series: Series) -> tuple[Flaw, Fact] | None:
-    gap = _find_relevant_gap(series, series.logs)
-    return None if gap is None else (Flaw.TWO_MODES, Fact(code=Code.TWO_GROUPS, numbers={"apart": gap}))
-
-
-def _find_split(series: Series) -> tuple[Flaw, Fact] | None:
-    split = _count_split(series)
-    if split < MIN_SPLIT or split <= SPLIT_SHARE * len(series.blocks):
         return None
-    numbers = {"split": split, "trials": len(series.blocks)}
-    return Flaw.TWO_MODES, Fact(code=Code.BLOCKS_SPLIT, numbers=numbers)
+    numbers = {"trials": len(series.values), "low": min(series.values), "high": max(series.values)}
+    return Fact(code=Code.VALUES_RANGE, numbers=numbers)
 
 
-def _find_noise(series: Series, effort: Effort) -> tuple[Flaw, Fact] | None:
+def _find_noise(series: Series, effort: Effort) -> Fact | None:
     """Whether even the most trials that a check spends leave large changes unseen."""
     reading = imagine_reading(series, effort, effort.max_trials)
-    if reading is None:
-        return None
-    if not is_too_noisy(reading, Bar(alpha=0.5, threshold=series.threshold)):
+    if reading is None or not is_too_noisy(reading, Bar(alpha=0.5, threshold=series.threshold)):
         return None
     numbers = {"unseen": _compute_noticed(reading, series.threshold), "trials": effort.max_trials}
-    return Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
-
-
-def _make_instability(series: Series, flaw: Flaw, fact: Fact) -> Instability:
-    return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, fact=fact)
+    return Fact(code=Code.TRIALS_VARY, numbers=numbers)

@@ -28,7 +28,6 @@ class Flaw(StrEnum):
     FAILED = "failed"  # a trial of it did not come back
     UNREPEATABLE = "unrepeatable"  # a metric without noise differs between trials of one program
     TOO_NOISY = "too_noisy"  # even a change far beyond the threshold could go unseen
-    TWO_MODES = "two_modes"  # its trials fall into two groups that are a relevant change apart
     BIASED_PAIRS = "biased_pairs"  # side by side with itself it is not the same
 
 
@@ -53,7 +52,6 @@ class MetricNoise:
     between: float  # noise between trials; 0 where there is one trial only
     detectable: float | None  # smallest change that the screen notices; None: too few trials
     threshold: Threshold
-    split_trials: int = 0  # trials whose own blocks fall into two groups
     side_by_side: PairNoise | None = None
 
 
@@ -65,18 +63,6 @@ class Instability:
     metric: Metric
     flaw: Flaw
     fact: Fact
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ThresholdCost:
-    """What another relative threshold of a metric would cost, averaged over the cases."""
-
-    metric: Metric
-    relative: float
-    suspected: float  # probability that the screen suspects an unchanged case
-    unjudged: float  # share of the cases too noisy to be judged at all
-    below_floor: int  # cases in which a change of this size would go unnoticed
-    in_force: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +120,6 @@ class Calibration:
     effort: Effort
     noise: tuple[MetricNoise, ...]
     unstable: tuple[Instability, ...]
-    costs: tuple[ThresholdCost, ...]
     replays: tuple[Replay, ...]  # empty with too few trials
     notes: tuple[Fact, ...] = ()  # what a reader must know
     disturbed: tuple[str, ...] = ()  # cases whose noise is the machine's: nothing is said of it

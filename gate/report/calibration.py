@@ -1,12 +1,12 @@
-"""What a calibration found: noise, unstable cases, thresholds and the gate's own errors; pure."""
+"""What a calibration found: noise, unstable cases and the gate's own errors; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gate.metrics import SPECS, Family
 from gate.records import Code
-from gate.records.studies import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
+from gate.records.studies import Calibration, Instability, MetricNoise, Rate, Replay
 from gate.report.clean import clean_line
 from gate.report.footer import label_lines
 from gate.report.view import ABSENT, Section, Study, keep_filled
@@ -29,8 +29,6 @@ _NOISE_HEADER = (
 )
 _TEMPLATES: Mapping[Code, str] = {
     Code.VALUES_RANGE: "{trials} trials of one program range from {low} to {high}.",
-    Code.TWO_GROUPS: "Trials fall into two groups that are {apart:digit} apart.",
-    Code.BLOCKS_SPLIT: "In {split} of {trials} trials the blocks fall into two groups.",
     Code.TRIALS_VARY: (
         "Even {trials} trials, the most of a check, could miss a change below {unseen:share}."
     ),
@@ -51,9 +49,7 @@ def study_calibration(calibration: Calibration) -> Study:
             ("measured", _describe_measured(calibration)),
             ("a check", _describe_check(calibration)),
         ),
-        sections=keep_filled(
-            _make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration)
-        ),
+        sections=keep_filled(_make_noise(calibration), _make_replays(calibration)),
         lines=tuple(lines),
         notes=tuple(clean_line(write_note(note)) for note in calibration.notes),
     )
@@ -84,25 +80,13 @@ def _make_noise(calibration: Calibration) -> Section:
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
     )
     more = count_noun(len(calibration.noise) - len(shown), "more figure")
-    lines = (meaning, _describe_split(shown), f"Counters, memory and drift: {more} in calibration.json.")
     return Section(
         title="Noise",
         header=_NOISE_HEADER,
         rows=tuple(map(_make_noise_row, shown)),
         right=frozenset(_NOISE_HEADER) - _WORDS,
-        meaning="\n".join(filter(None, lines)),
+        meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
     )
-
-
-def _describe_split(noise: Sequence[MetricNoise]) -> str:
-    split = sorted((one for one in noise if one.split_trials), key=lambda one: -one.split_trials / one.trials)
-    if not split:
-        return ""
-    worst = split[0]
-    of = f"{worst.split_trials} of {count_noun(worst.trials, 'trial')}"
-    others = f", and in {count_noun(len(split) - 1, 'more row')}" if len(split) > 1 else ""
-    name = f"{clean_line(worst.case_id)} {worst.metric}"
-    return f"The blocks of one trial fall into two groups in {of} of {name}{others}."
 
 
 def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:
@@ -148,40 +132,6 @@ def describe_instability(found: Instability) -> str:
     numbers = found.fact.numbers
     values = {name: render_value(found.metric, numbers[name]) for name in ("low", "high") if name in numbers}
     return fill(_TEMPLATES[found.fact.code], found.fact, **values)
-
-
-def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
-    metrics = dict.fromkeys(cost.metric for cost in costs)
-    sizes = sorted({cost.relative for cost in costs})
-    header = ("metric", *(f"{100 * size:.3g} %" for size in sizes))
-    by_key = {(cost.metric, cost.relative): cost for cost in costs}
-    rows = tuple(
-        (metric.value, *(_render_cost(by_key.get((metric, size))) for size in sizes)) for metric in metrics
-    )
-    meaning = (
-        "How often the first trials call an unchanged case slower; in brackets, how often a change of"
-        " that size would be missed. * current threshold."
-    )
-    unjudged = ", ".join(
-        f"{cost.metric} at {100 * cost.relative:.3g} % in {_render_share(cost.unjudged)} of the cases"
-        for cost in costs
-        if cost.in_force and cost.unjudged
-    )
-    text = f"Too noisy to be judged with the current thresholds: {unjudged}." if unjudged else ""
-    return Section(
-        title="Thresholds and their cost",
-        header=header,
-        rows=rows,
-        right=frozenset(header[1:]),
-        meaning="\n".join(filter(None, (meaning, text))),
-    )
-
-
-def _render_cost(cost: ThresholdCost | None) -> str:
-    if cost is None:
-        return ABSENT
-    missed = f" ({cost.below_floor})" if cost.below_floor else ""
-    return f"{_render_share(cost.suspected)}{missed}{' *' if cost.in_force else ''}"
 
 
 def _make_replays(calibration: Calibration) -> Section:

@@ -129,25 +129,6 @@ def test_a_steady_case_has_no_flaw(draw: Make, policy: Policy, effort: Effort) -
     assert list_flaws(draw(cases=6, trials=10, noise=0.01), policy, effort) == []
 
 
-def test_two_modes_are_named(make: Make, policy: Policy, effort: Effort) -> None:
-    """Five trials at 10 s and five at 12 s: two groups 20 % apart, which is too much noise as well."""
-    values = [10.0, 10.01, 10.02, 9.99, 10.0, 12.0, 12.01, 12.02, 11.99, 12.0]
-    run = make({Metric.COLD_COMPILE_TIME: values})
-    found, noisy = list_instabilities(gather_series(run, policy), (), effort)
-    assert (found.metric, found.flaw, noisy.flaw) == (
-        Metric.COLD_COMPILE_TIME,
-        Flaw.TWO_MODES,
-        Flaw.TOO_NOISY,
-    )
-    assert describe_instability(found) == "Trials fall into two groups that are 20.0 % apart."
-
-
-def test_modes_closer_than_the_threshold_do_no_harm(make: Make, policy: Policy, effort: Effort) -> None:
-    """Two sharp groups 5 % apart, where 10 % is what matters."""
-    values = [10.0, 10.01, 10.02, 9.99, 10.0, 10.5, 10.51, 10.52, 10.49, 10.5]
-    assert list_flaws(make({Metric.COLD_COMPILE_TIME: values}), policy, effort) == []
-
-
 def test_noise_beyond_judging_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     """Trials that vary by a third leave changes of 30 % unseen."""
     values = [8.0, 12.0, 9.0, 16.0, 7.0]
@@ -169,17 +150,6 @@ def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     failure = make_failure("m0/x", trial=2)
     run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
-
-
-def test_split_blocks_are_named(make: Make, policy: Policy, effort: Effort) -> None:
-    """In every trial half of the blocks are 20 % slower: the program, or its machine, has two speeds."""
-    run = make({Metric.COMPILED_LATENCY: (1.0, 1.0, 1.0)})
-    blocks = tuple(0.010 * (1 + 0.2 * (index % 2)) + 1e-6 * index for index in range(20))
-    trials = tuple(replace(trial, samples={Metric.COMPILED_LATENCY: blocks}) for trial in run.trials)
-    run = replace(run, trials=trials)
-    assert measure(run, policy, effort, Metric.COMPILED_LATENCY).split_trials == 3
-    assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.TWO_MODES)]
-    assert list_flaws(replace(run, trials=trials[:1]), policy, effort) == []  # it may have been the minute
 
 
 @pytest.mark.parametrize(

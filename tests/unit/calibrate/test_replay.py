@@ -148,7 +148,6 @@ def test_calibration_sums_up(draw: Make, policy: Policy, effort: Effort) -> None
         (0.05, 10),
         (0.1, 10),
     ]
-    assert tell_note(calibration.notes[0]) == "Two modes are looked for in cases with at least 8 trials only."
 
 
 def test_calibration_of_few_trials_says_so(draw: Make, policy: Policy, effort: Effort) -> None:

@@ -84,7 +84,6 @@ def test_every_instability_is_a_sentence(code: Code) -> None:
             Fact(code=Code.PAIRS_VARY, numbers={"unseen": 0.2, "pairs": 12}),
             "nothing below 20 %",
         ),
-        (Fact(code=Code.BLOCKS_SPLIT, numbers={"split": 3, "trials": 5}), "In 3 of 5 trials the blocks"),
     ],
 )
 def test_what_is_unstable_is_told_with_its_numbers(fact: Fact, words: str) -> None:
