@@ -4,6 +4,7 @@
     ├── UsageError         2   the caller or a file they wrote: what is wrong, and the fix
     │   └── FileError      2   a file, the key inside it, what is wrong, and the fix
     ├── MachineError       4   no such device, no compiler, a held lock, a full disk
+    ├── NothingComparedError 3 there is nothing to compare with, so nothing is measured
     ├── IncompleteError   12   a planned case did not come back whole
     └── InterruptedRunError 130 Ctrl-C: what was measured is on disk
 
@@ -70,6 +71,12 @@ class MachineError(GateError):
     """The machine cannot do what was asked: nothing is known about the code."""
 
     exit_code = ExitCode.MACHINE
+
+
+class NothingComparedError(GateError):
+    """There is nothing to compare with: to measure would take minutes and tell nothing."""
+
+    exit_code = ExitCode.NOTHING_COMPARED
 
 
 class IncompleteError(GateError):

@@ -60,12 +60,11 @@ class Reply:
     """What an actor says: a run, a part, or an error that is no bug."""
 
     run: Run | None = None
-    without_base: tuple[Fact, ...] = ()
     part: Part | None = None
     notes: tuple[Fact, ...] = ()
     what: str = ""
     fix: str = ""
-    of_usage: bool = False  # the user's to mend, as another run that --resume names
+    of_usage: bool = False  # the user's to mend, as a mistyped ref
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +83,7 @@ class LaneActor:
     def __init__(self) -> None:
         os.environ.pop("OMP_NUM_THREADS", None)  # Ray's, of every actor: workers set their own threads
         self._stack = ExitStack()
-        self._lane: Lane | None = None
+        self._lane: Lane  # once it is open
 
     def open(self, opening: OpenLane, directory: str, terms: LaneTerms) -> str:
         """Open the lab; returns the run that is to be measured."""
@@ -97,13 +96,10 @@ class LaneActor:
             return dump(Reply(what=error.what, fix=error.fix, of_usage=of_usage))
         except OSError as error:  # the project is not there
             return dump(Reply(what=str(error), fix=_FIX_PROJECT))
-        lane = self._lane
-        return dump(Reply(run=lane.run, without_base=lane.without_base, notes=tuple(notes.facts)))
+        return dump(Reply(run=self._lane.run, notes=tuple(notes.facts)))
 
     def measure(self, unit: str) -> str:
         """Measure one slot."""
-        if self._lane is None:
-            raise RuntimeError("the lane is not open")
         try:
             return dump(Reply(part=self._lane.measure(_read(Unit, unit))))
         except GateError as error:
@@ -124,8 +120,8 @@ def _read(kind: type[Any], text: str) -> Any:  # noqa: ANN401 - of that kind
 class RayEngine:
     """Actors as the lanes of :class:`gate.check.measurer.Measurer`, and the run to be measured on them."""
 
-    def __init__(self, actors: Mapping[str, Any], run: Run, without_base: tuple[Fact, ...]) -> None:
-        self.run, self.without_base = run, without_base  # why it has no base, for the verdict
+    def __init__(self, actors: Mapping[str, Any], run: Run) -> None:
+        self.run = run
         self._actors = actors
         self._pending: dict[Any, str] = {}  # what is awaited, and of whom
 
@@ -307,10 +303,10 @@ def _open_actors(
 
 def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: Observer) -> RayEngine:
     """Keep the lanes that most others agree with, and note the rest; the run has the places of all."""
-    runs = {number: reply.run for number, reply in opened.items() if reply.run is not None}
+    runs = {number: _drop_card(reply.run) for number, reply in opened.items() if reply.run is not None}
 
     def count_agreed(number: int) -> int:
-        return sum(not _list_differences(runs[number], other) for other in runs.values())
+        return sum(not list_differences(other, runs[number]) for other in runs.values())
 
     chosen = max(runs, key=count_agreed)
     run, lanes, places = runs[chosen], dict[str, Any](), dict[str, Place]()
@@ -318,7 +314,7 @@ def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: O
         observe(Noted(fact=fact))
     for number, other in runs.items():
         (place,) = other.places.values()
-        differences = _list_differences(run, other)
+        differences = list_differences(other, run)
         if place.name in places:
             differences.append(f"it is at {place.name}, where another lane is")
         if differences:
@@ -327,11 +323,7 @@ def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: O
             lanes[place.name], places[place.name] = actors[number - 1], place
     beside = Counter(place.host for place in places.values())
     places = {name: replace(place, lanes=beside[place.host]) for name, place in places.items()}
-    return RayEngine(lanes, replace(_drop_card(run), places=places), opened[chosen].without_base)
-
-
-def _list_differences(one: Run, other: Run) -> list[str]:
-    return list_differences(_drop_card(other), _drop_card(one))
+    return RayEngine(lanes, replace(run, places=places))
 
 
 def _drop_card(run: Run) -> Run:

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gate.check import CheckTerms, check_against_base, check_against_baselines
-from gate.cli.history import append_run
-from gate.cli.lanes import Opened, begin_again, begin_sources, load_previous, open_lane, open_measurer
+from gate.cli.history import append_run, find_history
+from gate.cli.lanes import Opened, begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.cli.verdict_notes import (
-    find_commit,
-    find_gate,
-    note_idle,
-    note_origin,
-    note_rules,
-    print_other_commits,
-)
+from gate.cli.verdict_notes import find_gate, note_idle, note_origin, note_rules
 from gate.decide.explain.notes import note_shard
-from gate.errors import ExitCode, GateError
-from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms, resolve_arms
+from gate.errors import ExitCode, GateError, NothingComparedError
+from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import Changes, read_changes
 from gate.lab.trials.lane import Lane, LaneTerms
 from gate.lab.trials.runs import measure_plan
@@ -50,7 +43,6 @@ def run_check(options: Namespace) -> ExitCode:
     request = load_project(options)
     config = request.config
     policy = load_policy(config, options.accepted, gate=find_gate(options, config))
-    print_other_commits(options.accepted, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
         baselines=load_baselines(config.baselines),
         policy=policy,
@@ -59,13 +51,15 @@ def run_check(options: Namespace) -> ExitCode:
         pair_budget_s=config.pair_budget_s,
         thorough=options.thorough,
     )
-    with open_measured(options, request, config.trials, open_check) as opened:
+    alone = find_why_alone(options, config)
+    _refuse_in_vain(options, request, alone)
+    with open_measured(options, request, config.trials, partial(open_check, alone)) as opened:
         judge = check_against_baselines if opened.run.base is None else check_against_base
         checked = judge(replace(opened.measurer, budget_s=config.budget_s), opened.run, terms)
         opened.measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
-    verdict = replace(verdict, notes=(*note_shard(checked.run), *opened.without_base, *verdict.notes))
+    verdict = replace(verdict, notes=(*note_shard(checked.run), *([alone] if alone else []), *verdict.notes))
     verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
     code = report_verdict(verdict, config, options, config.out, policy)
@@ -73,37 +67,57 @@ def run_check(options: Namespace) -> ExitCode:
     return code
 
 
+def _is_judged_alone(request: Project) -> bool:
+    """Whether something can be judged without a base: by an absolute limit, or by a baseline."""
+    stored = {one.case_id for one in load_baselines(request.config.baselines)}
+    return bool(request.config.limits) or any(case.id in stored for case in request.cases)
+
+
+def _refuse_in_vain(options: Namespace, request: Project, alone: Fact | None) -> None:
+    """Refuse to spend minutes on an unchanged main branch that nothing can be compared with.
+
+    Raises:
+        NothingComparedError: So it is, and neither an option nor a history asks for figures alone.
+    """
+    config = request.config
+    if alone is None or alone.code is not Code.NOTHING_DIFFERS or options.base:
+        return
+    if find_history(options, config) or _is_judged_alone(request):
+        return
+    why = f"nothing differs from {alone.name('base')}, and {config.baselines} has no baselines of these cases"
+    fix = "Make a change, add --base HEAD~1, or record baselines: `baseline refresh`."
+    what = f"there is nothing to compare with: {why}"
+    raise NothingComparedError(what, f"{fix} --no-base measures all the same.")
+
+
 def _note_unjudged(request: Project, observe: Observer) -> None:
     """Say before minutes are spent that there is nothing to compare with."""
-    config = request.config
-    stored = {one.case_id for one in load_baselines(config.baselines)}
-    if config.limits or any(case.id in stored for case in request.cases):
-        return
-    what = f"nothing will be judged: {config.baselines} has no baselines of these cases"
-    fix = "To compare with the commit before, add --base HEAD~1; to record baselines, `baseline refresh`"
-    observe(Noted(fact=make_text(f"{what}. {fix}")))
+    if not _is_judged_alone(request):
+        what = f"nothing will be judged: {request.config.baselines} has no baselines of these cases"
+        fix = "To compare with the commit before, add --base HEAD~1; to record baselines, `baseline refresh`"
+        observe(Noted(fact=make_text(f"{what}. {fix}")))
 
 
 @contextmanager
-def open_check(options: Namespace, request: Project, terms: LaneTerms) -> Iterator[Lane]:
-    """Open a lane with the base beside the working tree, where there is one."""
-    with ExitStack() as stack:
-        sources = open_base_sources(options, request, stack, terms.observe)
-        if not isinstance(sources, ArmSources):
-            without_base = (sources,) if sources else ()
-            for fact in without_base:
-                terms.observe(Noted(fact=fact))
-            _note_unjudged(request, terms.observe)
-            lane = stack.enter_context(open_trials(options, request, terms, request.config.trials))
-            yield replace(lane, without_base=without_base)
-            return
+def open_check(alone: Fact | None, options: Namespace, request: Project, terms: LaneTerms) -> Iterator[Lane]:
+    """Open a lane with the base beside the working tree, unless ``alone`` says why there is none."""
+    config = request.config
+    if alone or options.no_base:
+        if alone:
+            terms.observe(Noted(fact=alone))
+        _note_unjudged(request, terms.observe)
+        with open_trials(options, request, terms, config.trials) as lane:
+            yield lane
+        return
+    with open_arms(_name_arms(options, config)) as sources:
+        begin_sources(sources, request, terms.observe)
         checkouts = find_checkouts(sources)
-        changes = _read_changes(checkouts, sources.base.commit, request.config)
+        changes = _read_changes(checkouts, sources.base.commit, config)
         told = replace(checkouts, changed=changes.python) if checkouts and changes else None
         how = {"checkouts": told, "keeps_caches": True, "traces": options.trace}
-        lane = stack.enter_context(open_lane(request, sources, request.config.trials, terms, **how))
-        base = lane.run.base and replace(lane.run.base, other_changes=changes.other if changes else None)
-        yield replace(lane, run=replace(lane.run, base=base))
+        with open_lane(request, sources, config.trials, terms, **how) as lane:
+            base = lane.run.base and replace(lane.run.base, other_changes=changes.other if changes else None)
+            yield replace(lane, run=replace(lane.run, base=base))
 
 
 def open_trials(
@@ -114,29 +128,30 @@ def open_trials(
     return open_lane(request, None, trials, terms, traces=getattr(options, "trace", False))
 
 
-def open_base_sources(
-    options: Namespace, request: Project, stack: ExitStack, observe: Observer
-) -> ArmSources | Fact | None:
-    """Check the base out, before minutes are spent on measuring; unnamed, where HEAD left the main branch.
+def find_why_alone(options: Namespace, config: Config) -> Fact | None:
+    """Find why there is no base, though none was refused; ``None`` where there is one, or none is wanted.
 
-    ``None`` where none is wanted. A fact says why there is none: it is not known, or it is the very commit
-    that is measured, so that pairs would acquit whatever the stored baselines convict it of.
+    It is not known; or it is the very commit that is measured, so that pairs would acquit whatever the stored
+    baselines convict it of.
+
+    Raises:
+        UsageError, MachineError: One is named that cannot be found.
     """
     if options.no_base:
         return None
-    arms = ArmOptions(directory=request.config.directory, base=options.base or "", from_merge_base=True)
-    if not options.base:
-        try:
-            resolve_arms(arms)
-        except NothingDiffersError as error:
-            return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=error.main))
-        except GateError as error:
-            return Fact(code=Code.NO_BASE, names=name_words(reason=error.what, fix=error.fix))
-    sources = stack.enter_context(open_arms(arms))
-    if sources.are_equal:
-        return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=sources.base.label))
-    begin_sources(sources, request, observe)
-    return sources
+    try:
+        resolve_arms(_name_arms(options, config))
+    except NothingDiffersError as error:
+        return Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=error.main))
+    except GateError as error:
+        if options.base:
+            raise
+        return Fact(code=Code.NO_BASE, names=name_words(reason=error.what, fix=error.fix))
+    return None
+
+
+def _name_arms(options: Namespace, config: Config) -> ArmOptions:
+    return ArmOptions(directory=config.directory, base=options.base or "", from_merge_base=True)
 
 
 def _read_changes(checkouts: Checkouts | None, base: str, config: Config) -> Changes | None:
@@ -175,8 +190,7 @@ def open_measured(
     check_factories(request.config, request.cases)
     previous = load_previous(options, request.config.out)
     opening = opening or partial(open_trials, trials=trials)
-    open_lane_again = partial(opening, options, begin_again(request, previous))
-    with open_measurer(options, request.config, open_lane_again) as opened:
+    with open_measurer(options, request.config, partial(opening, options, request)) as opened:
         yield replace(opened, run=measure_plan(opened.measurer, opened.run, previous))
 
 

@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +21,15 @@ from gate.github.errors import find_text
 from gate.github.job import load_payload
 from gate.installation import find_page
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
-from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
+from gate.lab.host.provenance import find_tree
 from gate.lab.trials.lane import Lane, LaneTerms, OpenLane, describe_base, make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run, refuse_other_run
+from gate.lab.trials.runs import make_run
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
-from gate.records import Arm, BaseArm, Code, Fact, Run, make_text, name_words
+from gate.records import Arm, Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.report.progress import show_progress
 
@@ -43,7 +43,6 @@ class Opened:
 
     measurer: Measurer
     run: Run
-    without_base: tuple[Fact, ...] = ()  # why it has none, for the verdict
 
 
 def load_previous(options: Namespace, out: Path) -> Run | None:
@@ -62,41 +61,6 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
     return load_run(path)
 
 
-def begin_again(request: Project, previous: Run | None) -> Project:
-    """Let lanes refuse to continue another run; what they are sent of it is without its trials."""
-    begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
-    return replace(request, begun=begun)
-
-
-def _refuse_other(begun: Run, request: Project, sources: ArmSources | None, trials: int) -> None:
-    """Refuse to continue another run, by all that is known before anything is warmed up.
-
-    Raises as :func:`gate.lab.trials.runs.refuse_other_run`.
-    """
-    arm = sources.head.arm if sources else make_working_tree_arm(request.config.directory)
-    base = (
-        None
-        if sources is None
-        else BaseArm(
-            label=sources.base.label,
-            environment=begun.base.environment if begun.base else begun.environment,
-            provenance=sources.base.provenance,
-            cases=(),
-            changes=hash_changes(Path(sources.base.arm.directory)),
-        )
-    )
-    draft = Run(
-        cases=request.cases,
-        environment=begun.environment,  # this machine's is still to be found out
-        provenance=load_provenance(Path(arm.directory)),
-        changes=hash_changes(Path(arm.directory)),
-        trials_planned=trials,
-        sampling=asdict(request.config.sampling),
-        base=base,
-    )
-    refuse_other_run(draft, begun)
-
-
 @contextmanager
 def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iterator[Opened]:
     """Open what the command measures with, and show its progress.
@@ -112,12 +76,11 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
                 note_config(config, options, observe)
                 patience_s = _PATIENCE * config.trial_timeout_s
                 fleet = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
-                yield Opened(measurer=fleet, run=lanes.run, without_base=lanes.without_base)
+                yield Opened(measurer=fleet, run=lanes.run)
             return
         with opening(LaneTerms(out=config.out, observe=observe)) as lane, closing(saver):
             note_config(config, options, observe)
-            measurer = make_measurer(lane.lab, saver.save)
-            yield Opened(measurer=measurer, run=lane.run, without_base=lane.without_base)
+            yield Opened(measurer=make_measurer(lane.lab, saver.save), run=lane.run)
 
 
 def _refuse_fork(environ: Mapping[str, str]) -> None:
@@ -191,8 +154,6 @@ def open_lane(
     **how: Any,  # noqa: ANN401 - fields of LabSettings
 ) -> Iterator[Lane]:
     """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""
-    if request.begun:
-        _refuse_other(request.begun, request, sources, trials)
     config, cases = replace(request.config, out=terms.out), request.cases
     arm, settings = place_lab(config, sources.head.arm if sources else None)
     settings, base = replace(settings, cores=terms.cores, **how), sources.base.arm if sources else None

@@ -28,7 +28,7 @@ EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
     ExitCode.USAGE: ("-", "usage or configuration"),
     ExitCode.NOTHING_COMPARED: (
         "NOTHING_COMPARED",
-        "measured, not judged: no baseline applies, or everything is quarantined",
+        "nothing was judged: no baseline applies, or everything is quarantined",
     ),
     ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
     ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),

@@ -58,6 +58,11 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
         raise describe_write_error(path, error) from error
 
 
+def list_cut_short(path: Path) -> list[Path]:
+    """List the temporary files of ``path`` that killed writers have left."""
+    return list(path.parent.glob(f".{path.name}.*.tmp"))
+
+
 def read_written_ns(path: Path) -> int:
     """Read when a file was last written, in ns by the clock of its file system; 0 where it is gone."""
     try:

@@ -35,7 +35,7 @@ class LockAwaited:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrimeStarted:
-    """The toolchain is being primed; takes some ten seconds."""
+    """The toolchain is being primed; takes up to a minute."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

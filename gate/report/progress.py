@@ -33,7 +33,7 @@ from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
 from gate.report.words.failures import describe_whole
 from gate.report.words.measuring import describe_measuring
-from gate.units import render_duration, render_value
+from gate.units import count_noun, render_duration, render_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,7 +92,7 @@ def render_event(event: Event) -> str:
         case Noted():
             said = f"note: {clean_line(describe_measuring(event.fact))}"
         case PrimeStarted():
-            said = "warming up the compiler, some ten seconds"
+            said = "warming up the compiler, up to a minute"
         case PrimeFinished():
             said = f"compiler warmed up in {render_duration(event.toolchain_s)}"
         case LockAwaited():
@@ -111,9 +111,9 @@ def summarize_trial(trial: Trial) -> str:
 
 
 def _render_count(progress: Progress) -> str:
-    of_cases = progress.cases_done, progress.cases  # how many pairs they need is not known before
-    done, total = of_cases if progress.cases else (progress.done, progress.total)
-    return f"[{done:>{len(str(total))}}/{total}]"
+    if progress.cases:  # how many pairs they need is not known before
+        return f"[{progress.cases_done}/{count_noun(progress.cases, 'case')} done]"
+    return f"[{progress.done:>{len(str(progress.total))}}/{progress.total}]"
 
 
 def _render_left(progress: Progress) -> str:

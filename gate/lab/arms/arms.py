@@ -24,6 +24,7 @@ from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Code, Fact, Provenance, n
 from gate.records.protocol import Checkouts
 from gate.revisions import (
     SHORT_CHARS,
+    NothingDiffersError,
     Revision,
     find_ref,
     find_top,
@@ -65,11 +66,6 @@ class ArmSource:
     notes: tuple[Fact, ...] = ()  # what a reader must know
     commit: str = ""  # that was checked out for it; empty for a directory as it lies
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it is another directory than the project's, as it lies there: no commit tells all of it."""
-        return bool(self.arm.checkout) and not self.commit
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmSources:
@@ -77,14 +73,6 @@ class ArmSources:
 
     base: ArmSource
     head: ArmSource
-
-    @property
-    def are_equal(self) -> bool:
-        """Whether both are one commit as it is, on one interpreter: nothing can differ between them."""
-        base, head = self.base.provenance, self.head.provenance
-        same_code = bool(base.commit) and base.commit == head.commit and not (base.dirty or head.dirty)
-        told = not (self.base.is_elsewhere or self.head.is_elsewhere)
-        return told and same_code and self.base.arm.python == self.head.arm.python
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,14 +152,23 @@ def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
     if not options.base:
         if options.base_python or options.head_python:
             return head, head
-        changed = head == _Code() and load_provenance(options.directory).dirty
-        return _Code(revision=resolve_default_base(options.directory, tip, changed=changed)), head
+        return _Code(
+            revision=resolve_default_base(options.directory, tip, changed=_is_changed(options, head))
+        ), head
     base = _parse_code(options.directory, options.base)
     if base.revision and options.from_merge_base:
-        return _Code(revision=resolve_base(options.directory, options.base, tip)), head
+        revision = resolve_base(options.directory, options.base, tip)
+        if revision.commit == resolve_ref(options.directory, tip).commit and not _is_changed(options, head):
+            raise NothingDiffersError(tip, revision.label)
+        return _Code(revision=revision), head
     if base.revision and options.base_name:
         return _Code(revision=replace(base.revision, name=options.base_name)), head
     return base, head
+
+
+def _is_changed(options: ArmOptions, head: _Code) -> bool:
+    """Whether head is the working tree and has uncommitted changes."""
+    return head == _Code() and load_provenance(options.directory).dirty
 
 
 def _parse_code(directory: Path, spec: str) -> _Code:

@@ -187,7 +187,6 @@ class Lane:
 
     lab: Lab
     run: Run
-    without_base: tuple[Fact, ...] = ()  # why it has none, though nobody refused one
 
     def measure(self, unit: Unit) -> Part:
         """Measure one slot for a fleet, with what is noted on the way; raises as :func:`measure_unit`."""

@@ -9,25 +9,21 @@ import signal
 import subprocess
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gate.cli import lanes, main
-from gate.cli.check import open_base_sources
-from gate.cli.setup import Project
+from gate.cli import main
+from gate.cli.check import find_why_alone
 from gate.cli.verdict_notes import note_rules
 from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
 from gate.lab.trials import opening
 from gate.project.config import load_config
-from gate.records import Code, Fact, Policy
-from gate.records.events import Event
+from gate.records import Code, Policy
 from gate.report.words.notes import write_note
-from gate.store.acceptances import render_commit_file
 from tests.git import run_git
 from tests.told import tell_notes
 from tests.unit.cli.conftest import CONFIG, Place, make_run
@@ -48,12 +44,9 @@ def project(tmp_path: Path) -> Path:
 def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alone: bool) -> None:
     """Pairs of one commit would acquit what the stored baselines convict; with a change they decide."""
     (project / "gate.yml").write_text(text, encoding="utf-8")
-    events: list[Event] = []
-    with ExitStack() as stack:
-        request = Project(config=load_config(project / "gate.yml"), registry=(), cases=())
-        found = open_base_sources(Namespace(base="HEAD", no_base=False), request, stack, events.append)
-        assert isinstance(found, Fact) is decides_alone
-    if isinstance(found, Fact):
+    found = find_why_alone(Namespace(base="HEAD", no_base=False), load_config(project / "gate.yml"))
+    assert (found is not None) is decides_alone
+    if found is not None:
         assert write_note(found).endswith(
             "nothing differs from merge-base with HEAD (" + found.name("base")[-8:] + "."
         )
@@ -83,18 +76,6 @@ def test_a_change_that_moves_its_own_bar_says_so(
         text for text in tell_notes(noted) if text not in tell_notes(verdict)
     ]
     assert note_rules(verdict, config, "") == verdict
-
-
-def test_a_check_tells_that_an_acceptance_is_of_another_commit(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is measured, and on standard error."""
-    place.git("init", "--quiet")
-    place.git("add", "gate.yml")
-    place.git("commit", "--quiet", "--message", "Begin")
-    (place.top / "other.yml").write_text(render_commit_file("a" * 40, ()), encoding="utf-8")
-    assert place.run("check", "--quiet", "--accepted", "other.yml") == 0
-    assert f"other.yml is of commit {'a' * 12}, and " in capsys.readouterr().err
 
 
 def test_shards_that_were_checked_are_merged_and_judged_again(
@@ -238,16 +219,23 @@ def test_a_mistyped_factory_names_its_line(
     assert fix.startswith("Check its spelling")
 
 
-def test_a_check_says_beforehand_that_nothing_will_be_judged(
+def test_a_check_that_can_compare_nothing_spends_no_minutes(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On an unchanged main branch without baselines, before minutes are spent, and what to do instead."""
+    """On an unchanged main branch without baselines it says what to do instead; who asks gets the figures."""
     begin_repository(place, "gate.yml")
     shutil.rmtree("baselines")
     assert place.run("check") == ExitCode.NOTHING_COMPARED
+    what, fix = capsys.readouterr().err.splitlines()
+    assert what.endswith("nothing differs from main, and baselines has no baselines of these cases")
+    assert "add --base HEAD~1" in fix
+    assert not (place.top / "out").exists()
+    assert place.run("check", "--quiet", "--history", "runs.jsonl") == ExitCode.NOTHING_COMPARED
+    assert (place.top / "runs.jsonl").is_file()
+    capsys.readouterr()
+    assert place.run("check", "--no-base") == ExitCode.NOTHING_COMPARED
     notes = capsys.readouterr().err.splitlines()
     said = next(index for index, line in enumerate(notes) if "nothing will be judged" in line)
-    assert "add --base HEAD~1" in notes[said]
     assert said < next(index for index, line in enumerate(notes) if line.startswith("warming up"))
 
 
@@ -287,47 +275,6 @@ def test_results_ignore_themselves(place: Place) -> None:
     status = ("git", "status", "--porcelain", "--untracked-files=normal")
     changed = subprocess.run(status, cwd=place.top, check=True, capture_output=True, text=True).stdout
     assert not changed
-
-
-@pytest.mark.parametrize(
-    ("begun", "go_on"), [("measure", "check"), ("ab", "ab"), ("measure", "calibrate"), ("measure", "ab")]
-)
-def test_another_run_is_not_continued_and_told_before_anything_is_opened(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], begun: str, go_on: str
-) -> None:
-    """With another sampling, or pairs where there were trials: before a lock is waited for."""
-    begin_repository(place, "gate.yml", "baselines", "old.json", "slow.json")
-    config = place.top / "gate.yml"
-    text = config.read_text(encoding="utf-8")
-    config.write_text(f"{text}# changed\n", encoding="utf-8")
-    assert place.run(begun, "--quiet") == 0
-    config.write_text(text.replace("super_blocks: 3", "super_blocks: 4"), encoding="utf-8")
-    monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
-    assert place.run(go_on, "--quiet", "--resume") == ExitCode.USAGE
-    told = capsys.readouterr().err
-    assert "the saved run cannot be continued: " in told
-    assert ("trials (`check`) -> pairs (`ab`)" in told) is (begun != go_on == "ab")
-    assert "sampling.super_blocks 3 -> 4" in told
-
-
-@pytest.mark.parametrize(
-    ("go_on", "told"), [(("HEAD~2",), "base commit "), (("HEAD~2", "HEAD~1"), "commit ")]
-)
-def test_other_commits_are_told_before_anything_is_opened(
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    go_on: tuple[str, ...],
-    told: str,
-) -> None:
-    """Another base, or another head, than those of the run that was begun."""
-    begin_repository(place, "gate.yml", "baselines")
-    for number in range(2):
-        place.git("commit", "--quiet", "--allow-empty", "--message", f"Change {number}")
-    assert place.run("ab", "HEAD~1", "--quiet") == 0
-    monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
-    assert place.run("ab", *go_on, "--quiet", "--resume") == ExitCode.USAGE
-    assert f"the saved run cannot be continued: {told}" in capsys.readouterr().err
 
 
 def test_results_are_not_written_among_other_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,6 +79,13 @@ def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) ->
         assert load_run(path).finished is is_finished
 
 
+def test_what_a_killed_writer_left_goes_with_the_next_run(tmp_path: Path) -> None:
+    """A kill while run.json is written leaves a temporary file, which nobody else would remove."""
+    (tmp_path / ".run.json.0123456789ab.tmp").write_text("{", encoding="utf-8")
+    RunSaver(path=tmp_path / "run.json").save(grow(0)[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
 def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
     """Two processes with one out directory: the file is always one of their runs, the last that saved."""
     path = tmp_path / "run.json"
@@ -118,7 +125,7 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
     @contextmanager
     def open_lane(terms: LaneTerms) -> Iterator[Any]:
         lab = Namespace(observe=terms.observe)
-        yield Namespace(lab=lab, run=runs[0], without_base=())
+        yield Namespace(lab=lab, run=runs[0])
         seen.append(load_run(tmp_path / "run.json"))
 
     options = Namespace(quiet=True, config=None, reference_models=False)

@@ -34,7 +34,7 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(
     capsys.readouterr()
     assert place.run("report", "out") == 2
     told = capsys.readouterr().err
-    assert "there is no verdict in out: its run was stopped, or only measured" in told
+    assert "there is no verdict in out: its run is still going on, was stopped, or only measured" in told
     assert "with --resume, and it goes on from there; or judge what there is: compile-gate compare" in told
 
 

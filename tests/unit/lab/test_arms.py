@@ -6,15 +6,17 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from gate.errors import UsageError
 from gate.installation import MODELS
-from gate.lab.arms.arms import ArmOptions, open_arms
+from gate.lab.arms.arms import ArmOptions, open_arms, resolve_arms
 from gate.lab.arms.worktree import list_worktrees
 from gate.records import Code
+from gate.revisions import NothingDiffersError
 from tests.git import run_git
 from tests.told import describe_measuring
 
@@ -79,7 +81,6 @@ def test_a_directory_of_the_same_checkout(repository: Path) -> None:
     with open_arms(ArmOptions(directory=repository, base=str(old))) as arms:
         assert (arms.base.arm.checkout, arms.base.arm.origin) == (str(old), str(repository))
         assert read_side(arms.base.arm.directory) == "older"
-        assert not arms.are_equal
 
 
 def test_two_refs(repository: Path) -> None:
@@ -122,14 +123,14 @@ def test_uncommitted_changes_on_the_default_branch(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "text", "expected"), [("HEAD", "", True), ("HEAD", "SIDE = 'dirty'", False), ("main", "", False)]
+    ("base", "text", "differs"), [("HEAD", "", False), ("HEAD", "SIDE = 'dirty'", True), ("main", "", True)]
 )
-def test_equal_arms(repository: Path, base: str, text: str, expected: bool) -> None:
+def test_a_commit_is_no_merge_base_of_itself(repository: Path, base: str, text: str, differs: bool) -> None:
     """One commit against itself is told from a commit with changes, and from another commit."""
     if text:
         (repository / "shop.py").write_text(text, encoding="utf-8")
-    with open_arms(ArmOptions(directory=repository, base=base)) as arms:
-        assert arms.are_equal is expected
+    with nullcontext() if differs else pytest.raises(NothingDiffersError):
+        resolve_arms(ArmOptions(directory=repository, base=base, from_merge_base=True))
 
 
 def test_merge_base_on_request(repository: Path) -> None:

@@ -49,11 +49,11 @@ FAILURE = make_failure("bert/x", "no\nresult", kind=FailureKind.HANG, stage="rou
         (TrialFinished(trial=Trial(case_id="a", index=1), progress=LAST), "[24/24] a trial 1"),
         (
             PairFinished(base=BARE, head=BARE, progress=PAIRED),
-            "[2/3] a pair 1; about 2.0 s more",
+            "[2/3 cases done] a pair 1; about 2.0 s more",
         ),
         (
             PairFinished(base=BARE, head=BARE, progress=replace(PAIRED, is_limited=True)),
-            "[2/3] a pair 1; 2.0 s before the time is up",
+            "[2/3 cases done] a pair 1; 2.0 s before the time is up",
         ),
         (
             CaseFailed(failure=FAILURE, progress=HALF),
@@ -69,7 +69,7 @@ FAILURE = make_failure("bert/x", "no\nresult", kind=FailureKind.HANG, stage="rou
             TrialSkipped(case_id="a", index=2, expected_s=31.0, paired=True),
             "no time left for pair 2 of a (about 31 s)",
         ),
-        (PrimeStarted(), "warming up the compiler, some ten seconds"),
+        (PrimeStarted(), "warming up the compiler, up to a minute"),
         (PrimeFinished(toolchain_s=9.3), "compiler warmed up in 9.3 s"),
         (
             LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0),
