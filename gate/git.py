@@ -101,13 +101,6 @@ def is_true(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> b
     return answer.is_good
 
 
-def find_filter(path: Path) -> str:
-    """Find the filter that git puts a file through when it is added, as Git LFS does; empty where none is."""
-    said = ask_git(path.parent, "check-attr", "-z", "filter", "--", path.name).said.split("\0")
-    value = said[2] if len(said) > 2 else ""  # noqa: PLR2004 - path, attribute, value
-    return "" if value in {"unspecified", "unset", "set"} else value
-
-
 def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateError:
     """Describe why git did not do what was asked in ``directory``, in its own words and with the fix."""
     place, reason = directory.absolute(), answer.complaint.removeprefix("fatal: ")

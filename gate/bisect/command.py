@@ -14,7 +14,6 @@ from gate.bisect.search import (
     find_change,
     find_row,
     make_judge,
-    predict_confirmation_s,
     predict_step_s,
     read_mark,
     search_first,
@@ -133,7 +132,6 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
         between=between,
         steps=count_steps(between),
         step_s=predict_step_s(run, judge),
-        confirmation_s=predict_confirmation_s(run, judge),
         noun=ends.noun,
     )
     state = stored or Bisection(

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from gate.check.pair_schedule import compute_pair_s, count_pairs, list_pair_slots
 from gate.check.procedure import PairMeasurer, settle_pairs
-from gate.decide import LOOKS, Suspect, judge_pairs
-from gate.decide.constants import MIN_PAIRS
+from gate.decide import Suspect, judge_pairs
 from gate.decide.judge.levels import (
     MAX_END_PAIRS,
     Levels,
@@ -42,10 +41,6 @@ from gate.records.studies import Mark
 
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE
-# By the rule of every other comparison what was found takes twice the pairs of a step, and no fewer than for
-# a latency that stands out: it took 16 where pairs varied by 5 % and steps took 3 to 13.
-_CONFIRMING_SHARE, _FEWEST_CONFIRMING = 2, 3
-
 # Lists what may be the first bad point, after these good ones up to a bad one, which is among it; the best to
 # ask about comes first.
 RankPoints = Callable[[Sequence[str], str], Sequence[str]]
@@ -242,17 +237,16 @@ def find_change(run: Run, judge: StepJudge) -> float | None:
 
 
 def predict_step_s(ends: Run, judge: StepJudge) -> float:
-    """Seconds that a step will take, by what the pairs of the ends took."""
+    """Seconds that a step will take, by what the pairs of the ends took.
+
+    Those of a first pair like theirs, and of further ones, which compile only what is asked about.
+    """
     pairs = 1 if judge.levels is None else expect_pairs(judge.levels)
-    return _predict_s(ends, judge, pairs)
-
-
-def predict_confirmation_s(ends: Run, judge: StepJudge) -> float:
-    """Seconds that it takes to see again what was found."""
-    if judge.levels is None:
-        return _predict_s(ends, judge, MIN_PAIRS)
-    pairs = max(_CONFIRMING_SHARE * expect_pairs(judge.levels), _FEWEST_CONFIRMING)
-    return _predict_s(ends, judge, min(pairs, LOOKS[-1]))
+    trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
+    case, least = ends.cases[0], min(one.index for one in trials)
+    first = compute_pair_s(case, [one for one in trials if one.index == least])
+    further = compute_pair_s(case, trials) if {judge.metric} <= set(INTERLEAVED) else first
+    return first + (pairs - 1) * min(first, further)
 
 
 def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> Run:
@@ -275,15 +269,6 @@ def _is_open(run: Run, asked: _Asked) -> bool:
         return False
     levels = _measure_levels(run, asked.policy, row) if asked.is_level else None
     return row.waits_for_pairs or (levels is not None and not levels.is_known)
-
-
-def _predict_s(ends: Run, judge: StepJudge, pairs: int) -> float:
-    """Seconds of a first pair like the ends', and of further ones, which compile only what is asked about."""
-    trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
-    case, least = ends.cases[0], min(one.index for one in trials)
-    first = compute_pair_s(case, [one for one in trials if one.index == least])
-    further = compute_pair_s(case, trials) if {judge.metric} <= set(INTERLEAVED) else first
-    return first + (pairs - 1) * min(first, further)
 
 
 def _measure_levels(run: Run, policy: Policy, row: Comparison) -> Levels | None:

@@ -17,6 +17,7 @@ from gate.report.words.templates import describe_change, name_metric
 from gate.units import count_noun, join_some, render_duration
 
 _GOES_ON = "Run the same again with --resume: it goes on from here."
+_CONFIRMING = 2  # steps that it takes to see again what was found: by the rule of every other comparison
 _METRICS_NAMED = 5  # of those that the pairs leave open
 
 
@@ -41,7 +42,6 @@ class Forecast:
     between: int  # points that are neither end
     steps: int  # at most
     step_s: float
-    confirmation_s: float
     noun: str = "commit"
 
     def count_left(self, state: Bisection) -> int:
@@ -52,7 +52,7 @@ class Forecast:
         """Seconds that are left; by what the steps took as soon as there are some."""
         took = [step.wall_s for step in state.steps]
         step_s = sum(took) / len(took) if took else self.step_s
-        return self.count_left(state) * step_s + self.confirmation_s
+        return (self.count_left(state) + _CONFIRMING) * step_s
 
 
 def render_ends(

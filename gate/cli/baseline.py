@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
@@ -19,7 +18,6 @@ from gate.devices import find_kind
 from gate.errors import ExitCode, FileError, MachineError, UsageError
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
-from gate.git import find_filter
 from gate.lab.host.provenance import format_time, load_provenance
 from gate.project.config import Config
 from gate.project.registry import load_cases, select_cases
@@ -158,8 +156,6 @@ def run_refresh(options: Namespace) -> ExitCode:
         save_baselines(config.baselines, proposals)
     except SetbackError as error:
         raise UsageError(describe_hidden(error.setbacks), error.fix) from None
-    for proposal in proposals[:1]:  # the others lie where this one does
-        _warn_filter(config.baselines, proposal.path)
     append_run(options, config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
@@ -169,16 +165,6 @@ def run_refresh(options: Namespace) -> ExitCode:
     recorded, each = count_noun(len(proposals), "baseline"), count_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
     return ExitCode.PASS
-
-
-def _warn_filter(directory: Path, path: Path) -> None:
-    """Warn where a commit would not hold the file itself: checks read it from git's objects."""
-    if name := find_filter(directory / path):
-        print(
-            f"warning: git puts {directory / path} through the filter {name!r}: a check cannot read what it"
-            f" commits. Add `{directory.name}/** -filter -diff -merge text` to .gitattributes.",
-            file=sys.stderr,
-        )
 
 
 def _describe(proposal: Proposal) -> str:
@@ -227,5 +213,4 @@ def run_accept(options: Namespace) -> ExitCode:
         note = f"note: {path} was rewritten: its entries are kept, its comments are lost"
         print(note, file=sys.stderr)
     print(f"Wrote {path}; commit it.")
-    _warn_filter(config.baselines, Path(ACCEPTED_FILE))
     return ExitCode.PASS

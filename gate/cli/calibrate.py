@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import count_pairs
@@ -12,7 +13,7 @@ from gate.check.measurer import Measurer
 from gate.cli.baseline import refuse_disturbed
 from gate.cli.check import open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import read_record, report_study
+from gate.cli.output import report_study
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.suspects import Suspect
@@ -40,7 +41,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     request = load_project(Namespace(**{**vars(options), "trials": None}))
     config = request.config
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
-    recorded = [read_record(RUN, name) for name in options.run_files or ()]
+    recorded = [RUN.load(Path(name)) for name in options.run_files or ()]
     run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
     refuse_disturbed(run, MIN_BASELINE_TRIALS, anyway=options.anyway)
     # What is accepted or in quarantine fails no check, and would hide how often it would.

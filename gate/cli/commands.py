@@ -22,7 +22,6 @@ from gate.cli.measuring_commands import (
 )
 from gate.cli.options import (
     ACCEPTED,
-    ANY_PROJECT,
     BASELINES,
     CONFIG,
     DEVICE,
@@ -53,9 +52,9 @@ COMPARE = Command(
         argument(
             "baseline",
             metavar="BASELINE",
-            help="a run.json, - for standard input, or a directory of baselines",
+            help="a run.json, or a directory of baselines",
         ),
-        argument("candidate", metavar="CANDIDATE", help="a run.json, or - for standard input"),
+        argument("candidate", metavar="CANDIDATE", help="a run.json"),
         *CONFIG,
         to_directory(
             "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
@@ -67,7 +66,7 @@ _VERDICT = argument(
     "verdict",
     nargs="?",
     metavar="VERDICT",
-    help="a verdict.json, the directory of a run, or - for standard input (default: the last run's)",
+    help="a verdict.json, or the directory of a run (default: the last run's)",
 )
 REPORT = Command(
     name="report",
@@ -215,7 +214,7 @@ _ACCEPT = Command(
     arguments=(
         argument("case", metavar="CASE", help="cases, as in --select"),
         argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
-        *(*ANY_PROJECT, BASELINES),
+        *(*PROJECT, BASELINES),
         argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
         argument("--reason", required=True, metavar="R", help="why it is accepted"),
         argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts"),

@@ -8,17 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check import CheckTerms, judge_recorded
-from gate.cli.output import (
-    STDIN,
-    STDIN_NAME,
-    VERDICT_FILE,
-    RunSaver,
-    print_report,
-    read_record,
-    report_verdict,
-)
+from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
 from gate.cli.setup import RUN_FILE, load_configured
-from gate.cli.verdict_notes import find_gate, note_origin, print_other_commits
+from gate.cli.verdict_notes import find_gate, note_origin
 from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
@@ -47,8 +39,6 @@ _OF_BASELINES = frozenset({Code.RECORD, Code.RECORD_MORE, Code.RECORD_BETTER})
 @pause_collector()
 def run_compare(options: Namespace) -> ExitCode:
     """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
-    if options.baseline == options.candidate == STDIN:
-        raise UsageError("standard input can hold one of the two runs", "Name a file for the other.")
     if Path(options.candidate).is_dir():
         what = f"CANDIDATE: {options.candidate} is a directory, and no run"
         raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
@@ -60,8 +50,7 @@ def run_compare(options: Namespace) -> ExitCode:
         kept = Origin("BASELINE", is_option=True)
         check_places(replace(config, baselines=stored, origins={**config.origins, "baselines": kept}))
     policy = load_policy(config, options.accepted, stored, find_gate(options, config))
-    candidate = read_record(RUN, options.candidate)
-    print_other_commits(options.accepted, candidate.provenance.commit, config.directory)
+    candidate = RUN.load(Path(options.candidate))
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
     # As `check` would; against another run, what that one measured is what is asked for.
@@ -84,7 +73,7 @@ def run_compare(options: Namespace) -> ExitCode:
 @pause_collector()
 def run_report(options: Namespace) -> ExitCode:
     """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
-    print_report(read_record(VERDICT, _find_verdict(options.verdict)), options)
+    print_report(VERDICT.load(_find_verdict(options.verdict)), options)
     return ExitCode.PASS
 
 
@@ -93,38 +82,35 @@ def run_explain(options: Namespace) -> ExitCode:
     asked, named = options.case or "", options.verdict
     if named is None and (asked.endswith(".json") or is_present(Path(asked, VERDICT_FILE))):
         asked, named = "", asked or None  # the verdict is meant, of which no case is named
-    name = _find_verdict(named)
-    verdict = read_record(VERDICT, name)
-    case = find_case(verdict, asked)
-    folder = "" if name == STDIN else str(Path(name).parent)
-    write_text(sys.stdout, render_explanation(verdict, case, folder))
+    path = _find_verdict(named)
+    verdict = VERDICT.load(path)
+    write_text(sys.stdout, render_explanation(verdict, find_case(verdict, asked), str(path.parent)))
     return ExitCode.PASS
 
 
-def _find_verdict(named: str | None) -> str:
-    """Find the verdict in the directory of a run; a file and standard input are what they are.
+def _find_verdict(named: str | None) -> Path:
+    """Find the verdict in the directory of a run; a file is what it is.
 
     Unnamed it is that of the last run here: `out` of the nearest gate.yml.
 
     Raises:
         UsageError: There is no such thing, or the directory has none.
     """
-    name = named or str(load_config(None).out)
-    path = Path(name)
-    if name == STDIN or (not path.is_dir() and (path.suffix or is_present(path))):
-        return name
+    path = Path(named) if named else load_config(None).out
+    if not path.is_dir() and (path.suffix or is_present(path)):
+        return path
     verdict = path / VERDICT_FILE
     if not is_present(verdict):
         what = f"there is no verdict in {path}" if path.is_dir() else f"there is no {path}"
         fix = f"Run `compile-gate check` or `ab` first; or name a {VERDICT_FILE}, or the directory of a run."
         if is_present(run := path / RUN_FILE):
-            what = f"{what}: its run was stopped, or only measured"
+            what = f"{what}: its run is still going on, was stopped, or only measured"
             fix = (
-                "Run the same command again with --resume, and it goes on from there; or judge what there is:"
-                f" compile-gate compare BASELINE {run}"
+                "If it was stopped, run the same command again with --resume, and it goes on from there; or"
+                f" judge what there is: compile-gate compare BASELINE {run}"
             )
         raise UsageError(what, fix)
-    return str(verdict)
+    return verdict
 
 
 @pause_collector()
@@ -133,7 +119,7 @@ def run_merge(options: Namespace) -> ExitCode:
     cases = load_cases(load_configured(options)) if options.select else ()
     registry = mark_removed(cases, options.removed or ())
     planned = select_cases(registry, options.select) if options.select else ()
-    runs = [read_record(RUN, name) for name in options.runs]
+    runs = [RUN.load(Path(name)) for name in options.runs]
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
     RunSaver(path=path).save(merged)
@@ -158,10 +144,10 @@ def _list_gaps(run: Run) -> list[str]:
 
 def _load_left(name: str) -> tuple[Baseline, ...]:
     path = Path(name)
-    if name != STDIN and not is_present(path):
+    if not is_present(path):
         raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
-    if name != STDIN and path.is_dir():
+    if path.is_dir():
         return load_baselines(path)
-    run = read_record(RUN, name)
-    check_whole(run, STDIN_NAME if name == STDIN else name)
+    run = RUN.load(path)
+    check_whole(run, name)
     return make_baselines(run, run.provenance)

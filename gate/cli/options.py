@@ -185,13 +185,6 @@ _RULES = (
 )
 CONFIG = (_CONFIG, *_RULES)
 PROJECT = (either(_CONFIG, _REFERENCE), *_RULES)  # of a command that needs models to work on
-_REFERENCE_TOO = argument(
-    "--reference-models",
-    action="store_const",
-    const=True,  # where it is not given, nothing is said of whether there must be a gate.yml
-    help="accept a change of compile-gate's own reference models, and read no gate.yml",
-)
-ANY_PROJECT = (either(_CONFIG, _REFERENCE_TOO), *_RULES)
 QUIET = argument("-q", "--quiet", action="store_true", help="no progress")
 ANYWAY = argument(
     "--anyway", action="store_true", help="use disturbed trials too, if too few of a case are undisturbed"

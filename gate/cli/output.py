@@ -1,4 +1,4 @@
-"""The files that options name, and where verdicts go: the out directory, and the terminal."""
+"""Where runs and verdicts go: the out directory, and the terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gate.decide import FailOn, compute_exit_code, is_lack_accepted, keep_own, measure_coverage
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import FileKind, R, save_run, save_verdict, write_atomic
-from gate.files.untrusted import read_lines
+from gate.files.codec import save_run, save_verdict, write_atomic
+from gate.files.disk import list_cut_short
 from gate.project.config import Config
 from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
@@ -76,7 +76,7 @@ class RunSaver:
         if run is None:
             return
         if self._was_finished is None:
-            remove_files(*list_reports(self.path.parent))
+            remove_files(*list_reports(self.path.parent), *list_cut_short(self.path))
         save_run(run, self.path)
         self._unwritten, self._was_finished = None, run.finished
         now_s = self.read_s()
@@ -173,18 +173,3 @@ def print_traces(run: Run, out: Path) -> None:
         print(f"traced {len(found)} of {len(traced)} trials, {took_s:.0f} s in all", file=sys.stderr)
     if found:
         print(f"  {write_tlparse(found[-1], str(out))}", file=sys.stderr)
-
-
-STDIN = "-"
-STDIN_NAME = "standard input"  # in errors
-
-
-def read_record(kind: FileKind[R], name: str) -> R:
-    """Read a file that an option names, or standard input.
-
-    Raises:
-        FileError: It cannot be used.
-    """
-    if name == STDIN:
-        return kind.decode(read_lines(sys.stdin.buffer, kind.limit, STDIN_NAME), STDIN_NAME)
-    return kind.load(Path(name))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,7 @@ from typing import Any
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.git import ask_git, find_checkout
 from gate.project.config import DEFAULT_FILE, Config
-from gate.project.contradictions import can_decide
 from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
-from gate.store.acceptances import load_commit_file
 from gate.store.policy import name_gate
 from gate.units import count_noun
 
@@ -63,42 +59,14 @@ def note_idle(
 ) -> Verdict:
     """Name the acceptances and baselines that count for nothing: their authors think that they do."""
     ids = [case.id for case in registry]
-    limited = [limit.metric for limit in policy.limits]
-    accepted = {one: one.metric for one in policy.acceptances if one.metric}
-    idle = [one for one in accepted if not any(policy.fits(one.case, name) for name in ids)]
-    vain = [one for one, metric in accepted.items() if one not in idle and not can_decide(metric, limited)]
     notes = [
-        Fact(code=code, metrics=(accepted[one],), names=name_words(pattern=one.case))
-        for code, entries in ((Code.UNUSED_ACCEPTANCE, idle), (Code.ACCEPTANCE_WITHOUT_EFFECT, vain))
-        for one in entries
+        Fact(code=Code.UNUSED_ACCEPTANCE, metrics=(one.metric,), names=name_words(pattern=one.case))
+        for one in policy.acceptances
+        if one.metric and not any(policy.fits(one.case, name) for name in ids)
     ]
     if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
         notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
     return replace(verdict, notes=(*verdict.notes, *notes))
-
-
-_SHORT = 12
-_COMMIT = re.compile(r"[0-9a-f]{40}")  # a run may come from elsewhere
-
-
-def print_other_commits(files: Sequence[str], judged: str, directory: Path) -> None:
-    """Say on standard error which of these files are of another commit than the one that is judged.
-
-    They count all the same: a merge queue judges commits that it made itself of those that were accepted,
-    and only who names the files knows of which. What a merge of two adds is not called another commit.
-    ``judged`` is no commit where that is not known, and ``directory`` lies in its repository.
-
-    Raises:
-        FileError: A file cannot be used.
-    """
-    if not files or not _COMMIT.fullmatch(judged):
-        return
-    added = find_commit(directory, f"{judged}^2")
-    for name in files:
-        commit = load_commit_file(Path(name)).commit
-        if commit not in {judged, added}:
-            note = f"{name} is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
-            print(f"note: --accepted: {note}; it counts, whatever else that contains", file=sys.stderr)
 
 
 def find_gate(options: Namespace, config: Config) -> str:
@@ -106,8 +74,3 @@ def find_gate(options: Namespace, config: Config) -> str:
     source = Path(config.source)
     top = find_checkout(source.parent)
     return options.gate or (name_gate(source, top) if top else "")
-
-
-def find_commit(directory: Path, name: str) -> str:
-    """The commit of that name; empty where there is none."""
-    return ask_git(directory, "rev-parse", "--verify", "--quiet", name).said

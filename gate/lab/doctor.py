@@ -14,7 +14,7 @@ import psutil
 from gate.devices import find_kind
 from gate.errors import GateError
 from gate.git import find_distrust
-from gate.installation import OLDEST_PYTHON, OLDEST_TORCH, is_older
+from gate.installation import OLDEST_TORCH, is_older
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT, find_crowd
 from gate.lab.host.gpu import GpuState, find_service, look_up_gpu, name_lock, tell_service, tell_unlisted
 from gate.lab.host.lock import find_holder
@@ -53,10 +53,8 @@ class MachineState:
     busiest: tuple[str, ...] = ()  # the programs that keep the cores busy now: "chromium (pid 123, 95 %)"
     steal: float = 0.0  # fraction of CPU time since boot that the hypervisor took
     governor: str = ""
-    turbo: str = ""  # "on" or "off"
     memory_bytes: int = 0  # available, within the container's limit
     disk_bytes: int = 0  # the least free of the scratch and the output directory
-    unwritable: tuple[str, ...] = ()
     git: str = ""
     git_problem: GateError | None = None  # why it says nothing of this checkout
     commit: str = ""
@@ -104,8 +102,7 @@ def _tell(code: Code, **words: str) -> Fact:
 def _look_at_python(state: MachineState) -> Check:
     if not state.python:
         return _grade("python", _tell(Code.INTERPRETER_DEAD, interpreter=state.interpreter), fails=True)
-    told = _tell(Code.PYTHON_FOUND, version=state.python, interpreter=state.interpreter, needed=OLDEST_PYTHON)
-    return _grade("python", told, fails=is_older(state.python, OLDEST_PYTHON))
+    return _grade("python", _tell(Code.PYTHON_FOUND, version=state.python, interpreter=state.interpreter))
 
 
 def _look_at_torch(state: MachineState) -> Check:
@@ -137,7 +134,7 @@ def _examine_host(state: MachineState) -> Iterator[Check]:
     yield _grade("load", load, fails=per_core >= _FULL_LOAD, warns=per_core >= _BUSY_LOAD)
     threads = Fact(code=Code.THREADS, numbers={"threads": state.threads, "cores": state.cores})
     yield _grade("threads", threads, fails=state.threads > state.cores)
-    clocks = _tell(Code.GOVERNOR, governor=state.governor, turbo=state.turbo)
+    clocks = _tell(Code.GOVERNOR, governor=state.governor)
     yield _grade("clocks", clocks, warns=state.governor not in ("", "performance"))
     stolen = Fact(code=Code.STOLEN, numbers={"share": state.steal})
     yield _grade("steal", stolen, warns=state.steal > STEAL_LIMIT)
@@ -147,9 +144,6 @@ def _examine_host(state: MachineState) -> Iterator[Check]:
     disk = Fact(code=Code.FREE_DISK, numbers={"gib": state.disk_bytes / _GIB})
     fails, warns = (state.disk_bytes < limit for limit in (MIN_FREE_BYTES, _ROOMY * MIN_FREE_BYTES))
     yield _grade("disk", disk, fails=fails, warns=warns)
-    unwritable = Fact(code=Code.UNWRITABLE, names={"places": state.unwritable})
-    is_writable = not state.unwritable
-    yield _grade("directories", _tell(Code.WRITABLE) if is_writable else unwritable, fails=not is_writable)
 
 
 def _look_at_git(state: MachineState) -> Check:
@@ -288,10 +282,8 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         busiest=find_crowd(),
         steal=_probe_steal(),
         governor=read_text(_CPU / "cpu0" / "cpufreq" / "scaling_governor").strip(),
-        turbo=_probe_turbo(),
         memory_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
         disk_bytes=min(shutil.disk_usage(place).free for place in places),
-        unwritable=tuple(dict.fromkeys(str(place) for place in places if not os.access(place, os.W_OK))),
         git=run_git(Path(arm.directory), "--version"),
         git_problem=find_distrust(Path(arm.directory)),
         commit=provenance.commit,
@@ -335,11 +327,3 @@ def _probe_steal() -> float:
     times = psutil.cpu_times()
     total = sum(times)
     return float(getattr(times, "steal", 0.0)) / total if total else 0.0
-
-
-def _probe_turbo() -> str:
-    if no_turbo := read_text(_CPU / "intel_pstate" / "no_turbo").strip():
-        return "off" if no_turbo == "1" else "on"
-    if boost := read_text(_CPU / "cpufreq" / "boost").strip():
-        return "on" if boost == "1" else "off"
-    return ""

@@ -117,7 +117,6 @@ class Code(StrEnum):
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
     UNUSED_ACCEPTANCE = "unused_acceptance"  # names: pattern
-    ACCEPTANCE_WITHOUT_EFFECT = "acceptance_without_effect"  # of a metric that never decides; names: pattern
     ACCEPTANCE_LEFT = "acceptance_left", "allowance"  # on top of what is recorded; names: pattern
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
@@ -156,14 +155,11 @@ class Code(StrEnum):
     # Notes on a calibration.
     NOISE_UNKNOWN = "noise_unknown", "more trials"  # of these cases
     SOME_NOT_REPLAYED = "some_not_replayed", "short cases trials"
-    MODES_NOT_SOUGHT = "modes_not_sought", "trials"
     REPLAYED_ALONE = "replayed_alone", "pairs"  # without pairs
     REPLAY_MIXES = "replay_mixes"  # trials of one sitting
 
     # Why a case is unstable, in a calibration.
     VALUES_RANGE = "values_range", "trials low high"
-    TWO_GROUPS = "two_groups", "apart"  # of trials
-    BLOCKS_SPLIT = "blocks_split", "split trials"
     TRIALS_VARY = "trials_vary", "unseen trials"
     PAIRS_BIASED = "pairs_biased", "pairs change"
     PAIRS_VARY = "pairs_vary", "unseen pairs"
@@ -199,8 +195,6 @@ class Code(StrEnum):
     # What a run reports as it goes.
     UNCOMMITTED_BEFORE = "uncommitted_before"  # so earlier trials may be of other code
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
-    IMPORTS_UNTRIED = "imports_untried"  # names: those of a failure
-    SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
     ARMS = "arms"  # names: base, head
     UNCOMMITTED = "uncommitted"  # changes are part of an arm
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place
@@ -263,7 +257,6 @@ class Code(StrEnum):
     RESULT_UNFINISHED = "result_unfinished", "status"
     RESULT_TOO_LARGE = "result_too_large", "status bytes"
     RESULT_UNREADABLE = "result_unreadable", "status"  # names: message too
-    RESULT_NOT_FINITE = "result_not_finite"  # names: message too
     PYTEST_ENDED = "pytest_ended", "status"  # before the result was complete
     PYTEST_RAISED = "pytest_raised"  # the same; names: message
     LANE_LOST = "lane_lost", "losses"  # each lane that it was on
@@ -274,7 +267,7 @@ class Code(StrEnum):
 
     # What the doctor finds of a machine. What it found in order and what not may have the same code.
     INTERPRETER_DEAD = "interpreter_dead"  # names: interpreter
-    PYTHON_FOUND = "python_found"  # names: version, interpreter, needed
+    PYTHON_FOUND = "python_found"  # names: version, interpreter
     TORCH_LACKING = "torch_lacking"  # names: interpreter
     TORCH_BROKEN = "torch_broken"  # names: problem, interpreter
     TORCH_FOUND = "torch_found"  # names: version, needed
@@ -284,12 +277,10 @@ class Code(StrEnum):
     HEADERS_LACKING = "headers_lacking"  # of Python; names: place
     LOAD = "load", "load cores"
     THREADS = "threads", "threads cores"
-    GOVERNOR = "governor"  # of the clocks; names: governor, turbo
+    GOVERNOR = "governor"  # of the clocks; names: governor
     STOLEN = "stolen", "share"
     FREE_MEMORY = "free_memory", "gib"
     FREE_DISK = "free_disk", "gib"
-    UNWRITABLE = "unwritable"  # names: places
-    WRITABLE = "writable"
     GIT_LACKING = "git_lacking"
     NO_COMMIT = "no_commit"
     COMMIT_FOUND = "commit_found", "edited"  # 1 where files are; names: git, commit

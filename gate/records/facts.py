@@ -60,7 +60,7 @@ DISTURBED = (
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
 # A fact that quotes a failure holds its code as the name ``why``, and the numbers and names of its fact.
-QUOTING = (Code.FAILURE, Code.IMPORTS_UNTRIED, Code.REPEAT_KILLED, Code.TRACE_CUT)
+QUOTING = (Code.FAILURE, Code.REPEAT_KILLED, Code.TRACE_CUT)
 
 # The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {

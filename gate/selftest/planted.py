@@ -37,21 +37,12 @@ _PID_S = 1e-12  # makes a duration too short to notice of a process id
 _TOKENS = "abcdefghijklmnopqrstuvwx"
 
 
-def _pass(ticket: torch.Tensor) -> None:
-    del ticket
-
-
-def _keep(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-    del ticket
-    return outputs
-
-
 @dataclass(frozen=True, kw_only=True)
 class Seam:
     """What is run before and after the original forward, within the same frame."""
 
-    before: Before = _pass
-    after: After = _keep
+    before: Before = lambda _ticket: None
+    after: After = lambda _ticket, outputs: outputs
 
 
 class Planted(torch.nn.Module):

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.errors import MachineError
-from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.programs import ask_program, read_text
 from gate.project.capability import Card
 from gate.records import EXPECTED_THROTTLING, Code, Fact, name_words
@@ -159,18 +158,6 @@ def read_memory_share(gpu: GpuState | None) -> float:
         return 0.0
     told = _run_nvidia_smi("--query-gpu=memory.used", _CSV, f"--id={gpu.uuid}")
     return _parse_number(told.strip()) / gpu.memory_total_mib
-
-
-def describe_company(gpu: GpuState | None) -> str:
-    """Say who is on a GPU before anything of ours is; empty where nobody is, or nobody tells."""
-    if gpu is None:
-        return ""
-    share = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
-    seen = (
-        *((f"{gpu.processes} processes",) if gpu.processes else ()),
-        *((f"{gpu.memory_used_mib:.0f} MiB of memory in use",) if share > FOREIGN_MEMORY_LIMIT else ()),
-    )
-    return f"before anything was measured, {gpu.name} had {' and '.join(seen)}" if seen else ""
 
 
 def name_lock(device: str, gpu: GpuState | None) -> str:

@@ -15,7 +15,7 @@ import pwd
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,14 +33,14 @@ _ATTEMPTS = 10  # to open a file that others make and remove at the same time
 _TEMPORARY = Path("/tmp")  # noqa: S108 - shared on purpose; what is in it is checked
 
 
-def find_lock_directory(environ: Mapping[str, str]) -> Path:
+def make_lock_directory() -> Path:
     """Find the directory of the host's locks, and make the usual one where it is missing.
 
     Raises:
         UsageError: ``COMPILE_GATE_LOCKS`` names no directory.
         MachineError: The usual directory cannot be made, or is not what it must be.
     """
-    if named := environ.get(VARIABLE):
+    if named := os.environ.get(VARIABLE):
         return _check_named(Path(named))
     base = _TEMPORARY if os.access(_TEMPORARY, os.W_OK) else Path(tempfile.gettempdir())
     place = base / NAME
@@ -69,16 +69,6 @@ def open_lock_file(path: Path) -> int:
         os.close(descriptor)
         raise _refuse(path, "is no file of its own")
     return descriptor
-
-
-def is_current(descriptor: int, path: Path) -> bool:
-    """Whether an open lock file is still the one at ``path``: it may have been removed and made anew."""
-    mine = os.fstat(descriptor)
-    try:
-        there = path.lstat()
-    except FileNotFoundError:
-        return False
-    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
 
 
 def _open_or_make(path: Path) -> int:
@@ -116,9 +106,7 @@ def _check_shared(place: Path) -> None:
     found = place.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.ENOTDIR, f"it is not a directory, and belongs to {_name_user(found.st_uid)}")
-    if found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) != _SHARED:
-        place.chmod(_SHARED)
-    elif stat.S_IMODE(found.st_mode) & _SHARED != _SHARED:
+    if stat.S_IMODE(found.st_mode) & _SHARED != _SHARED:
         told = f"it belongs to {_name_user(found.st_uid)} and has the mode {stat.S_IMODE(found.st_mode):o}"
         raise OSError(errno.EPERM, f"{told}, not {_SHARED:o}")
 
@@ -182,11 +170,6 @@ def find_holder(key: str, directory: Path | None = None) -> str:
     return ""
 
 
-def make_lock_directory() -> Path:
-    """Find or make the directory of the host's locks; raises as :func:`hold_device`."""
-    return find_lock_directory(os.environ)
-
-
 def _find_path(key: str, directory: Path | None) -> Path:
     return (make_lock_directory() if directory is None else directory) / f"{key}.lock"
 
@@ -209,20 +192,17 @@ def _acquire(path: Path, limit_s: float, key: str, observe: Observer) -> int:
 
 def _try_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
     """Open and lock the file; ``None`` where somebody else holds it."""
-    while True:
-        descriptor = open_lock_file(path)
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except OSError as error:
-            os.close(descriptor)
-            told = f"{path}: cannot be locked: {error.strerror}"
-            raise MachineError(told, f"Name a directory on a local disk in {VARIABLE}.") from error
-        if is_current(descriptor, path):
-            return descriptor
-        os.close(descriptor)  # removed after it was opened: others lock the one that came after it
+    descriptor = open_lock_file(path)
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError as error:
+        os.close(descriptor)
+        told = f"{path}: cannot be locked: {error.strerror}"
+        raise MachineError(told, f"Name a directory on a local disk in {VARIABLE}.") from error
+    return descriptor
 
 
 def _describe_holder(path: Path) -> str:

@@ -38,7 +38,6 @@ _NAME = re.compile(_OWN_PREFIX + r"[a-z0-9_]{8}")  # as tempfile makes them
 # directory's path breaks the C++ compile; a colon would split PYTHONPATH, a comma a linker option.
 # Letters of any language are fine.
 _SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
-_USUAL_PLACES = ("/tmp", "/var/tmp")  # noqa: S108 - a private directory is made in them
 
 
 @contextmanager
@@ -63,25 +62,23 @@ def open_scratch() -> Iterator[Path]:
 
 
 def find_scratch_place() -> Path:
-    """Find the directory for scratch: ``TMPDIR`` where compilers can take its path, else a usual one.
+    """Find the directory for scratch: ``TMPDIR``, or the system's.
 
     Raises:
-        MachineError: None can be used.
+        MachineError: It cannot be written to, or compilers cannot take its path.
     """
-    wanted = _resolve_temporary()
-    for place in (wanted, *map(Path, _USUAL_PLACES)):
-        if is_safe_path(place) and place.is_dir() and os.access(place, os.W_OK | os.X_OK):
-            return place
-    raise MachineError(
-        f"scratch cannot be put into {wanted}: C++ compilers stumble over characters of its path, "
-        "and no other place can be written to",
-        "Set TMPDIR to a writable directory without blanks or quotes in its path.",
-    )
-
-
-def is_safe_path(path: Path) -> bool:
-    """Whether a path can stand in a compiler's command line as torch makes it."""
-    return _SAFE_PATH.fullmatch(str(path)) is not None
+    try:
+        place = Path(tempfile.gettempdir()).resolve()
+    except OSError as error:
+        raise MachineError(
+            f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
+        ) from error
+    if not _SAFE_PATH.fullmatch(str(place)):
+        raise MachineError(
+            f"scratch cannot be put into {place}: C++ compilers stumble over characters of its path",
+            "Set TMPDIR to a writable directory without blanks or quotes in its path, such as /tmp.",
+        )
+    return place
 
 
 def is_scratch_name(name: str) -> bool:
@@ -146,12 +143,3 @@ def _make_owned(place: Path) -> tuple[Path, int]:
             "Set TMPDIR to a writable directory.",
         ) from error
     return path, owner
-
-
-def _resolve_temporary() -> Path:
-    try:
-        return Path(tempfile.gettempdir()).resolve()
-    except OSError as error:
-        raise MachineError(
-            f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
-        ) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,7 +15,6 @@ from gate.devices import find_kind
 from gate.errors import InterruptedRunError, MachineError
 from gate.lab.host.cores import find_own_cores, stay_on, write_cores
 from gate.lab.host.gpu import (
-    describe_company,
     find_gpu,
     load_gpus,
     name_lock,
@@ -42,9 +40,7 @@ from gate.records import (
     Fact,
     FailureKind,
     Place,
-    make_text,
     name_words,
-    quote_failure,
 )
 from gate.records.events import (
     CaseFailed,
@@ -86,7 +82,7 @@ IMPORT_LIMIT_S = 60.0
 _OWN_PACKAGE = "gate."
 
 
-def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) -> tuple[CaseFailure, ...]:
+def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure, ...]:
     """Import the factories of ``cases`` in one process; a failure for each case whose factory cannot be.
 
     One that fails there is tried once more alone: another one's import may have stood in its way, as it does
@@ -104,7 +100,6 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
     job = replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S))
     result = run_job(bench, job)
     if isinstance(result, CaseFailure):
-        observe(Noted(fact=quote_failure(Code.IMPORTS_UNTRIED, result)))
         return ()
     blank = CaseFailure(
         case_id="",
@@ -245,10 +240,11 @@ def open_lab(
     ):
         for fact in note_dropped_variables(os.environ):
             observe(Noted(fact=fact))
-        _note_place(bench.scratch.parent, observe)
-        _note_company(bench, observe)
+        if bench.gpu is None and find_kind(settings.device).is_gpu:
+            names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
+            observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
         foreseen = _report_failed(foresee_unavailable(cases, bench), observe)
-        unimportable = _report_failed(find_unimportable(bench, _leave_out(cases, foreseen), observe), observe)
+        unimportable = _report_failed(find_unimportable(bench, _leave_out(cases, foreseen)), observe)
         observe(PrimeStarted())
         begun = time.monotonic()
         environment = prime_bench(bench)
@@ -313,18 +309,3 @@ def _report_failed(failures: tuple[CaseFailure, ...], observe: Observer) -> tupl
     for failure in failures:
         observe(CaseFailed(failure=failure, progress=None))
     return failures
-
-
-def _note_place(place: Path, observe: Observer) -> None:
-    wanted = Path(tempfile.gettempdir()).resolve()
-    if place != wanted:
-        names = name_words(place=str(place), wanted=repr(str(wanted)))
-        observe(Noted(fact=Fact(code=Code.SCRATCH_MOVED, names=names)))
-
-
-def _note_company(bench: Bench, observe: Observer) -> None:
-    if bench.gpu is None and find_kind(bench.settings.device).is_gpu:
-        names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
-        observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
-    if told := describe_company(bench.gpu):
-        observe(Noted(fact=make_text(told)))

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -79,7 +79,9 @@ def carry_over(fresh: Run, previous: Run) -> Run:
     Raises:
         UsageError: It is not the same run; the first differences are named.
     """
-    refuse_other_run(fresh, previous)
+    if differences := list_differences(fresh, previous):
+        told = join_some(differences, _NAMED, "; ")
+        raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
     return replace(
         fresh,
         provenance=replace(fresh.provenance, created=previous.provenance.created),
@@ -96,13 +98,6 @@ def carry_over(fresh: Run, previous: Run) -> Run:
     )
 
 
-def refuse_other_run(fresh: Run, previous: Run) -> None:
-    """Refuse to continue another run; raises as :func:`carry_over`."""
-    if differences := list_differences(fresh, previous):
-        told = join_some(differences, _NAMED, "; ")
-        raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
-
-
 def _list_sound(run: Run) -> tuple[Trial, ...]:
     failed = {(failure.arm, failure.case_id, failure.trial) for failure in run.failures}
     return tuple(trial for trial in run.trials if (trial.arm, trial.case_id, trial.index) not in failed)
@@ -110,58 +105,47 @@ def _list_sound(run: Run) -> tuple[Trial, ...]:
 
 def list_differences(fresh: Run, previous: Run) -> list[str]:
     """List what makes two runs measurements of different things; empty where they can be one run."""
-    commits = (previous.provenance.commit, fresh.provenance.commit)
     return [
-        *_list_kind_differences(fresh, previous),
+        *_tell("", _name_kind(previous), _name_kind(fresh)),
         *_list_case_differences(fresh.cases, previous.cases),
         *fingerprint.describe_difference(previous.environment, fresh.environment),
-        *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
-        *_list_edits(fresh, previous),
-        *_list_sampling_differences(fresh.sampling, previous.sampling),
-        *_list_base_differences(fresh.base, previous.base),
+        *_tell("commit ", previous.provenance.commit[:10], fresh.provenance.commit[:10]),
+        *(["what is not committed has changed"] if _is_edited(fresh.changes, previous.changes) else []),
+        *(
+            told
+            for key, value in fresh.sampling.items()
+            for told in _tell(f"sampling.{key} ", f"{previous.sampling.get(key, math.nan):g}", f"{value:g}")
+        ),
+        *(_list_base_differences(fresh.base, previous.base) if fresh.base and previous.base else []),
     ]
 
 
-def _list_kind_differences(fresh: Run, previous: Run) -> list[str]:
+def _tell(what: str, then: str, now: str) -> list[str]:
+    return [f"{what}{then} -> {now}"] if then != now else []
+
+
+def _name_kind(run: Run) -> str:
     """A run of pairs alone has no trials to judge by what is stored, and no other adds pairs to all cases."""
-    kinds = ["trials (`check`)" if one.trials_planned else "pairs (`ab`)" for one in (previous, fresh)]
-    return [" -> ".join(kinds)] if kinds[0] != kinds[1] else []
+    return "trials (`check`)" if run.trials_planned else "pairs (`ab`)"
 
 
-def _list_edits(fresh: Run, previous: Run) -> list[str]:
-    """What was edited since the run began is of another commit's kind, though git knows no commit of it."""
-    is_known = bool(fresh.changes and previous.changes)
-    return ["what is not committed has changed"] if is_known and fresh.changes != previous.changes else []
+def _is_edited(now: str, then: str) -> bool:
+    """Whether what is in no commit differs; not where that is unknown."""
+    return bool(now and then) and now != then
 
 
-def _list_sampling_differences(fresh: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
-    if not previous:  # written before a run kept them: nothing is known
-        return []
-    return [
-        f"sampling.{key} {previous.get(key, math.nan):g} -> {value:g}"
-        for key, value in fresh.items()
-        if previous.get(key) != value
-    ]
-
-
-def _list_base_differences(fresh: BaseArm | None, previous: BaseArm | None) -> list[str]:
-    if fresh is None or previous is None:  # one of them has not come to its pairs
-        return []
-    commits = (previous.provenance.commit, fresh.provenance.commit)
+def _list_base_differences(fresh: BaseArm, previous: BaseArm) -> list[str]:
     changed = fingerprint.describe_difference(previous.environment, fresh.environment)
+    is_told = bool(fresh.provenance.commit) and not fresh.provenance.dirty
+    if _is_edited(fresh.changes, previous.changes):
+        others = ["what the base has in no commit has changed"]
+    else:  # another directory, or another state of it, where no commit tells all of the base
+        others = [] if is_told else _tell("base ", previous.label, fresh.label)
     return [
         *(f"base: {difference}" for difference in changed),
-        *([f"base commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
-        *_list_base_edits(fresh, previous),
+        *_tell("base commit ", previous.provenance.commit[:10], fresh.provenance.commit[:10]),
+        *others,
     ]
-
-
-def _list_base_edits(fresh: BaseArm, previous: BaseArm) -> list[str]:
-    """Another directory, or another state of it, where no commit tells all of the base."""
-    if fresh.changes != previous.changes and fresh.changes and previous.changes:
-        return ["what the base has in no commit has changed"]
-    is_told = bool(fresh.provenance.commit) and not fresh.provenance.dirty
-    return [] if is_told or fresh.label == previous.label else [f"base {previous.label} -> {fresh.label}"]
 
 
 def _list_case_differences(fresh: tuple[Case, ...], previous: tuple[Case, ...]) -> list[str]:

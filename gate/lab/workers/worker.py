@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -101,8 +100,7 @@ def load_result(path: Path) -> WorkerResult | Fact:
     try:
         return codec.decode(WorkerResult, codec.parse_json(content, path.name), path.name)
     except FileError as error:
-        code = Code.RESULT_NOT_FINITE if _has_constant(content) else Code.RESULT_UNREADABLE
-        return Fact(code=code, names=name_words(message=error.what))
+        return Fact(code=Code.RESULT_UNREADABLE, names=name_words(message=error.what))
 
 
 def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) -> JobOutcome:
@@ -186,16 +184,6 @@ def _accept(job: WorkerJob, result: WorkerResult, status: int) -> WorkerResult:
 
 
 def _judge_end(ended: ProcessExit, problem: Fact) -> tuple[FailureKind, Fact]:
-    if problem.code is Code.RESULT_NOT_FINITE:
-        return FailureKind.NOT_FINITE, problem
     if ended.status == -signal.SIGKILL:
         return FailureKind.KILLED, Fact(code=Code.SIGKILLED, numbers={"oom_kills": ended.oom_kills})
     return FailureKind.CRASH, replace(problem, numbers={**problem.numbers, "status": ended.status})
-
-
-def _has_constant(content: bytes) -> bool:
-    """Whether JSON holds NaN or an infinity, in a place where a number belongs."""
-    constants: list[str] = []
-    with suppress(ValueError, RecursionError):  # broken in another way too: the answer stands
-        json.loads(content, parse_constant=constants.append)
-    return bool(constants)

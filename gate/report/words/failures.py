@@ -22,7 +22,6 @@ _PHRASES: Mapping[str, str] = {
     Code.RESULT_UNFINISHED: "ended with {status:status}, its result is unfinished{where}",
     Code.RESULT_TOO_LARGE: "ended with {status:status}, its result is larger than {bytes} bytes{where}",
     Code.RESULT_UNREADABLE: "ended with {status:status}, its result cannot be read: {message}{where}",
-    Code.RESULT_NOT_FINITE: "its result cannot be read: {message}{where}",
     Code.PYTEST_ENDED: f"pytest ended with status {{status}} {_UNFINISHED}",
     Code.LANE_LOST: "each of {losses} lanes was lost while it measured this case",
     Code.PYTEST_RAISED: f"pytest ended with {{message}} {_UNFINISHED}",

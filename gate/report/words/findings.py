@@ -11,7 +11,7 @@ from gate.report.words.failures import PREREQUISITE_FIXES
 from gate.report.words.templates import fill
 
 _PHRASES: Mapping[Code, str] = {
-    Code.INTERPRETER_DEAD: "{interpreter} does not run",
+    Code.INTERPRETER_DEAD: "{interpreter} dies as it imports torch",
     Code.PYTHON_FOUND: "{version} at {interpreter}",
     Code.TORCH_LACKING: "not installed",
     Code.TORCH_BROKEN: "{problem}",
@@ -22,12 +22,10 @@ _PHRASES: Mapping[Code, str] = {
     Code.HEADERS_LACKING: "no Python.h in {place}",
     Code.LOAD: "{load:.2f} on {cores} cores",
     Code.THREADS: "{threads} of {cores} cores",
-    Code.GOVERNOR: "governor [{governor}|unknown][, turbo {turbo}]",
+    Code.GOVERNOR: "governor [{governor}|unknown]",
     Code.STOLEN: "{share:digit} of CPU time since boot",
     Code.FREE_MEMORY: "{gib:.1f} GiB available",
     Code.FREE_DISK: "{gib:.1f} GiB free",
-    Code.UNWRITABLE: "cannot write to {places}",
-    Code.WRITABLE: "scratch and output are writable",
     Code.GIT_LACKING: "not installed",
     Code.NO_COMMIT: "no commit here",
     Code.COMMIT_FOUND: "{git}, at {commit:.10}[{edited:?}, uncommitted changes]",
@@ -60,8 +58,7 @@ _COMPILER_FIX = PREREQUISITE_FIXES[Prerequisite.CXX_COMPILER]
 _GIT_FIX = "Runs and baselines will not name their commit."
 # Of those that are ever anything but well.
 _FIXES: Mapping[Code, str] = {
-    Code.INTERPRETER_DEAD: "Name an interpreter that exists.",
-    Code.PYTHON_FOUND: "Use Python {needed} or newer.",
+    Code.INTERPRETER_DEAD: _TORCH_FIX,
     Code.TORCH_LACKING: _TORCH_FIX,
     Code.TORCH_BROKEN: _TORCH_FIX,
     Code.TORCH_FOUND: "Counters need torch {needed} or newer; some metrics may be missing.",
@@ -74,7 +71,6 @@ _FIXES: Mapping[Code, str] = {
     Code.STOLEN: "Other virtual machines share these cores: use a dedicated machine to judge times.",
     Code.FREE_MEMORY: "End other programs, or raise the limit.",
     Code.FREE_DISK: "Free some space, or set TMPDIR and --out.",
-    Code.UNWRITABLE: "Make them writable, or set TMPDIR and --out.",
     Code.GIT_LACKING: _GIT_FIX,
     Code.NO_COMMIT: _GIT_FIX,
     Code.UNUSABLE: "{fix}",

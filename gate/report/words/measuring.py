@@ -15,8 +15,6 @@ _PHRASES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.UNCOMMITTED_BEFORE: "git cannot show edits: earlier trials may be of other code",
     Code.REPEATED: "{case_list} trial {trial} is repeated: {disturbances}",
-    Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {failure}",
-    Code.SCRATCH_MOVED: "scratch is in {place}: compilers stumble over the path {wanted}",
     Code.NO_BASE: "compared with the stored baselines alone: {reason}. {fix}",
     Code.NOTHING_DIFFERS: "compared with the stored baselines alone: nothing differs from {base}",
     Code.ARMS: "base: {base}; head: {head}",

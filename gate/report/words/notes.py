@@ -71,10 +71,6 @@ _TEMPLATES: Mapping[Code, str] = {
         " and this is more[: {in_all} against the stored baseline]."
     ),
     Code.UNUSED_ACCEPTANCE: "The acceptance of {pattern} {metric_keys} matches no case: remove it.",
-    Code.ACCEPTANCE_WITHOUT_EFFECT: (
-        "The acceptance of {pattern} {metric_keys} has no effect: the metric decides only with `limits` in"
-        " gate.yml. Remove it."
-    ),
     Code.ACCEPTANCE_LEFT: (
         "accepted.yml still allows {allowed} of {pattern} {metric_keys} on top of these values: remove the"
         " entry if these values contain the change."
@@ -166,7 +162,6 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.SOME_NOT_REPLAYED: (
         "{short} of {cases:case} were not replayed: that takes {trials} trials of each (--trials {trials})."
     ),
-    Code.MODES_NOT_SOUGHT: "Two modes are looked for in cases with at least {trials} trials only.",
     Code.REPLAY_MIXES: (
         "The replay uses trials of one session: it includes the noise between trials, not between days."
         " Its intervals do not include that the trials are few."

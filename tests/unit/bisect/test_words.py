@@ -22,7 +22,7 @@ from tests.unit.report.conftest import make_pass
 
 LABELS = ("v1.0 (1a2b3c4)", "main (9f1c2d3)")
 STATE = Bisection(case_id="mlp/x", metric=Metric.COMPILED_LATENCY, good="a" * 40, bad="b" * 40, change=0.10)
-FORECAST = Forecast(between=31, steps=5, step_s=20.0, confirmation_s=30.0)
+FORECAST = Forecast(between=31, steps=5, step_s=20.0)
 STEP = BisectionStep(point="c" * 40, mark=Mark.BAD, pairs=2, wall_s=50.0, change=0.104)
 
 
@@ -102,10 +102,10 @@ def test_ends_without_a_pair_had_no_time() -> None:
 
 
 def test_the_plan_says_what_minutes_leave_open() -> None:
-    """Five steps of 20 s and 30 s to see it again are 130 s; with 100 s left, some of it goes on later."""
+    """Five steps of 20 s and two more to see it again are 140 s; with 100 s left, some goes on later."""
     told = render_bisection_plan(STATE, FORECAST, 200.0)
     assert told == (
-        "31 commits between: at most 5 steps and one to see it again, about 2 min 10 s by what the ends took"
+        "31 commits between: at most 5 steps and one to see it again, about 2 min 20 s by what the ends took"
     )
     short = render_bisection_plan(STATE, FORECAST, 100.0)
     assert short.endswith(
@@ -114,10 +114,10 @@ def test_the_plan_says_what_minutes_leave_open() -> None:
 
 
 def test_a_search_that_goes_on_counts_what_it_has() -> None:
-    """One step was done before: four are left, each as long as that one took, 50 s; 230 s with the last."""
+    """One step was done before: four are left, each as long as that one took, 50 s; 300 s with the last."""
     state = replace(STATE, steps=(STEP,))
     told = render_bisection_plan(state, FORECAST, 600.0)
-    assert "at most 4 steps and one to see it again (1 step done before), about 3 min 50 s" in told
+    assert "at most 4 steps and one to see it again (1 step done before), about 5 min 00 s" in told
 
 
 def test_a_step_names_its_commit_and_what_is_left() -> None:
@@ -125,11 +125,11 @@ def test_a_step_names_its_commit_and_what_is_left() -> None:
     state = replace(STATE, steps=(STEP,))
     assert render_step(state, "ccccccc Fuse \x1b[31mtwo layers", FORECAST) == (
         "bad  ccccccc Fuse two layers: compiled latency +10.4 % (slower) in 2 pairs; "
-        "at most 4 steps left, about 3 min 50 s"
+        "at most 4 steps left, about 5 min 00 s"
     )
     last = replace(STATE, steps=(STEP,) * 4 + (replace(STEP, mark=Mark.SKIP, pairs=0, change=None),))
     assert render_step(last, "ddddddd Break it", FORECAST) == (
-        "skip ddddddd Break it: not measured; to see it again, about 30 s"
+        "skip ddddddd Break it: not measured; to see it again, about 1 min 40 s"
     )
 
 

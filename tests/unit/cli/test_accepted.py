@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from gate.cli import main
-from gate.cli.verdict_notes import find_commit, print_other_commits
 from gate.files.codec import load_verdict, save_run
 from gate.fingerprint import compute_environment_id
 from gate.records import (
@@ -24,7 +23,6 @@ from gate.records import (
     Status,
 )
 from gate.store.acceptances import render_commit_file
-from tests.git import run_git
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run, make_trials
 from tests.told import tell_notes, tell_row
@@ -172,30 +170,3 @@ def test_a_broken_file_is_an_error_that_names_it(place: Path, capsys: pytest.Cap
     (place / "broken.yml").write_text("version: 1\n", encoding="utf-8")
     assert main(["compare", "before.json", "before.json", "--accepted", "broken.yml"]) == 2
     assert "broken.yml: the key 'commit' is missing" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("commit", "is_told"), [(COMMIT, False), ("b" * 40, True)])
-def test_an_acceptance_of_another_commit_is_told(
-    place: Path, capsys: pytest.CaptureFixture[str], commit: str, is_told: bool
-) -> None:
-    """It counts, as in a merge group, and who named the file by mistake learns of it."""
-    assert compare(place, run_case(2.0), accept(2.0), commit=commit) == 0
-    note = f"accepted.yml is of commit {commit[:12]}, and {COMMIT[:12]} is judged"
-    assert (note in capsys.readouterr().err) is is_told
-
-
-def test_what_a_merge_adds_is_no_other_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The check of a pull request judges its merge into the base, and what is accepted is of its head."""
-    commits = ("commit --allow-empty -m Base", "checkout -b topic", "commit --allow-empty -m Topic")
-    merge = ("checkout main", "merge --no-ff -m Merge topic")
-    for command in ("init --initial-branch=main", *commits, *merge):
-        run_git(tmp_path, *command.split())
-    judged, head, base = (find_commit(tmp_path, name) for name in ("HEAD", "topic", "HEAD^1"))
-    for name, commit in (("head", head), ("base", base)):
-        (tmp_path / name).write_text(render_commit_file(commit, (accept(1.0),)), encoding="utf-8")
-    print_other_commits([str(tmp_path / "head")], judged, tmp_path)
-    assert capsys.readouterr().err == ""
-    print_other_commits([str(tmp_path / "base")], judged, tmp_path)
-    assert f"is of commit {base[:12]}, and {judged[:12]} is judged" in capsys.readouterr().err
-    print_other_commits([str(tmp_path / "base")], "", tmp_path)
-    assert capsys.readouterr().err == ""

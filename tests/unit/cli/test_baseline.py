@@ -77,22 +77,3 @@ def test_an_acceptance_that_costs_comments_says_so(place: Place, capsys: pytest.
         file.write("# until the release\n")
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
     assert "was rewritten: its entries are kept, its comments are lost" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("attributes", "filtered"),
-    [("*.json filter=lfs\n", "json"), ("baselines/** filter=lfs\n", "yml"), ("*.bin filter=lfs\n", "")],
-)
-def test_what_git_would_keep_elsewhere_is_told_when_it_is_written(
-    place: Place, capsys: pytest.CaptureFixture[str], attributes: str, filtered: str
-) -> None:
-    """A check reads the base commit's objects, which would hold pointers of Git LFS."""
-    place.git("init", "--quiet")
-    (place.top / ".gitattributes").write_text(attributes)
-    assert place.run("baseline", "refresh", "--quiet", "--reason", "again") == 0
-    refreshed = capsys.readouterr().err
-    assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
-    accepted = capsys.readouterr().err
-
-    told = "through the filter 'lfs': a check cannot read what it commits. Add `baselines/** -filter"
-    assert (told in refreshed, told in accepted) == (bool(filtered), filtered == "yml")

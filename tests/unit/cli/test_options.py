@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from gate.cli import main
 from gate.cli.parser import make_parser
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode
-from gate.files.codec import load_run, load_verdict
+from gate.files.codec import load_run
 from gate.project.config import Origin
 from gate.report import FORMATS
 
@@ -192,43 +190,6 @@ def test_an_acceptance_fits_a_case(case: str, fix: str, capsys: Capture) -> None
     assert main(["baseline", "accept", case, "graph_breaks", *options]) == ExitCode.USAGE
     assert fix in capsys.readouterr().err
     assert not Path("baselines").exists()
-
-
-@pytest.fixture
-def feed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """Put a file on standard input."""
-
-    def put(path: Path) -> None:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
-
-    return put
-
-
-def test_standard_input_stands_for_a_file(feed: Callable[[Path], None], capsys: Capture) -> None:
-    """`-` is a run of compare, either of the two, or report's verdict."""
-    feed(Path("old.json"))
-    assert main(["compare", "-", "slow.json", "--out", "told"]) == ExitCode.REGRESSION
-    feed(Path("slow.json"))
-    assert main(["compare", "old.json", "-", "--format", "json"]) == ExitCode.REGRESSION
-    capsys.readouterr()
-    feed(Path("told/verdict.json"))
-    assert main(["report", "-", "--format", "json"]) == ExitCode.PASS
-    Path("again.json").write_text(capsys.readouterr().out, encoding="utf-8")
-    assert load_verdict(Path("again.json")) == load_verdict(Path("told/verdict.json"))
-
-
-@pytest.mark.parametrize(
-    "arguments", [["compare", "-", "-"], ["report", "-"], ["merge", "-", "--out", "out"]]
-)
-def test_standard_input_that_holds_nothing_of_ours_is_refused(
-    arguments: list[str], feed: Callable[[Path], None], capsys: Capture
-) -> None:
-    """Two runs on one input, or something else on it, is exit 2 and two lines."""
-    feed(Path("gate.yml"))
-    assert main(arguments) == ExitCode.USAGE
-    told = capsys.readouterr().err
-    assert len(told.splitlines()) == 2
-    assert "standard input" in told
 
 
 @pytest.mark.parametrize("report_format", ["markdown", "json", "junit"])

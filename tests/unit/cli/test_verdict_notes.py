@@ -155,23 +155,16 @@ def test_a_command_for_many_cases_is_short() -> None:
 
 
 def test_an_acceptance_that_fits_nothing_is_told() -> None:
-    """Whoever wrote it thinks that it counts, of a case that is gone or a metric that never decides."""
+    """Whoever wrote it thinks that it counts, of a case that is gone."""
     run = make_run()
     entry = Acceptance(
         case="actor/*", metric=Metric.DRIFT, allowance=1, reason="r", author="ada", expires="2999-01-01"
     )
-    policy = Policy(
-        thresholds={},
-        acceptances=(entry, replace(entry, case="acter/*"), replace(entry, metric=Metric.GUARDS)),
-    )
+    policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
     verdict = decide_verdict(run, (), policy)
     notes = tell_notes(note_idle(verdict, policy, run.cases))
     assert notes[len(tell_notes(verdict)) :] == (
         "The acceptance of acter/* drift matches no case: remove it.",
-        (
-            "The acceptance of actor/* guards has no effect: the metric decides only"
-            " with `limits` in gate.yml. Remove it."
-        ),
     )
 
 

@@ -158,12 +158,6 @@ def play_truncated() -> None:
     Path(REQUEST["result"]).write_text('{"role": "cold", "stage": "do', encoding="utf-8")
 
 
-def play_nan() -> None:
-    Path(REQUEST["result"]).write_text(
-        '{"role": "cold", "stage": "done", "samples": {"compiled_latency": [NaN]}}', encoding="utf-8"
-    )
-
-
 def play_exit_3() -> None:
     say("std::bad_alloc")
     sys.exit(3)

@@ -13,7 +13,6 @@ from gate.lab.host import gpu as gpu_module
 from gate.lab.host.gpu import (
     FIELD_SETS,
     GpuState,
-    describe_company,
     find_gpu,
     load_gpus,
     name_lock,
@@ -206,22 +205,6 @@ def test_memory_in_use_is_a_share_of_the_cards(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert read_memory_share(gpu) == pytest.approx(share, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({}, ""),
-        ({"memory_used_mib": 500.0}, ""),
-        ({"memory_used_mib": 9000.0}, "9000 MiB of memory in use"),
-        ({"memory_used_mib": 9000.0, "processes": 2}, "2 processes and 9000 MiB of memory in use"),
-    ],
-)
-def test_who_is_there_before_is_told(changes: dict[str, float], told: str) -> None:
-    """Of 140 GiB, 9000 MiB are more than a driver keeps; on a card that nobody knows nobody is."""
-    said = describe_company(replace(GPU, **changes))  # type: ignore[arg-type] # the test's
-    assert said == (f"before anything was measured, H200 had {told}" if told else "")
-    assert describe_company(None) == ""
 
 
 @pytest.mark.parametrize(

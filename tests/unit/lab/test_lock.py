@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import json
 import os
@@ -21,9 +20,7 @@ from gate.lab.host import lock
 from gate.lab.host.lock import (
     VARIABLE,
     find_holder,
-    find_lock_directory,
     hold_device,
-    is_current,
     make_lock_directory,
     open_lock_file,
 )
@@ -133,22 +130,6 @@ def test_holder_that_cannot_be_seen(tmp_path: Path, said: str) -> None:
         assert find_holder("cpu", tmp_path).startswith("a run that cannot be seen from here")
 
 
-def test_removed_file_locks_nobody_out_and_nobody_in(tmp_path: Path) -> None:
-    """A lock on a file that was removed and made anew is none: the file that is there now counts."""
-    path = tmp_path / "cpu.lock"
-    old = open_lock_file(path)
-    path.unlink()
-    new = open_lock_file(path)
-    assert (is_current(old, path), is_current(new, path)) == (False, True)
-    fcntl.flock(old, fcntl.LOCK_EX)
-    with hold_device("cpu", 0.0, ignore_event, tmp_path):
-        pass
-    path.unlink()
-    assert not is_current(new, path)
-    os.close(old)
-    os.close(new)
-
-
 def plant_link(path: Path) -> None:
     """Plant a link to a file of the victim's."""
     path.symlink_to(path.parent / "victim")
@@ -214,12 +195,6 @@ def test_directory_is_of_all_users(shared: Path) -> None:
     assert place == make_lock_directory()
 
 
-def test_own_directory_with_other_rights_is_put_right(shared: Path) -> None:
-    """An older one, say: other users would not see the locks in it."""
-    (shared / "compile-gate-locks").mkdir(mode=0o700)
-    assert make_lock_directory().stat().st_mode & 0o7777 == 0o1777
-
-
 @ONLY_ROOT
 @pytest.mark.parametrize(
     ("mode", "told"), [(0o700, "has the mode 700, not 1777"), (0o777, "has the mode 777, not 1777")]
@@ -270,20 +245,23 @@ def test_another_user_can_take_what_root_left() -> None:
     assert (place / "cpu.lock").stat().st_uid == os.getuid()
 
 
-def test_named_directory_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_named_directory_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever names one for all runs answers for its rights."""
-    assert tmp_path == find_lock_directory({VARIABLE: str(tmp_path)})
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert tmp_path == make_lock_directory()
 
 
 @pytest.mark.parametrize(
     ("value", "told"), [("locks", "is not an absolute path"), ("/no/such/locks", "is no directory")]
 )
-def test_named_directory_must_be_there(value: str, told: str) -> None:
+def test_named_directory_must_be_there(value: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is made on the spot would be a container's own: a run that locks nobody out."""
+    monkeypatch.setenv(VARIABLE, value)
     with pytest.raises(UsageError, match=f"{VARIABLE}: {value} {told}"):
-        find_lock_directory({VARIABLE: value})
+        make_lock_directory()
 
 
-def test_unset_and_empty_are_alike(shared: Path) -> None:
+def test_unset_and_empty_are_alike(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A workflow's variable that has no value is no directory."""
-    assert find_lock_directory({VARIABLE: ""}) == find_lock_directory({}) == shared / "compile-gate-locks"
+    monkeypatch.setenv(VARIABLE, "")
+    assert make_lock_directory() == shared / "compile-gate-locks"

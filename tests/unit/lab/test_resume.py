@@ -116,11 +116,6 @@ def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
     assert notes == (["git cannot show edits: earlier trials may be of other code"] if told else [])
 
 
-def test_unknown_sampling_is_no_difference() -> None:
-    """A run that was saved before runs kept their sampling can be continued."""
-    assert carry_over(FRESH, replace(PREVIOUS, sampling={})).trials == PREVIOUS.trials
-
-
 @pytest.mark.parametrize(
     ("base", "words"),
     [

@@ -21,7 +21,6 @@ from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.files.codec import load_run, save_run
 from gate.lab.host import gpu as gpu_module
 from gate.lab.host import lock as lock_module
-from gate.lab.host import scratch as scratch_module
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import opening as opening_module
@@ -235,21 +234,6 @@ def test_resume_with_other_sampling_is_refused(workshop: Workshop, make_case: Ma
         workshop.run(make_case(), previous=first)
 
 
-def test_temporary_directory_with_a_blank(
-    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Workers get a scratch directory whose path a compiler can take, and a note says where it is."""
-    awkward, usual = tmp_path / "temporary" / "with blank", tmp_path / "usual"
-    awkward.mkdir()
-    usual.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(awkward))
-    monkeypatch.setattr(scratch_module, "_USUAL_PLACES", (str(usual),))
-    with workshop.open() as lab:
-        assert lab.bench.scratch.parent == usual
-    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    assert f"scratch is in {usual}: compilers stumble over the path {str(awkward)!r}" in notes
-
-
 LATENCY = {Metric.COMPILED_LATENCY}
 
 
@@ -382,8 +366,6 @@ def test_a_stranger_on_the_card_is_told_by_his_memory(
     assert (calm.conditions.disturbances, calm.conditions.foreign_memory) == ((), 0.0)
     assert disturbed.conditions.disturbances == (Disturbance.HELD_MEMORY,)
     assert disturbed.conditions.foreign_memory == 0.42
-    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    assert "before anything was measured, H200 had 60000 MiB of memory in use" in notes
 
 
 @pytest.mark.parametrize(("device", "told"), [("cuda", True), ("cpu", False)])
@@ -547,12 +529,10 @@ def test_case_that_has_no_room_on_the_gpu_fails_at_once(
 
 
 def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_case: MakeCase) -> None:
-    """Which of the factories it was, the trials find out; that they were not tried is noted."""
+    """Which of the factories it was, the trials find out."""
     crashing = replace(make_case(), factory="models:crash")
     with workshop.open(crashing) as lab:
         assert () == lab.failed
-    noted = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    assert any("factories were not imported beforehand: ended with SIGSEGV" in note for note in noted)
 
 
 def test_reference_models_are_not_tried_beforehand(workshop: Workshop, make_case: MakeCase) -> None:

@@ -53,6 +53,6 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
 
     cases = [replace(make_case(name=name), factory=f"{name}:build") for name in ("first", "second", "gone")]
     monkeypatch.setattr(trials, "run_worker", run)
-    failures = find_unimportable(bench, cases, lambda _: None)
+    failures = find_unimportable(bench, cases)
     assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
     assert [failure.case_id for failure in failures] == [cases[2].id]

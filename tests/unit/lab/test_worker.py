@@ -35,7 +35,6 @@ ENDINGS = {
         "start",
         "ended with exit status 0, it left no result in the cold process",
     ),
-    "nan": (FailureKind.NOT_FINITE, "start", "its result cannot be read"),
     "full_disk": (FailureKind.CRASH, "start", "the log mentions disk"),
     "killed": (FailureKind.KILLED, "eager", "killed by SIGKILL, which the gate did not send"),
 }
