@@ -31,7 +31,9 @@ from tests.integration.measure.conftest import Workshop
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
 
 WARM_TOLERANCE = 0.03
-ALLOWED = math.log1p(0.05)  # of a cold compile
+# Of a cold compile of 1.5 s: as its heap lies, a plain script takes 19,000 page faults more, which is 0.12 s.
+# What counts as slower is 0.5 s.
+ALLOWED = math.log1p(0.1)
 ALLOWED_WARM = math.log1p(
     0.1
 )  # of a call of 0.1 ms on two threads, with a moment's sleep before a block or none
@@ -170,11 +172,12 @@ def test_warm_latency_agrees_with_torch_benchmark(
 
 @pytest.mark.usefixtures("real_compiler")
 def test_worker_agrees_with_a_plain_script(workshop: Workshop) -> None:
-    """A plain script with a user's variables compiles as long as our worker, within 5 %, and is as fast warm.
+    """A plain script with a user's variables compiles as long as our worker and is as fast warm, within 10 %.
 
     The calls are short and of two threads: whether OpenMP's threads sleep between them makes twice the time.
     """
     two_threads = replace(workshop, threads=2)
+    two_threads.measure_cold(CASE)  # makes what is made once: this compiler's precompiled header, for 4 s
     processor: list[float] = []  # logarithms of our time in theirs, by CPU time
     clock: list[float] = []
     warm: dict[Metric, list[float]] = {Metric.EAGER_LATENCY: [], Metric.COMPILED_LATENCY: []}
