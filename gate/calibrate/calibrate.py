@@ -1,10 +1,17 @@
-"""What recorded trials of unchanged code say of this machine, and of the gate on it."""
+"""What recorded trials of unchanged code say of this machine, and of the gate on it.
+
+Every simulated pull request draws, for each case, trials for a baseline and others for a candidate, no trial
+twice, and pairs for a confirmation, and goes through the procedure of :mod:`gate.check`. Its trials are of
+one sitting: the replay does not know the noise between days.
+"""
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gate.calibrate.noise import (
     gather_pair_series,
@@ -15,12 +22,32 @@ from gate.calibrate.noise import (
     measure_noise,
     measure_pair_noise,
 )
-from gate.calibrate.replay import MIN_RECORDED_PAIRS, gather_recorded, replay_requests
+from gate.check import Checked, CheckTerms, Rehearsal, Slot, want_whole
+from gate.check.pair_schedule import name_device
+from gate.check.procedure import check_against_base, check_against_baselines
 from gate.decide.conclude.outcome import note_stop
-from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
+from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
-from gate.metrics import SPECS, Family
-from gate.records import BASE_ARM, Code, Fact, Policy, Run
+from gate.decide.evidence.pairs import Pair, list_pairs
+from gate.decide.stats import compute_rate
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
+from gate.records import (
+    BASE_ARM,
+    CANDIDATE_ARM,
+    BaseArm,
+    Baseline,
+    Code,
+    Fact,
+    Metric,
+    Outcome,
+    Pairing,
+    Policy,
+    Run,
+    Status,
+    Trial,
+    Verdict,
+)
 from gate.records.studies import Calibration, Effort, Replay
 
 # Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.
@@ -31,10 +58,9 @@ _MIN_KNOWN = 2  # one value has no spread
 
 
 def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
-    """Judge a machine by a run of unchanged code.
+    """Judge a machine by a run of unchanged code; takes seconds, since thousands of decisions are replayed.
 
-    Pure, and takes seconds: thousands of decisions are replayed. ``effort.requests`` pull requests
-    are simulated without a slowdown and a quarter of that with each of PLANTED.
+    ``effort.requests`` pull requests are simulated without a slowdown, a quarter with each of PLANTED.
     """
     series, pairs = gather_series(run, policy), gather_pair_series(run, policy)
     hopeless = list_hopeless(run, MIN_BASELINE_TRIALS)
@@ -98,3 +124,227 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
         yield Fact(code=Code.REPLAYED_ALONE, numbers={"pairs": MIN_RECORDED_PAIRS})
     if replays:
         yield Fact(code=Code.REPLAY_MIXES)
+
+
+# Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
+# and look like certainty.
+MIN_RECORDED_PAIRS = 6
+# What a request without a fault came to. One that is INCOMPLETE fails its check as well; any other outcome
+# than these could not tell.
+_FOUND = {
+    Outcome.PASS: Status.UNCHANGED,
+    Outcome.REGRESSION: Status.REGRESSED,
+    Outcome.INCOMPLETE: Status.REGRESSED,
+}
+_EVEN = 0.5  # as likely one way as the other
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatedRequest:
+    """One simulated pull request: what is stored, and trials and pairs of the change in their order."""
+
+    baselines: tuple[Baseline, ...]
+    candidates: Mapping[str, Sequence[Trial]]  # by case id
+    pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # empty: there is no base
+
+    def take_trial(self, slot: Slot) -> Trial:
+        """The trial of a case that comes at this place."""
+        return replace(self.candidates[slot.case.id][slot.index - 1], index=slot.index)
+
+    def take_pair(self, slot: Slot) -> Pair:
+        """The pair of a case that comes at this place."""
+        return self.pairs[slot.case.id][slot.index - 1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedPairs:
+    """The pairs of one case; after the first, those of a check may have measured latencies alone."""
+
+    whole: Sequence[Pair]  # with every compile time that the case's trials have
+    timed: Sequence[Pair]  # with every latency of theirs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What is drawn from: the trials and the pairs of every case that has enough of them."""
+
+    run: Run  # its plan is these cases
+    trials: Mapping[str, Sequence[Trial]]
+    pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_RECORDED_PAIRS whole ones
+
+    @property
+    def slowable(self) -> list[str]:
+        """The cases with a compiled latency to slow down in every trial."""
+        return [
+            case.id
+            for case in self.run.cases
+            if all(trial.samples.get(Metric.COMPILED_LATENCY) for trial in self.trials[case.id])
+        ]
+
+
+def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0.0) -> Replay | None:
+    """Judge ``effort.requests`` simulated pull requests; ``None`` with too few recorded trials.
+
+    ``planted`` is a slowdown of one case's compiled latency, as a fraction: of each case in turn that
+    has one.
+    """
+    recorded = gather_recorded(run, effort)
+    slowable = recorded.slowable
+    if not recorded.run.cases or (planted and not slowable):
+        return None
+    generator = random.Random(effort.seed)  # noqa: S311 - repeatable, not secret
+    found: Counter[str] = Counter()
+    trials = pairs = 0
+    for number in range(effort.requests):
+        slowed = slowable[number % len(slowable)] if planted else ""
+        request = slow_case(draw_request(recorded, effort, generator), slowed, 1.0 + planted)
+        checked = judge_request(recorded.run, request, policy, effort)
+        found[_find_result(checked.verdict, slowed)] += 1
+        alone = sum(trial.pairing is Pairing.ALONE for trial in checked.run.trials)
+        trials, pairs = trials + alone, pairs + (len(checked.run.trials) - alone) // 2
+    return Replay(
+        planted=planted,
+        regressed=compute_rate(found[Status.REGRESSED], effort.requests),
+        inconclusive=compute_rate(found[Status.INCONCLUSIVE], effort.requests),
+        trials=trials / effort.requests,
+        pairs=pairs / effort.requests,
+    )
+
+
+def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: Effort) -> Checked:
+    """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
+    rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair, device=name_device(run))
+    run = rehearsal.add_trials(run, want_whole(request.candidates), effort.trials)
+    if effort.budget_s is not None:
+        rehearsal = replace(rehearsal, budget_s=effort.budget_s)
+    terms = CheckTerms(
+        baselines=request.baselines,
+        policy=policy,
+        trials=effort.trials,
+        max_trials=effort.max_trials,
+        pair_budget_s=math.inf if effort.pair_budget_s is None else effort.pair_budget_s,
+    )
+    if request.pairs:
+        return check_against_base(rehearsal, run, terms)
+    return check_against_baselines(rehearsal, replace(run, base=None), terms)
+
+
+def gather_recorded(run: Run, effort: Effort) -> Recorded:
+    """Keep the cases with trials enough for a baseline and a candidate, and pairs where all have enough."""
+    trials = {case.id: list_alone(run, case) for case in run.cases}
+    cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
+    listed = list_pairs(run)
+    pairs = {case.id: _sort_pairs(listed.get(case.id, ()), trials[case.id]) for case in cases}
+    itself = BaseArm(label="itself", environment=run.environment, provenance=run.provenance, cases=run.cases)
+    return Recorded(
+        run=replace(
+            run,
+            cases=cases,
+            failures=(),
+            trials=(),
+            base=itself,
+            trials_planned=0,
+            finished=True,
+            wall_s=run.toolchain_s,
+        ),
+        trials=trials,
+        pairs=pairs if all(len(one.whole) >= MIN_RECORDED_PAIRS for one in pairs.values()) else {},
+    )
+
+
+def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> SimulatedRequest:
+    """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
+
+    Both arms of a recorded pair are the same program, so which is called head is drawn as well: a few
+    pairs' chance deviation would else be a change in every simulated request. Latencies are drawn apart
+    from all else: they are timed in other stages, and more pairs may have them.
+    """
+    stored: list[Trial] = []
+    candidates, pairs = {}, {}
+    for case in recorded.run.cases:
+        dealt = generator.sample(recorded.trials[case.id], len(recorded.trials[case.id]))
+        kept = _count_stored(dealt, effort)
+        stored += dealt[:kept]
+        candidates[case.id] = dealt[kept : kept + effort.max_trials]
+        if recorded.pairs:
+            pairs[case.id] = [
+                _draw_pair(recorded.pairs[case.id], index, generator) for index in range(1, LOOKS[-1] + 1)
+            ]
+    baselines = make_baselines(replace(recorded.run, trials=tuple(stored)), recorded.run.provenance)
+    return SimulatedRequest(baselines=baselines, candidates=candidates, pairs=pairs)
+
+
+def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> SimulatedRequest:
+    """Make a case's compiled calls take ``factor`` times as long in every trial of head, by other code.
+
+    The stored baseline's own code that takes longer would be the machine's doing.
+    """
+    if not case_id:
+        return request
+    slower = [_slow_trial(trial, factor) for trial in request.candidates[case_id]]
+    request = replace(request, candidates={**request.candidates, case_id: slower})
+    if not request.pairs:
+        return request
+    pairs = [replace(pair, head=_slow_trial(pair.head, factor)) for pair in request.pairs[case_id]]
+    return replace(request, pairs={**request.pairs, case_id: pairs})
+
+
+def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
+    """How many trials are dealt to the baseline; 0 when there are too few to replay anything."""
+    left = min(effort.baseline_trials, len(trials) - effort.max_trials)
+    return left if left >= MIN_BASELINE_TRIALS else 0
+
+
+def _sort_pairs(pairs: Sequence[Pair], trials: Sequence[Trial]) -> RecordedPairs:
+    measured = {metric for trial in trials for metric in trial.samples}
+    return RecordedPairs(
+        whole=[pair for pair in pairs if _has_all(pair, measured & set(COMPILE_TIMES))],
+        timed=[pair for pair in pairs if _has_all(pair, measured & set(LATENCIES))],
+    )
+
+
+def _has_all(pair: Pair, metrics: Iterable[Metric]) -> bool:
+    return all(metric in pair.base.samples and metric in pair.head.samples for metric in metrics)
+
+
+def _draw_pair(recorded: RecordedPairs, index: int, generator: random.Random) -> Pair:
+    whole = _exchange_arms(generator.choice(recorded.whole), generator)
+    timed = _exchange_arms(generator.choice(recorded.timed or recorded.whole), generator)
+    return Pair(
+        base=_take_latencies(replace(whole.base, index=index, arm=BASE_ARM), timed.base),
+        head=_take_latencies(replace(whole.head, index=index, arm=CANDIDATE_ARM), timed.head),
+    )
+
+
+def _exchange_arms(pair: Pair, generator: random.Random) -> Pair:
+    return Pair(base=pair.head, head=pair.base) if generator.random() < _EVEN else pair
+
+
+def _take_latencies(trial: Trial, other: Trial) -> Trial:
+    """The trial with the latencies of another, and none of its own."""
+    kept = {metric: values for metric, values in trial.samples.items() if metric not in LATENCIES}
+    taken = {metric: other.samples[metric] for metric in LATENCIES if metric in other.samples}
+    undisturbed_s = other.undisturbed_s
+    return replace(trial, samples={**kept, **taken}, undisturbed_s=undisturbed_s, pairing=other.pairing)
+
+
+def _slow_trial(trial: Trial, factor: float) -> Trial:
+    def slow(times: Mapping[Metric, tuple[float, ...]]) -> dict[Metric, tuple[float, ...]]:
+        compiled = times.get(Metric.COMPILED_LATENCY, ())
+        return {**times, Metric.COMPILED_LATENCY: tuple(factor * seconds for seconds in compiled)}
+
+    digest = trial.identity.digest and f"{trial.identity.digest} slower"
+    identity = replace(trial.identity, digest=digest)
+    samples, undisturbed_s = slow(trial.samples), slow(trial.undisturbed_s)
+    return replace(trial, samples=samples, undisturbed_s=undisturbed_s, identity=identity)
+
+
+def _find_result(verdict: Verdict, slowed: str) -> str:
+    """What counts: the verdict's outcome, or the slowed case's compiled latency."""
+    if not slowed:
+        return _FOUND.get(verdict.outcome, Status.INCONCLUSIVE)
+    return next(
+        one.status
+        for one in verdict.comparisons
+        if one.case_id == slowed and one.metric is Metric.COMPILED_LATENCY
+    )

@@ -1,29 +1,36 @@
 """The composition root: options become records, records go through calls, a call gives an exit code.
 
 Everything heavy is imported by the command that needs it, so that ``--help`` stays instant.
+
+Standard output and error never change what a command comes to. A reader that went away (``| head``), a closed
+descriptor (``>&-``), an encoding that lacks a character: the command goes on to its end, and its exit code is
+its own. A full disk behind standard output is an error, since what was asked for is lost.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
 import traceback
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from gate.cli.commands import COMMANDS
 from gate.cli.parser import make_parser
-from gate.cli.streams import hold_streams
 from gate.errors import ExitCode, GateError, UsageError
 from gate.programs import answer_signals
 from gate.report.clean import clean_message
+from gate.report.terminal import PLAINLY
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from typing_extensions import Buffer  # of collections.abc from Python 3.12 on
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,3 +127,70 @@ def _check_directory() -> None:
     except OSError as error:
         what = f"the current directory cannot be used: {error.strerror}"
         raise UsageError(what, "Change to one that exists, and run again.") from None
+
+
+_INPUT, _OUTPUT, _ERROR = 0, 1, 2
+
+
+class Descriptor(io.FileIO):
+    """A descriptor to write to; from the first failure on, what is written there is dropped."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "w", closefd=False)
+        self.failure: OSError | None = None
+
+    def write(self, data: Buffer) -> int:
+        """Write bytes, or drop them."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.failure = error
+            _open_null(self.fileno())
+            return memoryview(data).nbytes
+
+    def find_loss(self) -> OSError | None:
+        """Find why something that had a reader was lost."""
+        return None if isinstance(self.failure, BrokenPipeError) else self.failure
+
+
+@contextmanager
+def hold_streams() -> Iterator[Descriptor | None]:
+    """Guard standard output and error while a command runs; gives the descriptor behind the output.
+
+    Streams that a caller put in their place are the caller's business: then it is ``None``.
+    """
+    for number in (_INPUT, _OUTPUT, _ERROR):
+        _ensure_open(number)
+    before = sys.stdout, sys.stderr
+    output = Descriptor(_OUTPUT) if sys.stdout is sys.__stdout__ else None
+    if output:
+        sys.stdout = _make_stream(output, before[0], line_buffering=output.isatty())
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _make_stream(Descriptor(_ERROR), before[1], line_buffering=True)
+    try:
+        yield output
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _make_stream(raw: Descriptor, old: TextIO | None, *, line_buffering: bool) -> TextIO:
+    encoding = old.encoding if old else "utf-8"
+    buffer = io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, encoding, PLAINLY, line_buffering=line_buffering)
+
+
+def _ensure_open(number: int) -> None:
+    """Open what a caller closed: the next file would get its number, and the reports with it."""
+    try:
+        os.fstat(number)
+    except OSError:
+        _open_null(number)
+
+
+def _open_null(number: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null != number:
+        os.dup2(null, number)
+        os.close(null)

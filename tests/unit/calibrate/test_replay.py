@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibrate.calibrate import calibrate_gate
-from gate.calibrate.replay import (
+from gate.calibrate.calibrate import (
+    calibrate_gate,
     draw_request,
     gather_recorded,
     judge_request,
