@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,12 +232,12 @@ _CPU = Path("/sys/devices/system/cpu")
 _TORCH_PROBE = """
 import json, os, platform, sysconfig
 found = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
-# Where Inductor and the compiler look; on a Mac in the framework too.
+# Where Inductor and the compiler look.
 places = [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
 for name in ("CPATH", "CPLUS_INCLUDE_PATH"):
     places += filter(None, os.environ.get(name, "").split(os.pathsep))
 has_headers = any(os.path.exists(os.path.join(place, "Python.h")) for place in places)
-found["headers"] = "" if has_headers or platform.system() == "Darwin" else places[0]
+found["headers"] = "" if has_headers else places[0]
 try:
     import torch
     found["torch"] = str(torch.__version__)
@@ -300,7 +299,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
 
 def probe_compiler() -> tuple[str, str]:
     """Find the C++ compiler that Inductor would use: its name and version, and what is wrong with it."""
-    name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
+    name = os.environ.get("CXX") or "g++"
     if shutil.which(name) is None:
         return "", f"{name} is not installed"
     version = ask_program([name, "-dumpfullversion", "-dumpversion"], limit_s=_LIMIT_S).output.splitlines()

@@ -207,7 +207,7 @@ class Code(StrEnum):
 
     # What a trial could not do as it was asked, or not as usual: notes too.
     VARIABLES_DROPPED = "variables_dropped"  # not inherited by workers; names: variables
-    FORKED_ON_LINUX = "forked_on_linux"  # only: so workers are not forked, as for the next five
+    ENDS_UNANNOUNCED = "ends_unannounced"  # of processes: so workers are not forked, as for the next five
     SERVER_SILENT = "server_silent", "limit_s"
     SERVER_GONE = "server_gone"
     IMPORT_FAILED = "import_failed"  # of the model; names: exception

@@ -116,11 +116,8 @@ def write_cores(cores: Iterable[int]) -> str:
 def stay_on(cores: Collection[int], threads: int) -> Iterator[None]:
     """Keep what is started within on these cores, unless there are fewer than ``threads`` that are allowed.
 
-    Processes and threads inherit it. Nothing changes where the system cannot hold anybody to cores.
+    Processes and threads inherit it.
     """
-    if not hasattr(os, "sched_setaffinity"):  # macOS has no affinity
-        yield
-        return
     before = os.sched_getaffinity(0)
     wanted = before.intersection(cores)
     if len(wanted) >= max(1, threads):

@@ -280,6 +280,8 @@ def find_place(device: str) -> Place:
 @contextmanager
 def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     """Make a scratch directory; nothing is locked or primed. Raises as :func:`open_lab`."""
+    if sys.platform != "linux":
+        raise MachineError(f"this is {sys.platform}, and only Linux can be measured on", "Run it on Linux.")
     refuse_service(settings.device, os.environ)
     make_results_directory(settings.out)
     try:

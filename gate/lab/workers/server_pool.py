@@ -14,7 +14,6 @@ import secrets
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from gate.lab.workers.process import (
     TOKEN_VARIABLE,
     ForkedWorker,
     ProcessCommand,
+    can_announce_ends,
     defer_interrupts,
     end_family,
     start_marked,
@@ -216,8 +216,8 @@ class ServerPool:
         """
         if not all(find_kind(job.request.device).forks and job.arguments == WORKER_ARGUMENTS for job in jobs):
             return tuple(jobs)
-        if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-            return tuple(replace(job, why_not=Fact(code=Code.FORKED_ON_LINUX)) for job in jobs)
+        if not can_announce_ends():
+            return tuple(replace(job, why_not=Fact(code=Code.ENDS_UNANNOUNCED)) for job in jobs)
         begun = time.monotonic()
         imported = _name_import(jobs[0])
         why_not = self._why_not[imported] = self._why_not.get(imported) or self._open((*jobs, *later))

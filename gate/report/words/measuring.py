@@ -27,7 +27,7 @@ _PHRASES: Mapping[Code, str] = {
         "the base's configuration cannot be used ({problem}): only the reference models are compared"
     ),
     Code.VARIABLES_DROPPED: "workers do not inherit {variables}: it would change the measurement",
-    Code.FORKED_ON_LINUX: f"{_UNFORKED}: they are forked on Linux only",
+    Code.ENDS_UNANNOUNCED: f"{_UNFORKED}: nothing announces the end of a process here (Linux 5.3 does)",
     Code.SERVER_SILENT: f"{_SERVER_FAILED}, no answer within {{limit_s:.6g}} s",
     Code.SERVER_GONE: f"{_SERVER_FAILED}, it ended",
     Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails: {{exception}}",
