@@ -83,7 +83,7 @@ class _Code:
     directory: Path | None = None  # None without a revision: the working tree
 
 
-def make_working_tree_arm(directory: Path, python: str = sys.executable) -> Arm:
+def make_working_tree_arm(directory: Path) -> Arm:
     """Make the arm of the code as it lies in ``directory``.
 
     Raises:
@@ -93,7 +93,7 @@ def make_working_tree_arm(directory: Path, python: str = sys.executable) -> Arm:
         raise UsageError(
             f"{directory} is not a directory", "Give the directory that the models are imported from."
         )
-    return Arm(name=CANDIDATE_ARM, python=python, directory=str(directory.resolve()))
+    return Arm(name=CANDIDATE_ARM, python=sys.executable, directory=str(directory.resolve()))
 
 
 def find_checkouts(sources: ArmSources) -> Checkouts | None:

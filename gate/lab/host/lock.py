@@ -137,7 +137,7 @@ _ELSEWHERE = "a run that cannot be seen from here, in another container most lik
 
 
 @contextmanager
-def hold_device(key: str, limit_s: float, observe: Observer, directory: Path | None = None) -> Iterator[None]:
+def hold_device(key: str, limit_s: float, observe: Observer) -> Iterator[None]:
     """Hold the host-wide lock of the device called ``key``; waits up to ``limit_s`` seconds for it.
 
     Raises:
@@ -145,7 +145,7 @@ def hold_device(key: str, limit_s: float, observe: Observer, directory: Path | N
             file is not one.
         UsageError: ``COMPILE_GATE_LOCKS`` names no directory.
     """
-    path = _find_path(key, directory)
+    path = _find_path(key)
     descriptor = _acquire(path, limit_s, key, observe)
     try:
         _write(descriptor, json.dumps({"pid": os.getpid(), "space": _find_space()}))
@@ -155,12 +155,12 @@ def hold_device(key: str, limit_s: float, observe: Observer, directory: Path | N
         os.close(descriptor)  # and with it goes the lock
 
 
-def find_holder(key: str, directory: Path | None = None) -> str:
+def find_holder(key: str) -> str:
     """Describe who holds the device, in words; empty when nobody does.
 
     Raises as :func:`hold_device`.
     """
-    path = _find_path(key, directory)
+    path = _find_path(key)
     if not path.exists():
         return ""
     descriptor = _try_lock(path, fcntl.LOCK_SH)
@@ -170,8 +170,8 @@ def find_holder(key: str, directory: Path | None = None) -> str:
     return ""
 
 
-def _find_path(key: str, directory: Path | None) -> Path:
-    return (make_lock_directory() if directory is None else directory) / f"{key}.lock"
+def _find_path(key: str) -> Path:
+    return make_lock_directory() / f"{key}.lock"
 
 
 def _acquire(path: Path, limit_s: float, key: str, observe: Observer) -> int:

@@ -10,7 +10,6 @@ A command measures on one lane of its own, or hands slots to many: :mod:`gate.ch
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -162,14 +161,14 @@ class OwnLane:
         return Answer(lane=self._lab.place.name, part=measure_unit(self._lab, self._units.pop()))
 
 
-def make_measurer(lab: Lab, save: Callable[[Run], None], budget_s: float = math.inf) -> Measurer:
-    """Make what measures in this lab; ``budget_s`` is for trials, in seconds of the run."""
+def make_measurer(lab: Lab, save: Callable[[Run], None]) -> Measurer:
+    """Make what measures in this lab."""
 
     def save_whole(run: Run) -> None:
         with defer_interrupts():
             save(run)
 
-    return Measurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe, budget_s=budget_s)
+    return Measurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

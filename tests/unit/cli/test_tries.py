@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import pytest
+
 from gate.lab.host.lock import VARIABLE, hold_device
 from gate.records.events import ignore_event
 
@@ -34,10 +36,11 @@ def test_cases_that_can_be_called_are_exit_0(project: Path, run_gate: RunGate) -
     assert not list(project.glob("out/*.json"))
 
 
-def test_nobody_is_waited_for(project: Path, run_gate: RunGate) -> None:
+def test_nobody_is_waited_for(project: Path, run_gate: RunGate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run holds the device, as this process does here: nothing is timed, so that is no matter."""
     write_models(project, one="build")
-    with hold_device("cpu", 0.0, ignore_event, project):
+    monkeypatch.setenv(VARIABLE, str(project))
+    with hold_device("cpu", 0.0, ignore_event):
         done = run_gate("models", "--try", environment={VARIABLE: str(project)})
     assert (done.returncode, done.stderr) == (0, "")
 

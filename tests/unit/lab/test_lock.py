@@ -28,11 +28,10 @@ from gate.records.events import Event, LockAwaited, ignore_event
 
 HOLDER = """
 import os, sys
-from pathlib import Path
 from gate.records.events import ignore_event
 from gate.lab.host.lock import hold_device
-os.setuid(int(sys.argv[2]))  # after the imports: another user may not read this interpreter
-with hold_device("cpu", 5.0, ignore_event, Path(sys.argv[1])):
+os.setuid(int(sys.argv[1]))  # after the imports: another user may not read this interpreter
+with hold_device("cpu", 5.0, ignore_event):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -43,7 +42,8 @@ ONLY_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="acts as another user")
 def start_holder(directory: Path, user: int | None = None) -> subprocess.Popen[str]:
     """Start another process, of this user or another, that holds the lock until its input is closed."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(directory), str(os.getuid() if user is None else user)],
+        [sys.executable, "-c", HOLDER, str(os.getuid() if user is None else user)],
+        env={**os.environ, VARIABLE: str(directory)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -51,6 +51,12 @@ def start_holder(directory: Path, user: int | None = None) -> subprocess.Popen[s
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
+
+
+@pytest.fixture(autouse=True)
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks lie in the test's own directory."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
 
 
 @pytest.fixture
@@ -78,10 +84,10 @@ def release(holder: subprocess.Popen[str]) -> None:
         holder.communicate()
 
 
-def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str]) -> None:
     """After the time limit the error names process and user, and how to wait longer; it was announced."""
     events: list[Event] = []
-    with pytest.raises(MachineError) as caught, hold_device("cpu", 0.6, events.append, tmp_path):
+    with pytest.raises(MachineError) as caught, hold_device("cpu", 0.6, events.append):
         pytest.fail("the lock was held by another process")
     named = f"process {holder.pid} of {getpass.getuser()}"
     assert f"cpu is in use by another run of compile-gate ({named})" == caught.value.what
@@ -90,29 +96,29 @@ def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str]
     assert [LockAwaited(device="cpu", holder=named, limit_s=0.6)] == events
 
 
-def test_waits_until_it_is_free(holder: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_waits_until_it_is_free(holder: subprocess.Popen[str]) -> None:
     """A lock that becomes free within the limit is taken."""
     timer = threading.Timer(0.3, release, [holder])
     timer.start()
-    with hold_device("cpu", 20.0, ignore_event, tmp_path):
-        assert f"process {os.getpid()} of {getpass.getuser()}" == find_holder("cpu", tmp_path)
+    with hold_device("cpu", 20.0, ignore_event):
+        assert f"process {os.getpid()} of {getpass.getuser()}" == find_holder("cpu")
     timer.join()
-    assert find_holder("cpu", tmp_path) == ""
+    assert find_holder("cpu") == ""
 
 
-def test_killed_holder_holds_nothing(holder: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_killed_holder_holds_nothing(holder: subprocess.Popen[str]) -> None:
     """A run that was killed leaves no lock behind, and is not named as holder."""
     holder.kill()
     holder.communicate()
-    assert find_holder("cpu", tmp_path) == ""
-    with hold_device("cpu", 0.0, ignore_event, tmp_path):
+    assert find_holder("cpu") == ""
+    with hold_device("cpu", 0.0, ignore_event):
         pass
 
 
-def test_devices_are_independent(holder: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_devices_are_independent(holder: subprocess.Popen[str]) -> None:
     """A run on another device does not wait."""
-    with hold_device("GPU-1", 0.0, ignore_event, tmp_path):
-        assert find_holder("cpu", tmp_path) == f"process {holder.pid} of {getpass.getuser()}"
+    with hold_device("GPU-1", 0.0, ignore_event):
+        assert find_holder("cpu") == f"process {holder.pid} of {getpass.getuser()}"
 
 
 @pytest.mark.parametrize(
@@ -125,9 +131,9 @@ def test_devices_are_independent(holder: subprocess.Popen[str], tmp_path: Path) 
 def test_holder_that_cannot_be_seen(tmp_path: Path, said: str) -> None:
     """What the file says may be of another container, or of anybody's making: it names no process then."""
     space = Path("/proc/self/ns/pid").stat().st_ino
-    with hold_device("cpu", 0.0, ignore_event, tmp_path):
+    with hold_device("cpu", 0.0, ignore_event):
         (tmp_path / "cpu.lock").write_text(said.replace("SPACE", str(space)))
-        assert find_holder("cpu", tmp_path).startswith("a run that cannot be seen from here")
+        assert find_holder("cpu").startswith("a run that cannot be seen from here")
 
 
 def plant_link(path: Path) -> None:
@@ -159,7 +165,7 @@ def test_planted_file_is_told_and_left_alone(
     owner = re.escape(f"(of {getpass.getuser()}, mode ")
     with (
         pytest.raises(MachineError, match=rf"cpu\.lock {owner}\d+\) {told}") as caught,
-        hold_device("cpu", 0.0, ignore_event, tmp_path),
+        hold_device("cpu", 0.0, ignore_event),
     ):
         pytest.fail("there is no lock to be had")
     assert VARIABLE in caught.value.fix
@@ -226,11 +232,11 @@ def test_two_users_exclude_each_other() -> None:
     other = start_holder(place, NOBODY)
     assert (place / "cpu.lock").stat().st_uid == NOBODY
     try:
-        with pytest.raises(MachineError, match="of nobody"), hold_device("cpu", 0.0, ignore_event, place):
+        with pytest.raises(MachineError, match="of nobody"), hold_device("cpu", 0.0, ignore_event):
             pytest.fail("another user holds it")
     finally:
         release(other)
-    with hold_device("cpu", 0.0, ignore_event, place):
+    with hold_device("cpu", 0.0, ignore_event):
         assert json.loads((place / "cpu.lock").read_text())["pid"] == os.getpid()
 
 
@@ -239,7 +245,7 @@ def test_two_users_exclude_each_other() -> None:
 def test_another_user_can_take_what_root_left() -> None:
     """The file's rights are for all, not for who ran first."""
     place = make_lock_directory()
-    with hold_device("cpu", 0.0, ignore_event, place):
+    with hold_device("cpu", 0.0, ignore_event):
         pass
     release(start_holder(place, NOBODY))
     assert (place / "cpu.lock").stat().st_uid == os.getuid()

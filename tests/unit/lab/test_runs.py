@@ -440,7 +440,7 @@ def test_no_repeat_beyond_the_budget(
         assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
         budget_s = run.wall_s + 61.0
-        measurer = make_measurer(lab, workshop.saved.append, budget_s)
+        measurer = replace(make_measurer(lab, workshop.saved.append), budget_s=budget_s)
         run = measurer.add_trials(run, want_whole([case.id]), 2)
     assert [trial.conditions.repeated for trial in run.trials] == [False, False]
     assert run.trials[1].conditions.disturbances != ()
