@@ -2,7 +2,7 @@
 
 A finder is a function of an :class:`Inquiry`; each cause is a code with its numbers and a weight. Here stand
 those around a case: its definition, the stack, eager, what a call uses of the device, the machine. To add
-one: docs/causes.md.
+one: docs/dev/adding-a-cause.md.
 """
 
 from __future__ import annotations
