@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gate.decide.judge.levels import MAX_END_PAIRS
+from gate.bisect.levels import MAX_END_PAIRS
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Fact, Metric, Status, Verdict
 from gate.records.studies import Bisection, Mark

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.evidence.pairs import Paired
-from gate.decide.judge.levels import (
+from gate.bisect.levels import (
     MAX_LEVEL_PAIRS,
     Levels,
     expect_pairs,
@@ -20,10 +19,12 @@ from gate.decide.judge.levels import (
     find_series,
     measure_levels,
 )
+from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance
-from gate.records import Metric, Policy, Run
+from gate.records import Metric
 from gate.records.studies import Mark
+from tests.unit.decide.conftest import PairedCase, make_policy, pair_up
 
 LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
 
@@ -109,49 +110,43 @@ def test_a_level_is_told_wrongly_less_than_once_in_a_hundred() -> None:
     assert wrong <= 20
 
 
-def make_side(pair_run: Callable[..., Run], one: object, policy: Policy, cpu_s: float = 0.0) -> CasePairs:
+def make_side(one: PairedCase, cpu_s: float = 0.0) -> CasePairs:
     """The side of one case; where asked for, head's cold compiles take twice the CPU time."""
-    run = pair_run(one)
+    run = pair_up(one)
     if cpu_s:
         trials = (
             replace(trial, phases_s={"cpu_self": cpu_s * (1 if trial.arm == "base" else 2)})
             for trial in run.trials
         )
         run = replace(run, trials=tuple(trials))
-    (side,) = gather_case_pairs(run, policy)
+    (side,) = gather_case_pairs(run, make_policy())
     return side
 
 
-def test_levels_are_what_the_ends_differ_by(
-    paired_case: Callable[..., object], pair_run: Callable[..., Run], policy: Policy
-) -> None:
+def test_levels_are_what_the_ends_differ_by() -> None:
     """Six pairs of 11 ms against 10 ms that vary by 1 %: known to an eighth of it, and not from one."""
     slower = {LATENCY: 0.011}
-    six = paired_case(head=slower, spread=(0.0, 0.01, -0.01) * 2)
-    levels = measure_levels(make_side(pair_run, six, policy), LATENCY)
+    six = PairedCase(head=slower, spread=(0.0, 0.01, -0.01) * 2)
+    levels = measure_levels(make_side(six), LATENCY)
     assert levels is not None
     assert levels.bad == pytest.approx(math.log(1.1))
     assert levels.is_known
-    few = measure_levels(make_side(pair_run, paired_case(head=slower, pairs=1), policy), LATENCY)
+    few = measure_levels(make_side(PairedCase(head=slower, pairs=1)), LATENCY)
     assert few is not None
     assert not few.is_known
 
 
-def test_there_are_no_levels_where_the_bad_end_is_not_above(
-    paired_case: Callable[..., object], pair_run: Callable[..., Run], policy: Policy
-) -> None:
+def test_there_are_no_levels_where_the_bad_end_is_not_above() -> None:
     """Faster, or not measured."""
-    faster = make_side(pair_run, paired_case(head={LATENCY: 0.009}), policy)
+    faster = make_side(PairedCase(head={LATENCY: 0.009}))
     assert measure_levels(faster, LATENCY) is None
     assert measure_levels(faster, Metric.FIRST_REQUEST) is None
 
 
-def test_a_cold_compile_is_told_by_its_processor_time(
-    paired_case: Callable[..., object], pair_run: Callable[..., Run], policy: Policy
-) -> None:
+def test_a_cold_compile_is_told_by_its_processor_time() -> None:
     """Twice of it is ln 2, whatever the clock says; without it the clock is all there is."""
-    side = make_side(pair_run, paired_case(), policy, cpu_s=4.0)
+    side = make_side(PairedCase(), cpu_s=4.0)
     levels = measure_levels(side, COLD)
     assert levels is not None
     assert levels.bad == pytest.approx(math.log(2))
-    assert find_series(make_side(pair_run, paired_case(), policy), COLD) is not side.processor
+    assert find_series(make_side(PairedCase()), COLD) is not side.processor
