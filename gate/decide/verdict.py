@@ -182,7 +182,6 @@ def _name_base(run: Run) -> PairBase | None:
         commit="" if provenance.dirty else provenance.commit,
         head_commit=run.base.head_commit,
         other_stack=not has_same_host(base, head),
-        torch=base.torch,
     )
 
 

@@ -203,7 +203,6 @@ class PairBase:
     commit: str = ""  # empty where no commit holds all of it: a directory, uncommitted changes
     head_commit: str = ""  # empty where head was the working tree
     other_stack: bool = False  # measured with another interpreter than head
-    torch: str = ""  # its version
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

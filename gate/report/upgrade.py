@@ -38,7 +38,8 @@ def render_upgrade(verdict: Verdict, stacks: tuple[str, str] | None = None) -> s
 
 def find_stacks(verdict: Verdict) -> tuple[str, str]:
     """Find the releases of torch of base and head, as bare numbers; ``""`` where one is unknown."""
-    versions = (verdict.base.torch if verdict.base else "", verdict.environment.torch)
+    sides = (verdict.base_environment, verdict.environment)
+    versions = (one.torch if one else "" for one in sides)
     base, head = (found[0] if (found := _RELEASE.match(one)) else "" for one in versions)
     return base, head
 

@@ -53,7 +53,8 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = ()) -> Verd
         outcome=decide_outcome(comparisons, finished=True),
         cases=cases or tuple(Case(id=name, model=name.partition("/")[0]) for name in named),
         environment=ENVIRONMENT,
-        base=PairBase(torch="2.13.0"),
+        base=PairBase(),
+        base_environment=replace(ENVIRONMENT, torch="2.13.0"),
     )
 
 
@@ -130,7 +131,7 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
 
 def test_a_stack_that_did_not_change_is_told() -> None:
     """The same release on both sides is no upgrade of torch."""
-    verdict = replace(make_quiet(), base=PairBase(torch="2.14.0+cu130"))
+    verdict = replace(make_quiet(), base_environment=ENVIRONMENT)
 
     assert render_upgrade(verdict).startswith("torch 2.14.0 in both stacks: 1 case")
 
