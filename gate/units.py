@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from gate.metrics import SPECS, Family, Unit
+from gate.metrics import COMPILE_TIMES, SPECS, Family, Unit
 from gate.records import Metric, Threshold
 
 DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
@@ -24,6 +24,7 @@ HOUR_S = 3600
 DAY_S = 86400
 NOT_FINITE = "not finite"
 MICRO = "\N{MICRO SIGN}"
+_UNSEEN_COMPILE = "under 1 call"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _MAX_LOG2 = 60.0  # beyond it nothing is rounding: an integer, a shape or a type is another one
 
@@ -151,7 +152,12 @@ def _render_days(seconds: float) -> str:
 
 
 def render_value(metric: Metric, value: float) -> str:
-    """Return a metric's value in its unit."""
+    """Return a metric's value in its unit.
+
+    A compile time is what a first call takes beyond a later one: where that is nothing, calls vary by more.
+    """
+    if metric in COMPILE_TIMES and not value:
+        return _UNSEEN_COMPILE
     return _RENDERERS[SPECS[metric].unit](value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from statistics import fmean
+from statistics import median
 
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, WIDEST
 from gate.decide.evidence.pairs import Paired
@@ -18,7 +18,6 @@ from gate.decide.stats import (
     LogArms,
     Variance,
     compute_hodges_lehmann,
-    compute_logs,
     compute_t_quantile,
     compute_winsorized_variance,
     count_winsorized_df,
@@ -61,7 +60,7 @@ class Reading:
     error: float  # standard error of the change
     df: float
     noise: Variance  # between trials or pairs, of logarithms, moderated
-    baseline: float  # geometric mean, in the metric's unit
+    baseline: float  # geometric mean of trials, median of pairs, in the metric's unit
     candidate: float  # likewise, as it was measured
     trials: int
     baseline_trials: int
@@ -102,7 +101,8 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
 def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> Reading:
     """Pool the pairs' changes robustly; the standard error is s sqrt(POOLING_LOSS / P), s^2 moderated.
 
-    ``twin`` is another program that the same blocks timed, and that varies as this one does.
+    So are both sides' values, which one stray must not move either. ``twin`` is another program that the same
+    blocks timed, and that varies as this one does.
     """
     count = len(paired.changes)
     own = compute_winsorized_variance(paired.changes)
@@ -113,8 +113,8 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         error=compute_pooled_error(noise, count),
         df=noise.df,
         noise=noise,
-        baseline=math.exp(fmean(compute_logs(paired.base))),
-        candidate=math.exp(fmean(compute_logs(paired.head))),
+        baseline=median(paired.base),
+        candidate=median(paired.head),
         trials=count,
         baseline_trials=count,
         own=_join_twin(own, compute_winsorized_variance(twin.changes)) if twin and own.df else None,
