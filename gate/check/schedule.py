@@ -96,7 +96,7 @@ def drop_unmeasured(trial: Trial, content: Content) -> Trial:
     """Take from a whole trial what one of this content would not have measured. Pure."""
     kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
     if not content.compiles:
-        return replace(trial, samples=kept, phases_s={}, limits_s={}, kernels_s={})
+        return replace(trial, samples=kept, phases_s={}, kernels_s={})
     return replace(trial, samples=kept)
 
 

@@ -1,18 +1,15 @@
 """What a call makes of its device, and how fast the device is now: seen outside of the timed rounds.
 
-Operations and bytes show how fast this machine could be at best, a profile which kernels take the time,
-NVML's energy counter the joules, and single calls how far they are from each other. Canaries are fixed
-micro-workloads without measured code.
+A profile shows which kernels take the time, NVML's energy counter the joules, and single calls how far they
+are from each other. Canaries are fixed micro-workloads without measured code.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,9 +19,8 @@ from gate.measure.context import Prepared, WorkerContext
 from gate.measure.device.device import Device
 from gate.measure.process.logbook import describe_error
 from gate.measure.rounds import Step, compute_percentile, time_calls
-from gate.measure.workload.build import Subject, has_cudagraphs
-from gate.measure.workload.tensors import compute_bytes, iterate_tensors
-from gate.records import Code, DType, Metric
+from gate.measure.workload.build import has_cudagraphs
+from gate.records import Code, Metric
 from gate.records.protocol import Stage
 
 _ENERGY_S = 2.0  # the counter moves ten times a second or more: 5 % of two seconds at most
@@ -46,18 +42,10 @@ _ASKED_FOR = {
 _PERCENTILES: Mapping[Metric, float] = {Metric.CALL_P50: 0.50, Metric.CALL_P95: 0.95, Metric.CALL_P99: 0.99}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
-    """What one eager call computes, and the bytes that it cannot do without."""
-
-    flops: int  # in matrix products, convolutions and attention, as torch counts them
-    moved_bytes: int  # of parameters, buffers, inputs and outputs, each once
-
-
 def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> None:
     """Look once at a settled case whose compiled call takes ``call_s`` seconds; the logbook gets it all."""
     context.logbook.enter(Stage.PROFILE)
-    _record_work(context, prepared)
+    _record_flops(context, prepared.eager_step)
     if not context.device.kind.is_gpu:
         return
     step, device = prepared.compiled_step, context.device
@@ -72,24 +60,11 @@ def record_usage(context: WorkerContext, prepared: Prepared, call_s: float) -> N
         context.logbook.add_samples(samples)
 
 
-def measure_work(subject: Subject, step: Step) -> Work:
-    """Count what one call of ``step`` computes; what a model makes of being watched passes through."""
+def count_flops(step: Step) -> int:
+    """Count the operations of a call in matrix products, convolutions and attention, as torch counts them."""
     with FlopCounterMode(display=False) as counter:
-        returned = step()
-    outputs = [tensor for _, tensor in iterate_tensors(returned)]
-    return Work(
-        flops=int(counter.get_total_flops()), moved_bytes=compute_bytes([*subject.list_state(), *outputs])
-    )
-
-
-def measure_limits(work: Work, device: Device, dtype: DType) -> dict[str, float]:
-    """Measure the seconds that such work takes at least, by each of the device's rates that it needs."""
-    limits_s = {}
-    if work.flops:
-        limits_s["arithmetic"] = work.flops / measure_flops_per_s(device, dtype)
-    if work.moved_bytes:
-        limits_s["memory"] = work.moved_bytes / measure_bytes_per_s(device)
-    return limits_s
+        step()
+    return int(counter.get_total_flops())
 
 
 def measure_energy_j(step: Step, device: Device, call_s: float) -> float | None:
@@ -112,14 +87,11 @@ def time_single_calls(step: Step, device: Device, call_s: float) -> tuple[float,
     return tuple(time_calls(step, device, 1) for _ in range(SINGLE_CALLS))
 
 
-def _record_work(context: WorkerContext, prepared: Prepared) -> None:
+def _record_flops(context: WorkerContext, step: Step) -> None:
     try:
-        work = measure_work(prepared.subject, prepared.eager_step)
+        context.logbook.add_samples({Metric.FLOPS: (count_flops(step),)})
     except Exception as error:  # noqa: BLE001 - whatever a model does where its operators are watched
         context.logbook.note_unmeasured(Metric.FLOPS, describe_error(error))
-        return
-    context.logbook.add_samples({Metric.FLOPS: (work.flops,)})
-    context.logbook.record(limits_s=measure_limits(work, context.device, context.case.dtype))
 
 
 def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
@@ -182,22 +154,6 @@ def run_canaries(device: Device) -> dict[str, tuple[float, ...]]:
         device.synchronize()
     calls = dict.fromkeys(("matmul", "copy"), device.kind.canaries.calls)
     return {name: _time_canary(run, device, calls.get(name, 1)) for name, run in canaries.items()}
-
-
-def measure_flops_per_s(device: Device, dtype: DType) -> float:
-    """Measure how many operations a second the device does at best, in products of matrices of ``dtype``."""
-    left = _make_operands(device)[0].to(getattr(torch, dtype))
-    product = torch.empty_like(left)
-    times_s = _time_canary(lambda: torch.mm(left, left, out=product), device, device.kind.canaries.calls)
-    return 2 * len(left) ** 3 / statistics.median(times_s)
-
-
-def measure_bytes_per_s(device: Device) -> float:
-    """Measure how many bytes a second the device reads and writes at best, in a large copy."""
-    _, source = _make_operands(device)
-    target = torch.empty_like(source)
-    times_s = _time_canary(lambda: target.copy_(source), device, device.kind.canaries.calls)
-    return 2 * source.nbytes / statistics.median(times_s)
 
 
 def _make_canaries(device: Device) -> dict[str, Callable[[], object]]:

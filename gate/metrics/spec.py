@@ -124,7 +124,7 @@ _DOMAINS: Mapping[Family, Range] = {
 
 OF_A_RATE = (
     *(CauseKind.UNCHANGED_CODE, CauseKind.TUNING, CauseKind.GUARDS),
-    *(CauseKind.EAGER, CauseKind.KERNELS, CauseKind.BOUND),
+    *(CauseKind.EAGER, CauseKind.KERNELS),
 )
 OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
 

@@ -18,7 +18,6 @@ from gate.records.facts import (
     CORES,
     FIRST_CALL,
     GRAPH_CACHES,
-    LIMITS,
     OTHER_PHASE,
     PHASES,
     PLACES,

@@ -74,7 +74,6 @@ class Code(StrEnum):
     OPERATIONS_CHANGED = "operations_changed", "before after"  # that the compiler was given
     DEFINITION_CHANGED = "definition_changed"  # of the case; names: before and after, by what changed
     STACK_CHANGED = "stack_changed", "differences"  # names: differences
-    STACK_UNUSED = "stack_unused", "differences"  # where the device uses none of it; names: differences
     EAGER_ALONE = "eager_alone", "eager compiled"  # got faster, and compiled did not
     MORE = "more", "more"  # of what came before
     CODE_CHANGED = "code_changed"  # names: changed, added, removed
@@ -83,18 +82,11 @@ class Code(StrEnum):
     CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
     WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed
     EAGER_TOO = "eager_too", "eager compiled"  # moved as compiled did, half as much or more
-    LONGEST_PHASES = "longest_phases"
     CHANGED_PHASES = "changed_phases"
-    COMPILERS_TIME = "compilers_time", "change_s"  # CPU time of the compilers that it started
     CACHE_MISSED = "cache_missed"  # by the second process; names: cache
     MACHINE_CHANGED = "machine_changed"  # a note too
-    CLOCKS_LOWERED = "clocks_lowered"  # names: reasons
     KERNELS_STEADY = "kernels_steady"  # none takes another time on the device
     KERNELS_MOVED = "kernels_moved", "before_s after_s moved"  # names: kernels, in the order of the numbers
-    DEVICE_IDLE = "device_idle", "busy"  # for most of a call
-    BOUND_BY = "bound_by"  # the machine's rate of memory, or of arithmetic
-    BOUND_BY_NEITHER = "bound_by_neither"
-    OTHER_PROCESSES = "other_processes", "processes"
     UNEXPLAINED = "unexplained"  # by anything that was recorded
 
     # Notes on the whole verdict.

@@ -32,7 +32,6 @@ class CauseKind(StrEnum):
     STACK = "stack"  # torch, the driver or a library
     EAGER = "eager"
     KERNELS = "kernels"  # what ran on the device, by name
-    BOUND = "bound"  # what a call's time goes to: launches, memory or arithmetic
     COMPILE_PHASE = "compile_phase"
     CACHE = "cache"
     KEPT = "kept"  # memory that calls do not give back

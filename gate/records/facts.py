@@ -47,11 +47,9 @@ FIRST_CALL = "first_call"  # all of it: no phase, though reported beside them
 BEFORE, AFTER = "_before_s", "_after_s"
 _PHASE_TIMES = frozenset(phase + moment for phase in (*PHASES, OTHER_PHASE) for moment in (BEFORE, AFTER))
 PLACES = ("first", "second", "third")  # of changes that have no names of their own
-LIMITS = ("memory", "arithmetic")  # rates of the machine: a share of a call
 GRAPH_CACHES = ("aot_autograd", "fx_graph")  # of compiled graphs, the one that is asked first in front
 USES = ("hits", "misses", "bypasses")  # of one cache
-# Of fixed test programs over the run, of eager over all cases, of the programs beside one case: fractions.
-SHIFTS = ("canary", "suite", "case")
+SHIFTS = ("canary", "suite")  # of fixed test programs, of eager over all cases: fractions
 # What disturbed trials, each with the worst that was seen of it; the reasons of a device are names.
 DISTURBED = (
     *(Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED),
@@ -64,11 +62,10 @@ QUOTING = (Code.FAILURE, Code.REPEAT_KILLED, Code.TRACE_CUT)
 
 # The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
-    **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), frozenset(LIMITS)),
     Code.KERNELS_MOVED: frozenset(place + moment for place in PLACES for moment in (BEFORE, AFTER)),
     Code.MACHINE_CHANGED: frozenset(SHIFTS),
     Code.TIMES_UNJUDGED: frozenset({"shift"}),  # of fixed test programs, where it is this host that recorded
-    **dict.fromkeys((Code.LONGEST_PHASES, Code.CHANGED_PHASES), _PHASE_TIMES),
+    Code.CHANGED_PHASES: _PHASE_TIMES,
     Code.EAGER_CHANGED: frozenset({"shared"}),  # it slowed down as compiled did
     Code.OUTPUT_DIFFERS: frozenset({"most", "elements", "of"}),
     Code.CODE_CHANGED: frozenset({"kernels", "changed", "added", "removed"}),

@@ -194,7 +194,6 @@ class Measured(Compiled):
     undisturbed_s: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     worst: Mapping[Metric, Worst] = field(default_factory=dict)  # of drifts
     unknown: tuple[UnknownFact, ...] = ()  # evidence that is missing
-    limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went
     conditions: Conditions = field(default_factory=Conditions)
     warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.stored import Evidence, compare_definitions, compare_items
@@ -35,12 +34,10 @@ from gate.decide.explain.inquiry import (
     shorten,
 )
 from gate.decide.judge.machine import Machine, is_machine_steady, make_machine_shift, name_shifts
-from gate.fingerprint import describe_acting, describe_difference
+from gate.fingerprint import describe_acting
 from gate.records import (
     AFTER,
     BEFORE,
-    EXPECTED_THROTTLING,
-    LIMITS,
     PLACES,
     QUIET,
     Cause,
@@ -55,11 +52,6 @@ from gate.records import (
     Verdict,
 )
 
-# More of a call is idle than busy. Where that is so, faster kernels gain little: the host is waited for.
-_IDLE = 0.5
-# Of the time that a limit allows at best. A kernel that reaches less is bound by something that neither
-# rate of the machine tells, as small or irregular work is.
-_BOUND = 0.3
 _NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
 
 
@@ -82,29 +74,11 @@ def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> 
     return Fact(code=Code.KERNELS_MOVED, numbers={**total_s, **own_s}, names={"kernels": named})
 
 
-def find_bound(call_s: float, busy: float | None, limits_s: Mapping[str, float]) -> Fact | None:
-    """Find what a call of ``call_s`` seconds is bound by; ``None`` where nothing is known.
-
-    ``busy`` is the share of it in which a GPU ran kernels, ``limits_s`` the least that it takes by each of
-    the machine's own rates.
-    """
-    if busy is not None and busy < _IDLE:
-        return Fact(code=Code.DEVICE_IDLE, numbers={"busy": busy})
-    known_s = {name: limits_s[name] for name in LIMITS if name in limits_s}
-    if not known_s or not call_s:
-        return None
-    limit = max(known_s, key=lambda name: known_s[name])
-    share = min(1.0, known_s[limit] / call_s)
-    return Fact(code=Code.BOUND_BY if share >= _BOUND else Code.BOUND_BY_NEITHER, numbers={limit: share})
-
-
 # Of a workload: what the model computes, to six digits. It alone says that something else is computed.
 _RESULT = "reference"
 _ONLY_THE_RESULT = 0.58 / CAUSES[Code.WORKLOAD_CHANGED][0]
 # Differences of the stack that are told: more are read where the environments stand.
 _MAX_DIFFERENCES = 6
-# Normal under heavy load, in every trial: no cause.
-_EXPECTED = 0.1
 
 
 def find_workload(inquiry: Inquiry) -> list[Cause]:
@@ -157,20 +131,14 @@ def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
 
 
 def find_stack(inquiry: Inquiry) -> list[Cause]:
-    """Versions and settings that the trials do not share with what they are held against."""
+    """Versions and settings that the device uses, and that differ from what it is held against."""
     baseline = inquiry.evidence.code_baseline
-    if baseline is None:
+    lines = describe_acting(baseline.environment, inquiry.environment) if baseline else ()
+    if not lines:
         return []
-    sides = (baseline.environment, inquiry.environment)
-    acting, lines = describe_acting(*sides), describe_difference(*sides)
-    unused = [line for line in lines if line not in acting]
-    groups = ((Code.STACK_CHANGED, acting), (Code.STACK_UNUSED, unused))
-    return [inquiry.weigh(_list_differences(code, found)) for code, found in groups if found]
-
-
-def _list_differences(code: Code, lines: Sequence[str]) -> Fact:
     named = tuple(map(shorten, lines[:_MAX_DIFFERENCES]))
-    return Fact(code=code, numbers={"differences": len(lines)}, names={"differences": named})
+    numbers = {"differences": len(lines)}
+    return [inquiry.weigh(Fact(code=Code.STACK_CHANGED, numbers=numbers, names={"differences": named}))]
 
 
 def find_eager(inquiry: Inquiry) -> list[Cause]:
@@ -200,33 +168,15 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(fact)] if fact else []
 
 
-def find_limit(inquiry: Inquiry) -> list[Cause]:
-    """What bounds a call."""
-    call_s, busy = (
-        median(found) if (found := inquiry.evidence.values.get(metric)) else None
-        for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
-    )
-    limits_s = collect_medians(trial.limits_s for trial in inquiry.evidence.trials)
-    fact = find_bound(call_s or 0.0, busy, limits_s)
-    return [inquiry.weigh(fact)] if fact else []
-
-
 def find_machine(inquiry: Inquiry) -> list[Cause]:
-    """The machine as a whole, and what disturbed the case's own trials.
-
-    Neither explains what pairs say: both arms ran on one machine at one moment.
-    """
-    if inquiry.is_of_pairs:
+    """The machine as a whole; it explains nothing that pairs say, whose arms ran on it at one moment."""
+    machine = make_machine_shift(inquiry.machine)
+    if inquiry.is_of_pairs or is_machine_steady(machine):
         return []
-    found, machine = [], make_machine_shift(inquiry.machine)
-    if not is_machine_steady(machine):
-        numbers = name_shifts(machine)
-        fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
-        # What it has no part in, or would have moved the other way, has a note on the machine and no cause.
-        if share := _measure_share(inquiry, list(numbers.values())):
-            found.append(inquiry.weigh(fact, share))
-    # Trials of pairs are disturbed in both arms alike.
-    return found if inquiry.is_beside else [*found, *_find_disturbances(inquiry)]
+    numbers = name_shifts(machine)
+    # What it has no part in, or would have moved the other way, has a note on the machine and no cause.
+    share = _measure_share(inquiry, list(numbers.values()))
+    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)] if share else []
 
 
 def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
@@ -245,21 +195,6 @@ def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
     return math.log1p(shift) / math.log1p(largest)
 
 
-def _find_disturbances(inquiry: Inquiry) -> list[Cause]:
-    trials = inquiry.evidence.trials
-    reasons = tuple(dict.fromkeys(reason for trial in trials for reason in trial.conditions.throttled))
-    foreign = max((trial.conditions.foreign_processes for trial in trials), default=0)
-    found = []
-    if reasons:
-        is_usual = set(reasons) <= EXPECTED_THROTTLING
-        lowered = Fact(code=Code.CLOCKS_LOWERED, names={"reasons": reasons})
-        found.append(inquiry.weigh(lowered, _EXPECTED if is_usual else 1.0))
-    if foreign:
-        others = Fact(code=Code.OTHER_PROCESSES, numbers={"processes": foreign})
-        found.append(inquiry.weigh(others))
-    return found
-
-
 # In the order in which causes of the same weight are told. Those with a kind are asked where a metric moved
 # that such a cause can explain.
 FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
@@ -275,7 +210,6 @@ FINDERS: Mapping[Callable[[Inquiry], list[Cause]], CauseKind | None] = {
     find_stack: None,
     find_eager: None,
     find_kernels: CauseKind.KERNELS,
-    find_limit: CauseKind.BOUND,
     find_phases: CauseKind.COMPILE_PHASE,
     find_cache_loss: CauseKind.CACHE,
     find_kept: CauseKind.KEPT,

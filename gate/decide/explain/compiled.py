@@ -255,42 +255,23 @@ def _compare_kernels(before: CodeIdentity, after: CodeIdentity) -> Fact:
     )
 
 
-# CPU time of the process and of the compilers that it started: no phases, though told beside them.
-_COMPILERS = "cpu_children"
 _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 
 
 def find_phases(inquiry: Inquiry) -> list[Cause]:
-    """Which phases of the compile moved; where the baseline stores none, which took longest."""
-    after = collect_medians(trial.phases_s for trial in inquiry.evidence.trials)
-    if not after:
-        return []
+    """Which phases of the compile moved."""
     baseline = inquiry.evidence.find_baseline(Metric.COLD_COMPILE_TIME)
-    if baseline is None or not baseline.phases_s:
-        largest = sorted(part_phases(after).items(), key=lambda item: item[1], reverse=True)
-        own_s = {name + AFTER: seconds for name, seconds in largest[:MAX_NAMED]}
-        longest = Fact(code=Code.LONGEST_PHASES, numbers=own_s)
-        return [inquiry.weigh(longest)] if own_s else []
-    return _compare_phases(inquiry, baseline.phases_s, after)
-
-
-def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mapping[str, float]) -> list[Cause]:
-    old, new = part_phases(before), part_phases(after)
-    moved = rank_moves(old, new, _NOTABLE_PHASE)
-    moments = ((BEFORE, old), (AFTER, new))
-    found = []
-    if moved:
-        total_s = sum(map(abs, rank_moves(old, new, 0.0).values()))
-        named = list(moved)[:MAX_NAMED]
-        own_s = {name + moment: phases.get(name, 0.0) for name in named for moment, phases in moments}
-        share = abs(moved[named[0]]) / total_s
-        changed = Fact(code=Code.CHANGED_PHASES, numbers=own_s)
-        found.append(inquiry.weigh(changed, share))
-    compilers_s = after.get(_COMPILERS, 0.0) - before.get(_COMPILERS, 0.0)
-    if abs(compilers_s) > _NOTABLE_PHASE * sum(old.values()):
-        fact = Fact(code=Code.COMPILERS_TIME, numbers={"change_s": compilers_s})
-        found.append(inquiry.weigh(fact))
-    return found
+    before = part_phases(baseline.phases_s if baseline else {})
+    after = part_phases(collect_medians(trial.phases_s for trial in inquiry.evidence.trials))
+    moved = rank_moves(before, after, _NOTABLE_PHASE) if before and after else {}
+    if not moved:
+        return []
+    total_s = sum(map(abs, rank_moves(before, after, 0.0).values()))
+    named = list(moved)[:MAX_NAMED]
+    moments = ((BEFORE, before), (AFTER, after))
+    own_s = {name + moment: phases.get(name, 0.0) for name in named for moment, phases in moments}
+    share = abs(moved[named[0]]) / total_s
+    return [inquiry.weigh(Fact(code=Code.CHANGED_PHASES, numbers=own_s), share)]
 
 
 def find_cache_loss(inquiry: Inquiry) -> list[Cause]:

@@ -39,7 +39,6 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.CODE_TUNED: (0.80, CauseKind.TUNING),
     Code.OPERATIONS_CHANGED: (0.78, CauseKind.CHANGED_CODE),
     Code.GUARDS_CHANGED: (0.77, CauseKind.GUARDS),  # times the share of the change that they are
-    Code.CLOCKS_LOWERED: (0.70, CauseKind.MACHINE),
     Code.KERNELS_ADDED: (0.66, CauseKind.FUSION),
     Code.EAGER_TOO: (0.64, CauseKind.EAGER),
     Code.KERNELS_JOINED: (0.62, CauseKind.FUSION),
@@ -47,16 +46,9 @@ CAUSES: Mapping[Code, tuple[float, CauseKind]] = {
     Code.CODE_CHANGED: (0.60, CauseKind.CHANGED_CODE),
     Code.IMPORTS_CHANGED: (0.55, CauseKind.WORKLOAD),
     Code.CODE_SAME: (0.50, CauseKind.UNCHANGED_CODE),
-    Code.OTHER_PROCESSES: (0.45, CauseKind.MACHINE),
     Code.UNEXPLAINED: (0.30, CauseKind.UNEXPLAINED),
     Code.KERNELS_MOVED: (0.25, CauseKind.KERNELS),
-    Code.COMPILERS_TIME: (0.20, CauseKind.COMPILE_PHASE),
     Code.KERNELS_STEADY: (0.10, CauseKind.KERNELS),
-    Code.LONGEST_PHASES: (0.10, CauseKind.COMPILE_PHASE),
-    Code.STACK_UNUSED: (0.05, CauseKind.STACK),
-    Code.DEVICE_IDLE: (0.05, CauseKind.BOUND),
-    Code.BOUND_BY: (0.05, CauseKind.BOUND),
-    Code.BOUND_BY_NEITHER: (0.05, CauseKind.BOUND),
 }
 # Of a cause that cannot explain what got worst: a cache that is lost makes no call slower.
 _BESIDE_THE_POINT = 0.4
@@ -89,14 +81,9 @@ class Inquiry:
         return max(leading, key=lambda one: one.severity).metric if leading else None
 
     @property
-    def is_beside(self) -> bool:
-        """Whether anything of the case was judged side by side with a base."""
-        return any(one.pairs for one in self.comparisons)
-
-    @property
     def is_of_pairs(self) -> bool:
         """Whether the machine has no part in what moved: both arms ran on it at one moment."""
-        return self.is_beside and not self.list_moved_alone()
+        return any(one.pairs for one in self.comparisons) and not self.list_moved_alone()
 
     def list_moved_alone(self) -> list[Metric]:
         """What moved of what depends on the host, against stored values: they are of another moment."""

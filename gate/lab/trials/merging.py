@@ -32,7 +32,6 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         worst=warm.worst,
         unknown=list_distinct((*cold.unknown, *warm.unknown)),
         phases_s={**warm.phases_s, **cold.phases_s},
-        limits_s=cold.limits_s,
         kernels_s=cold.kernels_s,
         parts_s=cold.parts_s,
         stages_s=stages_s,

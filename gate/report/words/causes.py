@@ -8,7 +8,7 @@ from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code,
 from gate.records.facts import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, upper_first
-from gate.units import count_rest, render_percent, render_seconds
+from gate.units import count_rest, render_seconds
 
 
 def describe_cause(fact: Fact) -> str:
@@ -62,9 +62,6 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.KERNELS_ADDED: f"There are more kernels, of more operators: {_FUSED}.",
     Code.KERNELS_JOINED: f"Operators are in fewer kernels: {_FUSED}.",
     Code.STACK_CHANGED: "The software or the machine differs[: {differences:named}| from before].",
-    Code.STACK_UNUSED: (
-        "Only software that this device does not use differs[: {differences:named}| from before]."
-    ),
     Code.CODE_CHANGED: (
         "The generated code changed[; of {kernels:kernel}][, {changed} changed[ ({changed:named})]]"
         "[, {added} added[ ({added:named})]][, {removed} removed[ ({removed:named})]]."
@@ -74,13 +71,10 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.WORKLOAD_CHANGED: "The model itself changed{detail}.",
     Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program{detail}.",
-    Code.LONGEST_PHASES: "Longest phases of the compile: {detail}.",
     Code.CHANGED_PHASES: "Phases of the compile that changed: {detail}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.CACHE_MISSED: "The second process {finds} the compile cache{which}{uses}.",
     Code.KERNELS_MOVED: "Kernels of a call, {before_s:seconds} -> {after_s:seconds} in all: {detail}.",
-    Code.BOUND_BY: "A call is {limit}-bound: {least}.",
-    Code.BOUND_BY_NEITHER: "A call is neither memory- nor arithmetic-bound: {least}.",
     Code.OPERATIONS_CHANGED: "The compiler captured {after:operation}, {before} before.",
     Code.EAGER_TOO: (
         "Eager changed as well, by {eager:slower}, and compiled by {compiled:slower}: the cause is in"
@@ -100,13 +94,9 @@ _TEMPLATES: Mapping[Code, str] = {
         "The generated code is the same, but autotuning chose other configurations, which may differ in"
         " speed."
     ),
-    Code.COMPILERS_TIME: "CPU time of the compilers it started: {change_s:signed_seconds}.",
     Code.KERNELS_STEADY: (
         "No kernel's time on the device changed: the change is between them, or on the host."
     ),
-    Code.DEVICE_IDLE: ("The device is busy for {busy:part} of a call: launches or the host limit it."),
-    Code.CLOCKS_LOWERED: "The device lowered its clocks: {reasons}.",
-    Code.OTHER_PROCESSES: "Other processes on the device: {processes}.",
 }
 _PLACED: Mapping[Code, str] = {  # where the measurer's own words may not be shown, and a line may
     Code.GRAPH_BREAK: "New graph break at {location}; why is in the run's summary.",
@@ -117,7 +107,6 @@ _NAMELESS: Mapping[Code, str] = {
     Code.RECOMPILED: "It recompiled; the reasons are in the run's summary.",
     Code.RECOMPILED_NO_MORE: "One graph serves what was recompiled before: its code may be slower.",
     Code.GRAPH_BREAK_GONE: "Graph breaks are gone, which leaves larger graphs.",
-    Code.CLOCKS_LOWERED: "The device lowered its clocks.",
 }
 
 
@@ -163,12 +152,6 @@ def _describe_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str
     return f"{name} {render_seconds(before_s)} -> {render_seconds(after_s)}"
 
 
-def _describe_bound(fact: Fact) -> dict[str, str]:
-    limit, share = next(iter(fact.numbers.items()), ("memory", 0.0))
-    percent = render_percent(share, signed=False)
-    return {"limit": limit, "least": f"{limit} alone takes {percent} of it at this machine's measured rate"}
-
-
 def _describe_cache(fact: Fact) -> dict[str, str]:
     """One cache's own numbers, now and before; what is bypassed cannot be cached."""
     now, before = (
@@ -190,10 +173,6 @@ def _describe_cache(fact: Fact) -> dict[str, str]:
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.CACHE_MISSED: _describe_cache,
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _describe_changes),
-    Code.LONGEST_PHASES: lambda fact: {
-        "detail": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))
-    },
     Code.CHANGED_PHASES: _describe_phases,
     Code.KERNELS_MOVED: _describe_device_time,
-    **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), _describe_bound),
 }

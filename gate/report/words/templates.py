@@ -237,7 +237,7 @@ def describe_speed(shift: float) -> str:
 
 MACHINE_CHANGED = (
     "The machine changed since the baselines were recorded[; fixed test programs {canary:slower}]"
-    "[; eager over all cases {suite:slower}][; fixed test programs next to this case {case:slower}]."
+    "[; eager over all cases {suite:slower}]."
 )
 
 

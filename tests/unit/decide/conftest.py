@@ -73,9 +73,6 @@ class Situation:
     phases_before_s: Mapping[str, float] = field(default_factory=dict)
     kernels_s: Mapping[str, float] = field(default_factory=dict)
     kernels_before_s: Mapping[str, float] = field(default_factory=dict)
-    limits_s: Mapping[str, float] = field(default_factory=dict)
-    throttled: tuple[str, ...] = ()
-    foreign_processes: int = 0
     changed_imports: tuple[str, ...] | None = None
     warnings: tuple[Fact, ...] = ()
     worst: Mapping[Metric, Worst] = field(default_factory=dict)
@@ -116,14 +113,11 @@ def _make_trial(one: Situation, index: int) -> Trial:
         caches=one.caches_after,
         phases_s=one.phases_s,
         kernels_s=one.kernels_s,
-        limits_s=one.limits_s,
         changed_imports=one.changed_imports,
         warnings=one.warnings,
         worst=one.worst,
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
-            throttled=one.throttled,
-            foreign_processes=one.foreign_processes,
         ),
     )
 

@@ -282,15 +282,12 @@ def test_kernels_that_take_longer_are_named(situation: Make, judge: Judge) -> No
         after=SLOW_AFTER,
         kernels_before_s={"gemm": 8e-3, "triton_poi_0": 2e-3},
         kernels_s={"gemm": 8.05e-3, "triton_poi_0": 4e-3, "triton_red_1": 0.5e-3},
-        limits_s={"memory": 8e-3, "arithmetic": 1e-3},
     )
     (kernels,) = explain(judge(one), CauseKind.KERNELS)
     assert kernels == (
         "Kernels of a call, 10.0 ms -> 12.6 ms in all:"
         " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 500 µs."
     )
-    (bound,) = explain(judge(one), CauseKind.BOUND)
-    assert bound.startswith("A call is memory-bound: memory alone takes ")
 
 
 def test_what_a_device_made_of_a_call_explains_warm_times_alone(situation: Make, judge: Judge) -> None:
@@ -301,22 +298,8 @@ def test_what_a_device_made_of_a_call_explains_warm_times_alone(situation: Make,
         after={BREAKS: (2.0,)},
         kernels_before_s=kernels,
         kernels_s={"gemm": 9e-3},
-        limits_s={"memory": 8e-3},
     )
-    assert explain(judge(one), CauseKind.KERNELS) == explain(judge(one), CauseKind.BOUND) == []
-
-
-def test_longest_phases_of_a_slow_compile_are_told(situation: Make, judge: Judge) -> None:
-    """Against a baseline without phases: the longest, each less the phase within it, CPU time aside."""
-    metric = Metric.COLD_COMPILE_TIME
-    one = situation(
-        before={metric: (10.0,) * 5},
-        after={metric: (20.0,) * 3},
-        phases_s={"dynamo": 20.0, "aot_autograd": 18.0, "inductor": 15.0, "cpu_self": 19.0},
-    )
-    assert explain(judge(one), "compile_phase") == [
-        "Longest phases of the compile: inductor 15.0 s, aot_autograd 3.00 s, dynamo 2.00 s."
-    ]
+    assert explain(judge(one), CauseKind.KERNELS) == []
 
 
 def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> None:
@@ -329,28 +312,33 @@ def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> No
         "inductor": 41.0,
         "code_generation": 39.0,
     }
-    one = situation(before={metric: (10.0,) * 5}, after={metric: (20.0,) * 3}, phases_s=phases_s)
+    one = situation(
+        before={metric: (10.0,) * 5},
+        after={metric: (20.0,) * 3},
+        phases_before_s=dict.fromkeys(phases_s, 0.0),
+        phases_s=phases_s,
+    )
     # 17 s + 28 s less 41 s; 20 s less 17 s.
     assert explain(judge(one), "compile_phase") == [
-        "Longest phases of the compile: code_generation 39.0 s, aot_autograd 4.00 s, dynamo 3.00 s."
+        (
+            "Phases of the compile that changed: code_generation by +39.0 s to 39.0 s,"
+            " aot_autograd by +4.00 s to 4.00 s, dynamo by +3.00 s to 3.00 s."
+        )
     ]
 
 
 def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
-    """Against a baseline with phases: which took longer by itself, and what the compilers used beside it."""
+    """Which took longer by itself."""
     metric = Metric.COLD_COMPILE_TIME
     one = situation(
         before={metric: (10.0,) * 5},
         after={metric: (20.0,) * 3},
-        phases_before_s={"dynamo": 10.0, "aot_autograd": 8.0, "inductor": 6.0, "cpu_children": 4.0},
-        phases_s={"dynamo": 20.0, "aot_autograd": 17.9, "inductor": 14.5, "cpu_children": 3.5},
+        phases_before_s={"dynamo": 10.0, "aot_autograd": 8.0, "inductor": 6.0},
+        phases_s={"dynamo": 20.0, "aot_autograd": 17.9, "inductor": 14.5},
     )
     changed = "inductor by +8.50 s to 14.5 s, aot_autograd by +1.40 s to 3.40 s"
     # Own times: dynamo 2 -> 2.1, aot_autograd 2 -> 3.4, inductor 6 -> 14.5; 2 % of 10 s is 0.2 s.
-    assert explain(judge(one), "compile_phase") == [
-        f"Phases of the compile that changed: {changed}.",
-        "CPU time of the compilers it started: -500 ms.",
-    ]
+    assert explain(judge(one), "compile_phase") == [f"Phases of the compile that changed: {changed}."]
 
 
 def test_phases_that_stood_still_are_no_cause(situation: Make, judge: Judge) -> None:
@@ -436,16 +424,12 @@ def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: 
 
 
 def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
-    """Canaries 10 % slower, the device throttled, and two other processes on it."""
+    """Canaries 10 % slower."""
     one = situation(
         before=SLOW_BEFORE,
         after=SLOW_AFTER,
         canaries_before={"loop": (1.0,) * 5},
         canaries_after={"loop": (1.1,) * 3},
-        throttled=("thermal",),
-        foreign_processes=2,
     )
-    first, second, third = explain(judge(one), "machine")
-    assert first == "The device lowered its clocks: thermal."
-    assert second == "Other processes on the device: 2."
-    assert "fixed test programs +10.0 % (slower)" in third
+    (told,) = explain(judge(one), "machine")
+    assert "fixed test programs +10.0 % (slower)" in told

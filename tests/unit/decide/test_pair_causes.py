@@ -53,7 +53,7 @@ def confirm_on_slower_machine(
         own = {EAGER: 1.0, LATENCY: factor, COLD: cold}
         alone = {metric: (typical[metric] * own[metric] * SLOWER,) for metric in typical}
         run = pair_run(paired_case(alone=alone, head={LATENCY: 0.010 * factor}, **changes))
-        seen = Conditions(canaries_s={"loop": SLOWER}, throttled=("thermal",))
+        seen = Conditions(canaries_s={"loop": SLOWER})
         run = replace(run, trials=tuple(replace(one, conditions=seen) for one in run.trials))
         screening = confirm_screening(screen_run(run, (stored,), policy), run, policy)
         return conclude_verdict(run, screening, policy)

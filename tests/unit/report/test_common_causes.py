@@ -99,7 +99,7 @@ def test_three_cases_tell_their_causes_themselves(empty: Verdict) -> None:
 
 def test_the_machine_is_told_once(empty: Verdict) -> None:
     """A note says it of the whole run: no case, no other note and no line below says it again."""
-    cause = Fact(code=Code.MACHINE_CHANGED, numbers={**MACHINE, "case": -0.3})
+    cause = Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE)
     verdict = hold(empty, "ri", cause)
     report = make_report(replace(verdict, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
 
@@ -128,9 +128,9 @@ def test_a_note_on_the_machine_stays_one_where_nothing_moved(empty: Verdict) -> 
 
 @pytest.mark.parametrize(("statuses", "told"), [("r", 1), ("i", 0)])
 def test_a_detail_is_told_where_there_is_nothing_better(empty: Verdict, statuses: str, told: int) -> None:
-    """That memory bounds a call explains no change; of what got worse it is better than nothing."""
+    """That no kernel changed explains no change; of what got worse it is better than nothing."""
     verdict = hold(empty, statuses, SAME)
-    detail = explain("c0", Fact(code=Code.BOUND_BY, numbers={"memory": 0.521}), weight=0.05)
+    detail = explain("c0", Fact(code=Code.KERNELS_STEADY), weight=0.1)
 
     (alone,) = make_report(replace(verdict, causes=(detail,))).blocks
     (beside,) = make_report(replace(verdict, causes=(*verdict.causes, detail))).blocks
