@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.accept import list_set_apart
-from gate.decide.explain.advice import suggest_lifting
 from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted_verdict import NEXT_STEPS, CiRun, Refusal
 from gate.publish.trusted import TrustedResult
-from gate.records import BROKEN, UNJUDGED, Outcome, PairBase, Reason, Status, Verdict
+from gate.records import BROKEN, UNJUDGED, Code, Fact, Outcome, PairBase, Reason, Status, Verdict
 from gate.report.content import render_counts
 from gate.report.markdown import (
     BAD,
@@ -69,7 +68,8 @@ def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
     if verdict.outcome is Outcome.INCONCLUSIVE:
         return _step_inconclusive(finding)
     if verdict.outcome is Outcome.NOTHING_COMPARED and (apart := list_set_apart(verdict.comparisons)):
-        return [write_step(suggest_lifting(len(apart), ()), verdict).text]
+        lift = Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": len(apart)})
+        return [write_step(lift, verdict).text]
     if finding.is_failing:
         accept = f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}."
         return [*([accept] if finding.base.can_accept else []), _step_baselines(finding)]

@@ -112,14 +112,12 @@ class Code(StrEnum):
     ACCEPTANCE_LEFT = "acceptance_left", "allowance"  # on top of what is recorded; names: pattern
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
-    BASELINES_AHEAD = "baselines_ahead", "baselines days"
     NO_BASE = "no_base"  # to compare with, though none was refused; also of a run; names: reason, fix
     NOTHING_DIFFERS = "nothing_differs"  # from the base; also of a run; names: base
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     UNCHANGED_SPEEDUP = "unchanged_speedup", "cases hidden"  # hidden: how much slower both could be
     UNCHANGED_SOURCES = "unchanged_sources", "cases"  # suspect, and no different from the base
-    OTHER_CHANGES = "other_changes", "files"  # that any case may read; names: files
     CASES_GONE = "cases_gone", "cases"  # that the base has
     ONE_SHARD = "one_shard", "left cases"  # is judged, and so many cases are in none; names: shard
     BASELINES_IDLE = "baselines_idle", "cases"  # of cases that no configuration has
@@ -176,7 +174,7 @@ class Code(StrEnum):
     SETTLE_WITH_PAIRS = "settle_with_pairs"
     QUIET_FIRST = "quiet_first"  # every trial was disturbed; names: reasons, crowd
     SETTLE_QUIETLY = "settle_quietly"
-    LIFT_QUARANTINE = "lift_quarantine", "cases"  # names: expires
+    LIFT_QUARANTINE = "lift_quarantine", "cases"
     RECORD_MORE = "record_more"
     RECORD = "record"
     COMPARE_WITH_BASE = "compare_with_base"  # or record

@@ -253,15 +253,6 @@ def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
     return tuple(case_id for case_id, quarantined in kept.items() if quarantined)
 
 
-def list_days(comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
-    """The last days of the quarantines in force that keep something here from deciding, in order."""
-    apart = [one for one in comparisons if one.quarantined]
-    entries = [entry for entry in policy.quarantine if is_in_force(entry, policy)]
-    return tuple(
-        sorted({one.expires for one in entries if any(_is_covered(one, row, policy) for row in apart)})
-    )
-
-
 def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bool:
     """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed.
 

@@ -23,7 +23,7 @@ from gate.records import (
     Status,
     Trial,
 )
-from gate.records.cases import group_by, group_cases
+from gate.records.cases import group_cases
 
 # What stands in a definition, by the key of gate.yml that says so.
 _PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgraph", "backend", "kind")
@@ -31,26 +31,10 @@ _NESTED = ("arguments", "options", "settings")
 
 
 def find_base_cases(run: Run) -> Mapping[str, Case]:
-    """Find the cases that the run's base defines otherwise, by head's id: of one id, or one became the other.
-
-    An id names most of what defines a case. So one that only head has, and one that only the base has, are
-    the same case where they are the only such ones of their model.
-    """
+    """Find the cases that the run's base defines otherwise, by their id."""
     bases = {one.id: one for one in run.base.cases} if run.base else {}
-    planned = {one.id: one for one in run.cases}
-    same = {
-        key: bases[key]
-        for key, one in planned.items()
-        if key in bases and bases[key].definition != one.definition
-    }
-    gone, new = (_list_only(*sides) for sides in ((bases, planned), (planned, bases)))
-    return same | {case.id: gone[model] for model, case in new.items() if model in gone}
-
-
-def _list_only(cases: Mapping[str, Case], others: Mapping[str, Case]) -> Mapping[str, Case]:
-    """The case of each model that has a single one that the others lack."""
-    models = group_by((case for case in cases.values() if case.id not in others), lambda case: case.model)
-    return {model: found[0] for model, found in models.items() if len(found) == 1}
+    planned = {one.id: one.definition for one in run.cases}
+    return {key: one for key, one in bases.items() if planned.get(key, one.definition) != one.definition}
 
 
 def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:

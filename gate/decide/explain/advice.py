@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 
 from gate.decide.conclude.accept import (
-    list_days,
     list_set_apart,
     measure_since_stored,
     measure_worsening,
@@ -140,7 +139,7 @@ def list_next_steps(
         *suggest(Code.SETTLE, (one.case_id for one in stored)),
         *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),
         *suggest_settling((one for one in undecided if one.pairs), deciding),
-        *_suggest_baselines(outcome, deciding, apart, list_days(comparisons, policy)),
+        *_suggest_baselines(outcome, deciding, apart),
     )
 
 
@@ -185,11 +184,11 @@ def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Compari
     )
 
 
-def _suggest_baselines(
-    outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str], days: Sequence[str]
-) -> list[Fact]:
+def _suggest_baselines(outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str]) -> list[Fact]:
     nothing = outcome is Outcome.NOTHING_COMPARED
-    steps = [suggest_lifting(len(apart), days)] if nothing and apart else []
+    steps = []
+    if nothing and apart:
+        steps.append(Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": len(apart)}))
     if any(one.reason is Reason.FEW_TRIALS for one in deciding):
         steps.append(Fact(code=Code.RECORD_MORE))
     elif is_unjudged(deciding) or (nothing and not apart):
@@ -199,12 +198,6 @@ def _suggest_baselines(
     elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
         steps.append(Fact(code=Code.RECORD_BETTER))
     return steps
-
-
-def suggest_lifting(cases: int, days: Sequence[str]) -> Fact:
-    """What to do where quarantine leaves nothing to judge; ``days`` are its last ones, if they are known."""
-    expires = tuple(dict.fromkeys((days[0], days[-1]))) if days else ()
-    return Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": cases}, names={"expires": expires})
 
 
 def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fact]:

@@ -226,15 +226,8 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
     days = [parse_day(one.provenance.created) for one in used]
     ages = [(today - day).days for day in days if today and day]
     old = [age for age in ages if age > OLD_BASELINE_DAYS]
-    ahead = [-age for age in ages if age < -1]  # one day: midnight lies between two clocks
-    notes = []
-    if old:
-        numbers = {"baselines": len(old), "days": OLD_BASELINE_DAYS, "oldest": max(old)}
-        notes.append(Fact(code=Code.BASELINES_OLD, numbers=numbers))
-    if ahead:
-        numbers = {"baselines": len(ahead), "days": max(ahead)}
-        notes.append(Fact(code=Code.BASELINES_AHEAD, numbers=numbers))
-    return notes
+    numbers = {"baselines": len(old), "days": OLD_BASELINE_DAYS, "oldest": max(old, default=0)}
+    return [Fact(code=Code.BASELINES_OLD, numbers=numbers)] if old else []
 
 
 def parse_day(text: str) -> date | None:
@@ -288,15 +281,6 @@ def note_unchanged_speedup(comparisons: Iterable[Comparison]) -> tuple[Fact, ...
     hidden = max(max(one.change.detectable, one.change.high) for one in rows if one.change)
     numbers = {"cases": len(rows), "hidden": hidden}
     return (Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
-
-
-def note_other_changes(run: Run, pairs: int) -> tuple[Fact, ...]:
-    """Why no suspect was taken for the base's program: what changed that imports do not show."""
-    changed = run.base.other_changes if run.base else None
-    if not changed or not pairs:
-        return ()
-    names = {"files": changed[:_MAX_NAMED]}
-    return (Fact(code=Code.OTHER_CHANGES, numbers={"files": len(changed)}, names=names),)
 
 
 def note_cases(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:

@@ -55,7 +55,6 @@ class Level(IntEnum):
 class Reading:
     """Candidate against baseline for one noisy metric of one case."""
 
-    metric: Metric
     change: float  # natural logarithm, + is worse
     error: float  # standard error of the change
     df: float
@@ -86,7 +85,6 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
     direction = -1.0 if SPECS[metric].higher_is_better else 1.0
     sampling = noise.value * (1 / arms.after_trials + 1 / arms.before_trials)
     return Reading(
-        metric=metric,
         change=direction * (arms.after - arms.before) - shift,
         error=math.sqrt(sampling + sitting.value),
         df=noise.df,
@@ -108,7 +106,6 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     own = compute_winsorized_variance(paired.changes)
     noise = pool_variances(own, prior)
     return Reading(
-        metric=paired.metric,
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
         df=noise.df,

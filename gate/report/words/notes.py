@@ -82,9 +82,6 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.BASELINES_OLD: (
         "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."
     ),
-    Code.BASELINES_AHEAD: (
-        "{baselines:baseline} dated up to {days:,.0f} days ahead, so of unknown age: record new ones."
-    ),
     Code.PAIRS: (
         "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}"
         "[, {turns} of them one process after the other]."
@@ -98,10 +95,6 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.UNCHANGED_SOURCES: (
         "Not measured side by side, since no file that they import differs from the base: {case_list}."
-    ),
-    Code.OTHER_CHANGES: (
-        "Every suspect was measured side by side: {files:file} changed that a case may read without an"
-        " import[: {files:named}]."
     ),
     Code.ONE_SHARD: "This is {shard}: {left} of {cases:case} are not part of it.",
     Code.CASES_GONE: "{base} has {cases:case} that head does not have: {case_list}.",

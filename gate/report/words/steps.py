@@ -135,7 +135,6 @@ def _write_fix(verdict: Verdict) -> NextStep:
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     """Write one step; its command names gate.yml and the base as the verdict does."""
     parts = {
-        "until": " to ".join(dict.fromkeys(fact.names.get("expires", ()))),
         "beside": _describe_beside(verdict),
         "disturbances": describe_disturbances(fact),
         "look": "Read the log of each failed case" if verdict.failures else "See why not all was measured",
@@ -236,7 +235,7 @@ _STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
     Code.SETTLE_QUIETLY: ("Measure undecided cases on a quiet machine:", _ab_base),
     Code.LIFT_QUARANTINE: (
         (
-            "{cases:case} {cases:is} quarantined[ until {until}]: fix what is unstable and remove it from"
+            "{cases:case} {cases:is} quarantined: fix what is unstable and remove it from"
             " `quarantine` in gate.yml, or select other cases too."
         ),
         None,

@@ -105,15 +105,6 @@ def test_suspect_that_may_be_another_program_gets_pairs(
     assert ("a/x", Reason.BELOW_THRESHOLD) in find(verdict, LATENCY, Status.UNCHANGED)
 
 
-def test_a_changed_file_that_any_case_may_read_is_named() -> None:
-    """It is why the suspect got pairs though nothing that it imports has changed."""
-    given = Given(subjects=[Subject(alone=SLOW, imports=())])
-    run = make_run(given.subjects, other_changes=("weights.bin", "vocabulary.txt"))
-    notes = check_against_base(given, run, make_terms(run)).verdict.notes
-    (note,) = (one for one in notes if one.code is Code.OTHER_CHANGES)
-    assert (note.numbers, note.names) == ({"files": 2}, {"files": ("weights.bin", "vocabulary.txt")})
-
-
 def test_counter_that_moved_in_the_same_program_gets_its_pair() -> None:
     """Only times are cleared unseen. In that pair neither arm has the break: head's count flickers."""
     given = Given(subjects=[Subject(name="a", alone=[{BREAKS: 1.0}], imports=()), Subject(name="b")])

@@ -15,7 +15,6 @@ from gate.records import (
     Code,
     Environment,
     Metric,
-    Mode,
     Policy,
     Provenance,
     Reason,
@@ -55,23 +54,6 @@ def test_case_of_the_same_definition_has_no_other(host: Environment) -> None:
     """Nor has one of a run without a base."""
     assert find_base_cases(run_of(host, (CASE,), (CASE,))).get(CASE.id) is None
     assert find_base_cases(run_of(host, (CASE,), None)).get(CASE.id) is None
-
-
-def test_mode_that_changed_makes_another_id_and_is_found(host: Environment) -> None:
-    """The only case of its model that head has alone, and the only one that the base has alone."""
-    kept = replace(CASE, id="mlp/kept")
-    tuned = replace(CASE, id="mlp/x-max-autotune", mode=Mode.MAX_AUTOTUNE)
-    other = replace(CASE, id="vit/x", model="vit")
-    run = run_of(host, (kept, tuned), (kept, CASE, other))
-    assert find_base_cases(run).get(tuned.id) == CASE
-    assert compare_definitions(CASE, tuned) == {"mode": ("default", "max-autotune")}
-
-
-def test_which_of_several_cases_became_another_is_not_guessed(host: Environment) -> None:
-    """Two are gone, one is new."""
-    new = replace(CASE, id="mlp/new")
-    run = run_of(host, (new,), (CASE, replace(CASE, id="mlp/y")))
-    assert find_base_cases(run).get(new.id) is None
 
 
 def test_argument_that_the_base_has_otherwise_is_the_cause(

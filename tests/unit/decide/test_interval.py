@@ -47,7 +47,6 @@ def read(
 
 def make_reading(change: float, error: float = 0.02, df: float = 10.0, baseline: float = 0.01) -> Reading:
     return Reading(
-        metric=LATENCY,
         change=change,
         error=error,
         df=df,

@@ -145,5 +145,5 @@ def test_quarantine_beside_a_case_without_a_baseline(situation: Make, judge: Jud
     assert tell_headline(verdict) == (
         "2 cases measured, none judged: 1 is quarantined, no baseline applies to the others."
     )
-    assert "1 case is quarantined until 2026-03-01: " in tell_steps(verdict)[0]
+    assert "1 case is quarantined: " in tell_steps(verdict)[0]
     assert "Record baselines" in tell_steps(verdict)[1]

@@ -51,7 +51,6 @@ def make_times(
     """Each reading by its log change and its standard error, of 20 degrees of freedom."""
     made = {
         metric: Reading(
-            metric=metric,
             change=change,
             error=error,
             df=20.0,

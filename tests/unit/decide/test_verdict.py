@@ -460,14 +460,6 @@ def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
     assert young.notes == ()
 
 
-def test_baseline_of_the_future_has_a_note(situation: Make, judge: Judge) -> None:
-    """Its age is not known; a day ahead may be another clock's midnight."""
-    ahead = judge(situation(before=SAME, after=SAME, created="2026-03-11T00:00:00Z"))
-    assert "1 baseline dated up to 10 days ahead, so of unknown age: record new ones." in tell_notes(ahead)
-    tomorrow = judge(situation(before=SAME, after=SAME, created="2026-03-02T00:00:00Z"))
-    assert tomorrow.notes == ()
-
-
 @pytest.mark.parametrize(("change", "allowed"), [(0.4, "1"), (1.0, "1"), (1.5, "2")])
 def test_a_suggested_allowance_of_a_count_is_one_that_is_taken(change: float, allowed: str) -> None:
     """A count that is a median may have grown by a half; what allows it is whole."""
