@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gate.check import count_pairs
+from gate.check.pair_schedule import count_pairs
 from gate.decide.stats import compute_rate
 from gate.files.codec import BISECTION, load_run
 from gate.records.studies import Mark

@@ -24,12 +24,13 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check import want_whole
 from gate.check.measurer import Measurer
+from gate.check.schedule import want_whole
 from gate.check.work import Answer, Part, Unit
 from gate.cli import main as run_command
 from gate.cli.history import append_run
-from gate.decide import compute_values, decide_verdict
+from gate.decide.evidence.values import compute_values
+from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError
 from gate.files.codec import load_run, load_verdict, save_run
 from gate.metrics import SPECS

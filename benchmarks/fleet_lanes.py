@@ -15,8 +15,9 @@ import random
 import time
 from dataclasses import replace
 
-from gate.check import Checked, CheckTerms, check_against_base, want_whole
 from gate.check.measurer import Measurer
+from gate.check.procedure import Checked, CheckTerms, check_against_base
+from gate.check.schedule import want_whole
 from gate.check.work import Part, Unit
 from gate.decide.evidence.baselines import make_baselines
 from gate.records import Provenance

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 from draws import POLICY, Drawer
 
-from gate.check import (
+from gate.check.procedure import (
     Checked,
     CheckTerms,
     Rehearsal,
-    Slot,
     check_against_base,
     check_against_baselines,
     check_pairs,
-    want_whole,
 )
-from gate.check.schedule import compute_trial_s
+from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair
 from gate.records import Comparison, Pairing, Provenance, Status

@@ -129,8 +129,8 @@ def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Pol
     Raises:
         FileError: The baseline is a run that was stopped, or that lacks trials that it planned.
     """
-    from gate.decide import decide_verdict  # noqa: PLC0415 - see load_run
     from gate.decide.evidence.baselines import make_baselines  # noqa: PLC0415 - see load_run
+    from gate.decide.verdict import decide_verdict  # noqa: PLC0415 - see load_run
     from gate.store.baselines import check_whole  # noqa: PLC0415 - see load_run
 
     if isinstance(baseline, Run):
@@ -145,12 +145,12 @@ def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCo
     Raises:
         UsageError: There is no such choice.
     """
-    from gate import decide  # noqa: PLC0415 - see load_run
+    from gate.decide.conclude import outcome  # noqa: PLC0415 - see load_run
 
-    if fail_on not in tuple(decide.FailOn):
-        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {', '.join(decide.FailOn)}.")
-    coverage = decide.measure_coverage(verdict.comparisons)
-    return decide.compute_exit_code(verdict.outcome, decide.FailOn(fail_on), coverage)
+    if fail_on not in tuple(outcome.FailOn):
+        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {', '.join(outcome.FailOn)}.")
+    coverage = outcome.measure_coverage(verdict.comparisons)
+    return outcome.compute_exit_code(verdict.outcome, outcome.FailOn(fail_on), coverage)
 
 
 def render(verdict: Verdict, report_format: str = "text") -> str:

@@ -31,7 +31,7 @@ from gate.bisect.words import (
     render_step,
     render_time_up,
 )
-from gate.check import count_pairs
+from gate.check.pair_schedule import count_pairs
 from gate.cli.output import list_reports, remove_files, save_reports
 from gate.cli.setup import RUN_FILE, load_project, parse_metric
 from gate.decide.side_by_side import decide_side_by_side

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
 from gate.check.pair_schedule import compute_pair_s, count_pairs, list_pair_slots
 from gate.check.procedure import PairMeasurer, settle_pairs
-from gate.decide import Suspect, judge_pairs
 from gate.decide.judge.pairs import gather_case_pairs
+from gate.decide.side_by_side import judge_pairs
+from gate.decide.suspects import Suspect
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
 from gate.records import (
     BROKEN,

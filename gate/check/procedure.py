@@ -33,23 +33,19 @@ from gate.check.schedule import (
     plan_content,
     plan_trial,
 )
-from gate.decide import (
-    LOOKS,
+from gate.decide.conclude.outcome import list_open
+from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
+from gate.decide.evidence.pairs import Pair
+from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.suspects import (
     Suspect,
     clear_unchanged_sources,
-    conclude_verdict,
-    confirm_screening,
-    decide_side_by_side,
-    decide_verdict,
-    list_open,
     list_suspects,
     list_unchanged_sources,
     list_unsettled,
     rank_suspect,
-    screen_run,
 )
-from gate.decide.constants import MIN_PAIRS, SETTLING_PAIRS
-from gate.decide.evidence.pairs import Pair
+from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.devices import DEFAULT_DEVICE
 from gate.records import Baseline, Extent, Metric, Outcome, Pairing, Policy, Run, Trial, Verdict
 from gate.records.cases import group_cases
@@ -151,18 +147,9 @@ def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
     return decide_side_by_side(run, terms.policy)
 
 
-def check_pairs(
-    measurer: PairMeasurer,
-    run: Run,
-    policy: Policy,
-    limit_s: float = math.inf,
-    suspects: Sequence[Suspect] | None = None,
-) -> Checked:
-    """Judge the whole plan by pairs with the run's base; ``limit_s`` counts the run's seconds.
-
-    With ``suspects`` pairs are measured until these are settled, whatever else they leave open.
-    """
-    run = settle_pairs(measurer, run, policy, limit_s, suspects)
+def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float = math.inf) -> Checked:
+    """Judge the whole plan by pairs with the run's base; ``limit_s`` counts the run's seconds."""
+    run = settle_pairs(measurer, run, policy, limit_s, None)
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 
@@ -178,7 +165,7 @@ def settle_pairs(
 ) -> Run:
     """Add pairs, look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`gate.decide.rank_suspect`; of the whole plan where ``suspects``
+    One case after the other, by :func:`gate.decide.suspects.rank_suspect`; of the whole plan where ``suspects``
     is ``None``. ``limit_s`` counts the run's seconds.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
@@ -191,9 +178,9 @@ def settle_pairs(
     return replace(run, finished=True)
 
 
-def list_unfinished(run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None) -> tuple[str, ...]:
+def list_unfinished(run: Run, policy: Policy) -> tuple[str, ...]:
     """The cases that :func:`settle_pairs` would give more pairs: only the time was too short for them."""
-    needs = _list_needs(run, list_unsettled(run, policy, suspects), ())
+    needs = _list_needs(run, list_unsettled(run, policy), ())
     return tuple(dict.fromkeys(slot.case.id for slot in list_pair_slots(run, needs)))
 
 

@@ -108,7 +108,7 @@ class Slot:
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
     base_case: Case | None = None  # of a pair: as the base defines it
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
 
 
 def make_trial_schedule(

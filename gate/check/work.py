@@ -46,7 +46,7 @@ class Unit:
     metrics: tuple[Metric, ...]
     index: Natural  # of the trial or pair
     paired: bool = False
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
 

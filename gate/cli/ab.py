@@ -9,15 +9,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gate.check import Checked, check_pairs, list_unfinished, want_whole
+from gate.check.procedure import Checked, check_pairs, list_unfinished
+from gate.check.schedule import want_whole
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import Project, load_project
 from gate.cli.verdict_notes import note_idle, note_origin
-from gate.decide import decide_side_by_side
 from gate.decide.evidence.pairs import list_alike
+from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.trials.lane import Lane, LaneTerms

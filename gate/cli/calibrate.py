@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
-from gate.check import count_pairs
 from gate.check.measurer import Measurer
+from gate.check.pair_schedule import count_pairs
 from gate.cli.baseline import refuse_disturbed
 from gate.cli.check import open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gate.check import CheckTerms, check_against_base, check_against_baselines
+from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run, find_history
 from gate.cli.lanes import Opened, begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict

@@ -7,14 +7,14 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check import CheckTerms, judge_recorded
+from gate.check.procedure import CheckTerms, judge_recorded
 from gate.cli.output import VERDICT_FILE, RunSaver, print_report, report_verdict
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.cli.verdict_notes import find_gate, note_origin
-from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
 from gate.decide.explain.notes import note_gone, note_shard
+from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, VERDICT, pause_collector
 from gate.files.untrusted import is_present

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.decide import collect_values, estimate_metric
 from gate.decide.evidence.disturbed import set_aside_disturbed
+from gate.decide.evidence.values import collect_values
+from gate.decide.stats import estimate_metric
 from gate.errors import GateError
 from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics

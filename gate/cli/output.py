@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.decide import FailOn, compute_exit_code, is_lack_accepted, keep_own, measure_coverage
+from gate.decide.conclude.accept import is_lack_accepted, keep_own
+from gate.decide.conclude.outcome import FailOn, compute_exit_code, measure_coverage
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run, save_verdict, write_atomic
 from gate.files.disk import list_cut_short

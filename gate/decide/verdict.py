@@ -1,7 +1,7 @@
 """Judges a run: gather, screen, conclude.
 
 Screening and concluding are apart so that a side-by-side stage can stand between them:
-:func:`gate.decide.confirm_screening` replaces the suspects' comparisons by what their pairs say.
+:func:`gate.decide.side_by_side.confirm_screening` replaces the suspects' comparisons by what their pairs say.
 """
 
 from __future__ import annotations

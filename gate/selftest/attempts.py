@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check import PairMeasurer, make_need, settle_pairs
+from gate.check.procedure import PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
-from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
+from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import find_threshold
+from gate.decide.side_by_side import judge_pairs
+from gate.decide.suspects import Suspect, list_unsettled
 from gate.errors import UsageError
 from gate.files.codec import save_run
 from gate.lab.trials.lane import describe_base, make_measurer

@@ -17,8 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from gate.cli.verdict_notes import note_idle, note_origin
-from gate.decide import conclude_verdict, confirm_screening, decide_side_by_side, decide_verdict, screen_run
 from gate.decide.evidence.baselines import make_baselines
+from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.files.codec import RUN, decode_file
 from gate.metrics import SPECS
 from gate.records import (

@@ -16,8 +16,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide import decide_side_by_side, decide_verdict
 from gate.decide.evidence.baselines import make_baselines
+from gate.decide.side_by_side import decide_side_by_side
+from gate.decide.verdict import decide_verdict
 from gate.errors import UsageError
 from gate.files.codec import RUN, VERDICT, decode_file, encode_file
 from gate.metrics import LATENCIES

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gate.check.work import REPEAT_SHARE
-from gate.decide import Coverage, FailOn, compute_exit_code, constants
+from gate.decide import constants
+from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.compare import SITTING
 from gate.decide.judge.interval import (

@@ -18,7 +18,7 @@ from gate.bisect.search import (
     settle_finding,
     settle_step,
 )
-from gate.check import count_pairs
+from gate.check.pair_schedule import count_pairs
 from gate.records import BASE_ARM, Metric, Run, Status
 from gate.records.studies import Mark
 from tests.unit.check.conftest import POLICY, Given, Subject, make_run

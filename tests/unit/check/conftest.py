@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check import CheckTerms, count_pairs
+from gate.check.pair_schedule import count_pairs
+from gate.check.procedure import CheckTerms
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.suspects import Suspect
 from gate.metrics import SPECS

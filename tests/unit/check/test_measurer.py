@@ -9,18 +9,16 @@ from typing import Any
 
 import pytest
 
-from gate.check import (
+from gate.check.measurer import Measurer
+from gate.check.pair_schedule import count_pairs
+from gate.check.procedure import (
     Rehearsal,
-    Slot,
     check_against_base,
     check_against_baselines,
     check_pairs,
-    count_pairs,
     settle_pairs,
-    want_whole,
 )
-from gate.check.measurer import Measurer
-from gate.check.schedule import EXTENT_SHARES, plan_trial
+from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
 from gate.check.work import (
     MAX_SOURCES_CHARS,
     REPEAT_SHARE,

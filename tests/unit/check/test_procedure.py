@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import (
+from gate.check.procedure import (
     Checked,
     CheckTerms,
     check_against_base,
@@ -16,7 +16,8 @@ from gate.check import (
     judge_recorded,
     list_unfinished,
 )
-from gate.decide import decide_side_by_side, decide_verdict
+from gate.decide.side_by_side import decide_side_by_side
+from gate.decide.verdict import decide_verdict
 from gate.records import Code, Metric, Outcome, Pairing, Reason, Status, Verdict
 
 from .conftest import POLICY, Given, Subject, make_run, make_stored, make_terms

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Rehearsal, Slot, want_whole
+from gate.check.procedure import Rehearsal
+from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect
 from gate.records import Metric, Run, Trial

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Rehearsal, Slot, count_pairs, make_need, settle_pairs
-from gate.decide import Suspect
+from gate.check.pair_schedule import count_pairs
+from gate.check.procedure import Rehearsal, make_need, settle_pairs
+from gate.check.schedule import Slot
 from gate.decide.evidence.pairs import Pair
+from gate.decide.suspects import Suspect
 from gate.records import Metric, Run, Trial
 
 from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial

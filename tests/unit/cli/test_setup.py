@@ -11,7 +11,7 @@ import pytest
 
 from gate.cli import main
 from gate.cli.verdict_notes import note_origin
-from gate.decide import decide_verdict
+from gate.decide.verdict import decide_verdict
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.records import Policy, Provenance, Run

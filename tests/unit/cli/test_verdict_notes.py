@@ -11,7 +11,7 @@ import pytest
 
 from gate.cli import main
 from gate.cli.verdict_notes import note_idle
-from gate.decide import decide_verdict
+from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
 from gate.records import Acceptance, Metric, Policy

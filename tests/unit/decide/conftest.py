@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gate.decide import Screening, conclude_verdict, confirm_screening, decide_verdict, screen_run
+from gate.decide.side_by_side import confirm_screening
+from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.files.consistency import check_verdict
 from gate.metrics import SPECS
 from gate.records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gate.decide import Screening
+from gate.decide.verdict import Screening
 from gate.records import CaseFailure, Comparison, FailureKind, Metric, Reason, Run, Status, Verdict
 from tests.make import make_failure
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.decide import decide_verdict
 from gate.decide.conclude.outcome import list_open
+from gate.decide.verdict import decide_verdict
 from gate.errors import FileError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.metrics import SPECS

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide import conclude_verdict, confirm_screening, decide_verdict, screen_run
+from gate.decide.side_by_side import confirm_screening
+from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records import (
     Acceptance,
     Baseline,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide import decide_side_by_side
+from gate.decide.side_by_side import decide_side_by_side
 from gate.records import Comparison, Metric, Outcome, Policy, Run, Status
 
 LATENCY, EAGER = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY

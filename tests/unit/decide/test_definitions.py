@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gate.decide import decide_side_by_side, decide_verdict
 from gate.decide.evidence.stored import compare_definitions, find_base_cases
+from gate.decide.side_by_side import decide_side_by_side
+from gate.decide.verdict import decide_verdict
 from gate.records import (
     BaseArm,
     Case,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from gate.decide import decide_verdict, list_open
+from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed, set_aside_disturbed
+from gate.decide.verdict import decide_verdict
 from gate.metrics import SPECS
 from gate.records import (
     Case,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide import estimate_metric
-from gate.decide.stats import Variance, estimate_mean
+from gate.decide.stats import Variance, estimate_mean, estimate_metric
 from gate.records import Estimate, Metric
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gate.decide import screen_run
 from gate.decide.judge.machine import Machine
+from gate.decide.verdict import screen_run
 from gate.records import BaseArm, Metric, Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.told import tell_notes, tell_row

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gate.decide import conclude_verdict, confirm_screening, decide_side_by_side, screen_run
+from gate.decide.side_by_side import confirm_screening, decide_side_by_side
+from gate.decide.verdict import conclude_verdict, screen_run
 from gate.records import (
     Code,
     CodeIdentity,

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide import Screening, Suspect, list_suspects
+from gate.decide.suspects import Suspect, list_suspects
+from gate.decide.verdict import Screening
 from gate.records import Baseline, CodeIdentity, Reason
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, NINE, SPEEDUP, Find, Screen, fail, measure

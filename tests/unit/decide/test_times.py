@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from gate.decide import Screening, decide_verdict, list_suspects
 from gate.decide.evidence.proxies import Work
 from gate.decide.judge.families import Times, judge_time
 from gate.decide.judge.interval import Bar, Reading
 from gate.decide.stats import Variance
+from gate.decide.suspects import list_suspects
+from gate.decide.verdict import Screening, decide_verdict
 from gate.metrics import SPECS
 from gate.records import CodeIdentity, Comparison, Kind, Metric, Reason, Status, Task, Threshold, Verdict
 from tests.hosts import CPU_HOST

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide import LOOKS, Suspect, decide_side_by_side, judge_pairs, list_unsettled, rank_suspect
-from gate.decide.suspects import gather_judged
+from gate.decide.constants import LOOKS
+from gate.decide.side_by_side import decide_side_by_side, judge_pairs
+from gate.decide.suspects import Suspect, gather_judged, list_unsettled, rank_suspect
 from gate.records import Acceptance, Metric, Policy, Reason, Run, Status
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide import collect_values, compute_values
-from gate.decide.evidence.values import compute_speedup
+from gate.decide.evidence.values import collect_values, compute_speedup, compute_values
 from gate.records import Metric, Trial
 
 

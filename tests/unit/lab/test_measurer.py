@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, CheckTerms, Rehearsal, Slot, check_against_base, want_whole
 from gate.check.measurer import Measurer
-from gate.decide import list_pairs
+from gate.check.procedure import Checked, CheckTerms, Rehearsal, check_against_base
+from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.baselines import make_baselines
-from gate.decide.evidence.pairs import Pair
+from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.runs import make_run

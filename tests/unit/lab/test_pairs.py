@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from gate.check import Slot
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
-from gate.check.schedule import Pace
-from gate.decide import Suspect
+from gate.check.schedule import Pace, Slot
+from gate.decide.suspects import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.lane import find_shared_caches, make_measurer
 from gate.lab.trials.opening import open_base_bench

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.check import want_whole
-from gate.check.schedule import compute_trial_s
-from gate.decide import decide_verdict
+from gate.check.schedule import compute_trial_s, want_whole
+from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.files.codec import load_run, save_run
 from gate.lab.host import gpu as gpu_module

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.check import want_whole
+from gate.check.schedule import want_whole
 from gate.lab.trials import trace
 from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import open_lab
