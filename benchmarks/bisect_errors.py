@@ -33,8 +33,8 @@ from gate.bisect.search import (
     settle_finding,
     settle_step,
 )
+from gate.calibrate.rehearsal import Rehearsal
 from gate.check.pair_schedule import count_pairs
-from gate.check.procedure import Rehearsal
 from gate.decide.stats import compute_rate
 from gate.records import Metric, Run
 from gate.records.studies import Mark

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 
 from draws import POLICY, Drawer
 
-from gate.check.procedure import (
-    Checked,
-    CheckTerms,
-    Rehearsal,
-    check_against_base,
-    check_against_baselines,
-    check_pairs,
-)
+from gate.calibrate.rehearsal import Rehearsal
+from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines, check_pairs
 from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair

@@ -22,8 +22,9 @@ from gate.calibrate.noise import (
     measure_noise,
     measure_pair_noise,
 )
+from gate.calibrate.rehearsal import Rehearsal
 from gate.check.pair_schedule import name_device
-from gate.check.procedure import Checked, CheckTerms, Rehearsal, check_against_base, check_against_baselines
+from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines
 from gate.check.schedule import Slot, want_whole
 from gate.decide.conclude.outcome import note_stop
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS

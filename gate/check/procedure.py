@@ -1,41 +1,27 @@
 """A check: screen, settle by more trials or by pairs, look by look, conclude; pure but for what measures.
 
-What measures is a lab, a fleet, or a rehearsal: it starts no process, and takes trials that were recorded or
-drawn.
+What measures is a lab, a fleet, or a :class:`gate.calibrate.rehearsal.Rehearsal`, which starts no process.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gate.check.pair_schedule import (
-    LIGHT_PAIR_SHARE,
-    compute_pair_s,
-    compute_untimed_s,
     count_all_pairs,
     count_pairs,
-    fit_slot,
     list_pair_slots,
     name_device,
     predict_pair_s,
 )
 from gate.check.schedule import (
-    EXTENT_SHARES,
-    Content,
     Pace,
-    Slot,
-    compute_trial_s,
-    drop_unmeasured,
-    make_trial_schedule,
-    plan_content,
-    plan_trial,
 )
 from gate.decide.conclude.outcome import list_open
 from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
-from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.suspects import (
     Suspect,
@@ -46,10 +32,8 @@ from gate.decide.suspects import (
     rank_suspect,
 )
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
-from gate.devices import DEFAULT_DEVICE
-from gate.records import Baseline, Extent, Metric, Outcome, Pairing, Policy, Run, Trial, Verdict
+from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
 from gate.records.cases import group_cases
-from gate.records.protocol import Stage
 from gate.records.targets import TARGET_KIND
 
 
@@ -165,8 +149,8 @@ def settle_pairs(
 ) -> Run:
     """Add pairs, look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`gate.decide.suspects.rank_suspect`; of the whole plan where ``suspects``
-    is ``None``. ``limit_s`` counts the run's seconds.
+    One case after the other, by :func:`~gate.decide.suspects.rank_suspect`; of the whole plan where
+    ``suspects`` is ``None``. ``limit_s`` counts the run's seconds.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
     while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
@@ -227,75 +211,3 @@ def _list_untouched(run: Run) -> Collection[str]:
     """The cases that are known to import no file that changed."""
     known = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
     return known - {trial.case_id for trial in run.trials if trial.changed_imports}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rehearsal:
-    """Gives the trials and pairs that are asked for, as the lab does, in the time that they say they took.
-
-    A pair, and a trial, is taken whole and given without what one of its kind would not have measured.
-    """
-
-    take_trial: Callable[[Slot], Trial]
-    take_pair: Callable[[Slot], Pair]
-    device: str = DEFAULT_DEVICE
-    budget_s: float = math.inf  # for trials, in seconds of the run
-
-    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
-        """Add trials round-robin; none that would end after the budget by what its case took before."""
-        cases = [case for case in run.cases if case.id in wanted]
-        slots = make_trial_schedule(cases, trials, run.trials, wanted)
-        pace, dropped = Pace(run.cases, run.trials), set[str]()
-        for slot in slots:
-            case = slot.case
-            content = plan_trial(slot.metrics, pace.list_own(case), self.device)
-            if run.wall_s + pace.predict_s(case, content.extent) > self.budget_s:
-                dropped.add(case.id)
-            if case.id not in dropped:
-                trial = cut_trial(self.take_trial(slot), content)
-                pace.add(trial)
-                run = _add(run, (trial,), compute_trial_s(trial))
-        return run
-
-    def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """Add the pairs that are needed now, or their latencies alone where no more ends in time."""
-        dropped: set[str] = set()
-        for wanted in list_pair_slots(run, [need for need in needs if not need.later]):
-            case = wanted.case
-            if case.id in dropped:
-                continue
-            slot = fit_slot(run, wanted, self.device, limit_s - run.wall_s)
-            if slot is None:
-                dropped.add(case.id)
-            else:
-                pair = self._measure_pair(slot)
-                run = _add(run, pair, compute_pair_s(case, pair))
-        return run
-
-    def _measure_pair(self, slot: Slot) -> tuple[Trial, Trial]:
-        content = plan_content(slot.metrics, slot.index, self.device)
-        pair = self.take_pair(slot)
-        if content.compiles:
-            return cut_trial(pair.base, content), cut_trial(pair.head, content)
-        base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
-        arms = (pair.base, pair.head)
-        compiles_untimed = slot.index == 1 and not slot.unchanged_code
-        untimed_s = compute_untimed_s(slot.case, arms) if compiles_untimed else 0.0
-        arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(slot.case, arms) + untimed_s) / 2
-        return _set_time(base, arm_s), _set_time(head, arm_s)
-
-
-def cut_trial(trial: Trial, content: Content) -> Trial:
-    """What a whole trial would have been with this content, and how long it would have taken. Pure."""
-    if content.extent is Extent.WHOLE:
-        return drop_unmeasured(trial, content)
-    seconds = EXTENT_SHARES[content.extent] * compute_trial_s(trial)
-    return replace(_set_time(drop_unmeasured(trial, content), seconds), extent=content.extent)
-
-
-def _set_time(trial: Trial, seconds: float) -> Trial:
-    return replace(trial, stages_s={Stage.ROUNDS: seconds}, overhead_s=0.0)
-
-
-def _add(run: Run, trials: Sequence[Trial], wall_s: float) -> Run:
-    return replace(run, trials=(*run.trials, *trials), wall_s=run.wall_s + wall_s)

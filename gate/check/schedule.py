@@ -92,14 +92,6 @@ def want_whole(case_ids: Iterable[str]) -> Mapping[str, Collection[Metric]]:
     return dict.fromkeys(case_ids, EVERY_METRIC)
 
 
-def drop_unmeasured(trial: Trial, content: Content) -> Trial:
-    """Take from a whole trial what one of this content would not have measured. Pure."""
-    kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
-    if not content.compiles:
-        return replace(trial, samples=kept, phases_s={}, kernels_s={})
-    return replace(trial, samples=kept)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
     """One trial or pair to be run, for these metrics; ``index`` counts from 1."""

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from gate.calibrate.rehearsal import Rehearsal
 from gate.check.pair_schedule import count_pairs
-from gate.check.procedure import Rehearsal, make_need, settle_pairs
+from gate.check.procedure import make_need, settle_pairs
 from gate.check.schedule import Slot
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect

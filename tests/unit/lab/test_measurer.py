@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from gate.calibrate.rehearsal import Rehearsal
 from gate.check.measurer import Measurer
-from gate.check.procedure import Checked, CheckTerms, Rehearsal, check_against_base
+from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair, list_pairs

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import Rehearsal
+from gate.calibrate.rehearsal import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.suspects import Suspect
 from gate.records import Metric, Run, Trial
-
-from .conftest import Subject, make_pair, make_run, make_trial
+from tests.unit.check.conftest import Subject, make_pair, make_run, make_trial
 
 SUBJECT = Subject()
 LATENCIES = {Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY}
