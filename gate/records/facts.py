@@ -66,7 +66,6 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.MACHINE_CHANGED: frozenset(SHIFTS),
     Code.TIMES_UNJUDGED: frozenset({"shift"}),  # of fixed test programs, where it is this host that recorded
     Code.CHANGED_PHASES: _PHASE_TIMES,
-    Code.EAGER_CHANGED: frozenset({"shared"}),  # it slowed down as compiled did
     Code.OUTPUT_DIFFERS: frozenset({"most", "elements", "of"}),
     Code.CODE_CHANGED: frozenset({"kernels", "changed", "added", "removed"}),
     Code.WORKLOAD_CHANGED: frozenset({"more"}),

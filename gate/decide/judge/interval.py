@@ -151,11 +151,6 @@ def is_estimated_beyond(reading: Reading, bar: Bar) -> bool:
     return reading.change > compute_log_edge(reading, bar)
 
 
-def is_significant(reading: Reading) -> bool:
-    """Whether the interval that is shown excludes no change at all."""
-    return abs(reading.change) > _compute_interval_half(reading)
-
-
 def compute_bound(reading: Reading, p: float) -> float:
     """What the true change is below with probability ``p``."""
     return reading.change + compute_t_quantile(p, reading.df) * reading.error
@@ -193,7 +188,7 @@ def is_too_noisy(reading: Reading, bar: Bar) -> bool:
 
 def make_change(reading: Reading, detectable: float) -> Change:
     """The change as fractions with its two-sided interval; + is worse."""
-    half = _compute_interval_half(reading)
+    half = compute_t_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading.df) * reading.error
     return Change(
         centre=to_fraction(reading.change),
         low=to_fraction(reading.change - half),
@@ -216,7 +211,3 @@ def _join_twin(own: Variance, twin: Variance) -> Variance:
     """What both say of the noise; a twin that is the quieter one says nothing of it."""
     both = pool_variances(own, twin)
     return both if both.value > own.value else own
-
-
-def _compute_interval_half(reading: Reading) -> float:
-    return compute_t_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading.df) * reading.error

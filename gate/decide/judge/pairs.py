@@ -20,7 +20,6 @@ from gate.decide.constants import (
     PRIOR_SD,
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
-    SHARED_SHARE,
 )
 from gate.decide.evidence.baselines import make_baseline
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
@@ -49,7 +48,6 @@ from gate.decide.judge.interval import (
     extend_reading,
     find_level,
     is_estimated_beyond,
-    is_significant,
     make_change,
     mirror_reading,
     read_pairs,
@@ -278,7 +276,7 @@ def _judge_reading(
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     eager = readings.get(Metric.EAGER_LATENCY)
     if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
-        remarks = _name_eager(clock, eager)
+        remarks = (Fact(code=Code.EAGER_CHANGED, numbers={"change": math.expm1(eager.change)}),)
     change = make_change(clock, compute_pair_detectable(judged, bar))
     if clock.trials < MIN_PAIRS:
         change = replace(change, low=change.centre, high=change.centre)
@@ -295,10 +293,3 @@ def _demand_repeat(question: Question, finding: Comparison, seen: Status | None)
     if finding.status not in MOVED or finding.status is seen or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)
-
-
-def _name_eager(latency: Reading, eager: Reading) -> tuple[Fact, ...]:
-    """Whether eager changed too: side by side that is no machine, but something both share."""
-    is_shared = is_significant(eager) and eager.change >= SHARED_SHARE * latency.change
-    numbers = {"change": math.expm1(eager.change), **({"shared": 1.0} if is_shared else {})}
-    return (Fact(code=Code.EAGER_CHANGED, numbers=numbers),)

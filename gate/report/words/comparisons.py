@@ -78,7 +78,7 @@ _INSTEAD: Mapping[Code, str] = {
 _CLAUSES: Mapping[Code, str] = {
     Code.DRIFT_LIMIT: "at most {limit:.2f}",
     Code.DRIFT_OF: "mostly of [{output}|an output], {steps:,.0f} rounding steps off",
-    Code.EAGER_CHANGED: "eager changed by {change:percent}[{shared:?}: both share the cause]",
+    Code.EAGER_CHANGED: "eager changed by {change:percent}",
     Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
     Code.NO_RATIO: _NO_RATIO,
     Code.ALREADY_REGRESSED: "the case has already regressed",
