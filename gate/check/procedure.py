@@ -208,6 +208,5 @@ def _predict_s(run: Run, needs: Iterable[Suspect], pairs: Mapping[str, int]) -> 
 
 
 def _list_untouched(run: Run) -> Collection[str]:
-    """The cases that are known to import no file that changed."""
     known = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
     return known - {trial.case_id for trial in run.trials if trial.changed_imports}

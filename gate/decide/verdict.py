@@ -164,7 +164,6 @@ def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Compa
 
 
 def _list_used(screening: Screening) -> tuple[Baseline, ...]:
-    """The baselines that something was compared with, each once."""
     matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
     return tuple({id(match): match for match in matches if match is not None}.values())
 

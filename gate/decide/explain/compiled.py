@@ -204,7 +204,7 @@ def _is_more(name: str, old: Mapping[str, int], new: Mapping[str, int]) -> bool:
 
 def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
     more = {name: count for name, count in after.calls.items() if name not in before.calls}
-    if not more or not (before.calls or before.dtypes):  # an older baseline lists no calls
+    if not more:
         return None
     lost = _list_lost(before, after)
     names = {"calls": tuple(more)[:MAX_NAMED], **({"operators": lost} if lost else {})}
@@ -212,7 +212,6 @@ def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
 
 
 def _list_lost(before: CodeIdentity, after: CodeIdentity) -> tuple[str, ...]:
-    """Operators that kernels fused before and none does now."""
     left = Counter(count_words(before.kernels)) - Counter(count_words(after.kernels))
     return tuple(left)[:MAX_NAMED]
 

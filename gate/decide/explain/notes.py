@@ -126,7 +126,6 @@ def _note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[F
 
 
 def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """A note for each acceptance that fits something compared here and no longer counts."""
     return [
         Fact(
             code=Code.ACCEPTANCE_EXPIRED,
@@ -139,7 +138,6 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """A note for each regression that is larger than somebody accepted."""
     return [
         Fact(
             code=Code.ACCEPTANCE_EXCEEDED,
