@@ -208,7 +208,7 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return
-    certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.df) * reading.error
+    certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.noise.df) * reading.error
     if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
         fact = Fact(code=Code.PAIRS_BIASED, numbers=numbers)

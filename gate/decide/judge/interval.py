@@ -57,7 +57,6 @@ class Reading:
 
     change: float  # natural logarithm, + is worse
     error: float  # standard error of the change
-    df: float
     noise: Variance  # between trials or pairs, of logarithms, moderated
     baseline: float  # geometric mean of trials, median of pairs, in the metric's unit
     candidate: float  # likewise, as it was measured
@@ -87,7 +86,6 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
     return Reading(
         change=direction * (arms.after - arms.before) - shift,
         error=math.sqrt(sampling + sitting.value),
-        df=noise.df,
         noise=noise,
         baseline=math.exp(arms.before),
         candidate=math.exp(arms.after),
@@ -108,7 +106,6 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     return Reading(
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
-        df=noise.df,
         noise=noise,
         baseline=median(paired.base),
         candidate=median(paired.head),
@@ -125,7 +122,8 @@ def extend_reading(reading: Reading, pairs: int) -> Reading:
     if own is not None:
         own = replace(own, df=own.df * count_winsorized_df(pairs) / count_winsorized_df(reading.trials))
     error = compute_pooled_error(reading.noise, pairs)
-    return replace(reading, trials=pairs, df=reading.df + gained, error=error, own=own)
+    noise = replace(reading.noise, df=reading.noise.df + gained)
+    return replace(reading, trials=pairs, noise=noise, error=error, own=own)
 
 
 def mirror_reading(reading: Reading) -> Reading:
@@ -153,7 +151,7 @@ def is_estimated_beyond(reading: Reading, bar: Bar) -> bool:
 
 def compute_bound(reading: Reading, p: float) -> float:
     """What the true change is below with probability ``p``."""
-    return reading.change + compute_t_quantile(p, reading.df) * reading.error
+    return reading.change + compute_t_quantile(p, reading.noise.df) * reading.error
 
 
 def compute_edge(threshold: Threshold, baseline: float) -> float:
@@ -170,14 +168,15 @@ def compute_detectable(reading: Reading, bar: Bar) -> float:
     """Smallest true change, as a fraction, that would not have been called UNCHANGED in 95 % of cases."""
     edge = compute_log_edge(reading, bar)
     clear, seen = (
-        compute_t_quantile(p, reading.df) * reading.error for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE)
+        compute_t_quantile(p, reading.noise.df) * reading.error
+        for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE)
     )
     return to_fraction(min(bar.edges * edge - clear, edge) + seen)
 
 
 def compute_floor(reading: Reading) -> float:
     """Smallest true change, as a fraction, that is found in 95 % of cases, whatever matters."""
-    quantiles = (compute_t_quantile(p, reading.df) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
+    quantiles = (compute_t_quantile(p, reading.noise.df) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
     return to_fraction(sum(quantiles) * reading.error)
 
 
@@ -188,7 +187,7 @@ def is_too_noisy(reading: Reading, bar: Bar) -> bool:
 
 def make_change(reading: Reading, detectable: float) -> Change:
     """The change as fractions with its two-sided interval; + is worse."""
-    half = compute_t_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading.df) * reading.error
+    half = compute_t_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading.noise.df) * reading.error
     return Change(
         centre=to_fraction(reading.change),
         low=to_fraction(reading.change - half),

@@ -70,7 +70,7 @@ def test_last_look_counts_what_winsorizing_takes(make_pairs: Make, policy: Polic
     """Of the last look's sixteen pairs one on each side is winsorized: 12 degrees of freedom, not 15."""
     series = gather(make_pairs, policy, (-0.01, 0.0, 0.01, 0.0, 0.005, -0.005))
     last = extend_reading(series.reading, 16)
-    assert last.df == series.reading.df - 5 + 12
+    assert last.noise.df == series.reading.noise.df - 5 + 12
     assert last.error == pytest.approx(series.reading.error * math.sqrt(6 / 16))
 
 

@@ -49,7 +49,6 @@ def make_reading(change: float, error: float = 0.02, df: float = 10.0, baseline:
     return Reading(
         change=change,
         error=error,
-        df=df,
         noise=Variance(value=error**2, df=df),
         baseline=baseline,
         candidate=0.01,
@@ -62,7 +61,7 @@ def test_reading_by_hand() -> None:
     """Five equal trials at 10 ms, three at 13 ms: ln 1.3, s2 = 4 x 4e-4 / 10, plus the sitting's 1 %."""
     reading = read([0.010] * 5, [0.013] * 3)
     assert reading.change == pytest.approx(math.log(1.3))
-    assert reading.df == 10.0
+    assert reading.noise.df == 10.0
     assert reading.error == pytest.approx(math.sqrt(1.6e-4 * (1 / 3 + 1 / 5) + 1e-4))
 
 

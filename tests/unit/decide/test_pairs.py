@@ -169,7 +169,7 @@ def test_error_by_hand() -> None:
     """Four pairs at 0, 0, 2 and 2 %: s^2 is 4/3, moderated (4 x 1.6^2 + 3 x 4/3) / 7, times 1.08 / 4."""
     reading = read_pairs(make_paired([0.0, 0.0, 0.02, 0.02]), PRIOR)
     moderated = (4 * 1.6**2 + 3 * 4 / 3) / 7
-    assert reading.df == 7.0
+    assert reading.noise.df == 7.0
     assert reading.change == pytest.approx(0.01)
     assert reading.error == pytest.approx(0.01 * math.sqrt(moderated * 1.08 / 4))
 
@@ -247,7 +247,8 @@ def extend(reading: Reading, pairs: int) -> bool:
     """Whether the same estimate and noise settle it with so many pairs, a tenth a side winsorized."""
     gained = (pairs - 3 * (pairs // 10)) - (reading.trials - 3 * (reading.trials // 10))
     error = math.sqrt(reading.noise.value * 1.08 / pairs)
-    return decide_pairs(replace(reading, trials=pairs, df=reading.df + gained, error=error), STRICT) != OPEN
+    noise = replace(reading.noise, df=reading.noise.df + gained)
+    return decide_pairs(replace(reading, trials=pairs, noise=noise, error=error), STRICT) != OPEN
 
 
 @given(changes=CHANGES)
@@ -302,7 +303,7 @@ def test_further_pairs_tell_more_of_the_own_noise() -> None:
     reading = extend_reading(read_pairs(make_paired([0.0, 0.01, 0.02]), PRIOR, make_paired([0.0] * 3)), 16)
     assert reading.own is not None
     assert (reading.own.value, reading.own.df) == (pytest.approx(0.0001), 12.0)
-    assert (reading.trials, reading.df) == (16, 16.0)
+    assert (reading.trials, reading.noise.df) == (16, 16.0)
     assert reading.error == pytest.approx(math.sqrt(reading.noise.value * 1.08 / 16))
 
 
