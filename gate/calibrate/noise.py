@@ -17,6 +17,7 @@ from gate.decide.judge.interval import (
     Reading,
     compute_edge,
     compute_floor,
+    compute_margin,
     extend_reading,
     is_too_noisy,
     read_stored,
@@ -34,7 +35,6 @@ from gate.decide.stats import (
     Variance,
     compute_logs,
     compute_prior,
-    compute_t_quantile,
     compute_variance,
     estimate_metric,
     pool_variances,
@@ -208,7 +208,7 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return
-    certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.noise.df) * reading.error
+    certain = abs(reading.change) > compute_margin(reading, 1 - BIAS_P / 2)
     if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
         fact = Fact(code=Code.PAIRS_BIASED, numbers=numbers)

@@ -151,7 +151,12 @@ def is_estimated_beyond(reading: Reading, bar: Bar) -> bool:
 
 def compute_bound(reading: Reading, p: float) -> float:
     """What the true change is below with probability ``p``."""
-    return reading.change + compute_t_quantile(p, reading.noise.df) * reading.error
+    return reading.change + compute_margin(reading, p)
+
+
+def compute_margin(reading: Reading, p: float) -> float:
+    """How far that lies above the estimate."""
+    return compute_t_quantile(p, reading.noise.df) * reading.error
 
 
 def compute_edge(threshold: Threshold, baseline: float) -> float:
@@ -167,17 +172,13 @@ def compute_log_edge(reading: Reading, bar: Bar) -> float:
 def compute_detectable(reading: Reading, bar: Bar) -> float:
     """Smallest true change, as a fraction, that would not have been called UNCHANGED in 95 % of cases."""
     edge = compute_log_edge(reading, bar)
-    clear, seen = (
-        compute_t_quantile(p, reading.noise.df) * reading.error
-        for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE)
-    )
+    clear, seen = (compute_margin(reading, p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
     return to_fraction(min(bar.edges * edge - clear, edge) + seen)
 
 
 def compute_floor(reading: Reading) -> float:
     """Smallest true change, as a fraction, that is found in 95 % of cases, whatever matters."""
-    quantiles = (compute_t_quantile(p, reading.noise.df) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
-    return to_fraction(sum(quantiles) * reading.error)
+    return to_fraction(sum(compute_margin(reading, p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE)))
 
 
 def is_too_noisy(reading: Reading, bar: Bar) -> bool:
@@ -187,7 +188,7 @@ def is_too_noisy(reading: Reading, bar: Bar) -> bool:
 
 def make_change(reading: Reading, detectable: float) -> Change:
     """The change as fractions with its two-sided interval; + is worse."""
-    half = compute_t_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading.noise.df) * reading.error
+    half = compute_margin(reading, 1 - (1 - INTERVAL_CONFIDENCE) / 2)
     return Change(
         centre=to_fraction(reading.change),
         low=to_fraction(reading.change - half),
