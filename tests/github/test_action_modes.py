@@ -102,7 +102,7 @@ def make_check(run: Run, baseline: Run, code: int) -> Command:
         out = load_config(Path(config) if config else None).out
         verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
         if any(one.startswith("--base-python=") for one in argv):  # of pairs, whose base tells its torch
-            verdict = replace(verdict, base=PairBase(torch=baseline.environment.torch))
+            verdict = replace(verdict, base=PairBase(), base_environment=baseline.environment)
         save_run(run, out / "run.json")
         save_verdict(verdict, out / "verdict.json")
         (out / "report.md").write_text(gate.render(verdict, "markdown"))

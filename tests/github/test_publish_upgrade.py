@@ -77,7 +77,8 @@ def make_upgrade(*rows: Comparison, **more: Any) -> Verdict:
     stacks = {
         "environment": NEW_STACK,
         "baseline_environments": (ENVIRONMENT_ID,),
-        "base": PairBase(label="torch 2.13.0", other_stack=True, torch="2.13.0"),
+        "base": PairBase(label="torch 2.13.0", other_stack=True),
+        "base_environment": CUDA_HOST,
         "tally": Tally(pairs=15, paired_cases=3),
         "machine": MachineShift(),
     }
@@ -126,7 +127,8 @@ def test_nothing_of_the_artifact_is_told() -> None:
 
 def test_only_release_numbers_are_told_of_the_stacks() -> None:
     """An environment that names itself @all is told as none; so is a base that the repository lacks."""
-    hostile = make_worse(environment=replace(NEW_STACK, torch="2.14@all"), base=PairBase(torch="9.9@all"))
+    sides = (replace(NEW_STACK, torch="9.9@all"), replace(NEW_STACK, torch="2.14@all"))
+    hostile = make_worse(base_environment=sides[0], environment=sides[1])
 
     body = render_body(make_marker("k", UPGRADED), make_upgrade_finding(hostile, make_base(), UPGRADED))
 
@@ -138,8 +140,8 @@ def test_levels() -> None:
     """An upgrade of thousands of cases that all got worse fits, also where a comment may hold little."""
     cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(2000))
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
-    base = PairBase(torch="2.13.0")
-    verdict = make_verdict(*rows, cases=cases, environment=NEW_STACK, base=base)
+    sides = {"environment": NEW_STACK, "base_environment": CUDA_HOST}
+    verdict = make_verdict(*rows, cases=cases, base=PairBase(), **sides)
     finding = make_upgrade_finding(verdict, make_base(cases), UPGRADED)
 
     body = render_body(make_marker("default", UPGRADED), finding)

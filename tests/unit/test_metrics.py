@@ -199,7 +199,7 @@ def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
         "change": 0.693,  # twice as long: log 2
         "speedup": 0.0,
         "column": "p95",
-        "causes": ["bound", "eager", "guards", "kernels", "tuning", "unchanged_code"],
+        "causes": ["eager", "guards", "kernels", "tuning", "unchanged_code"],
         "value": "12.3 ms",
         "told": "+30.0 % (slower)",
         "limit": "10 % and 50 \N{MICRO SIGN}s",

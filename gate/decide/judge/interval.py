@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from statistics import median
 
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, WIDEST
 from gate.decide.evidence.pairs import Paired
@@ -18,6 +17,7 @@ from gate.decide.stats import (
     LogArms,
     Variance,
     compute_hodges_lehmann,
+    compute_logs,
     compute_t_quantile,
     compute_winsorized_variance,
     count_winsorized_df,
@@ -58,7 +58,7 @@ class Reading:
     change: float  # natural logarithm, + is worse
     error: float  # standard error of the change
     noise: Variance  # between trials or pairs, of logarithms, moderated
-    baseline: float  # geometric mean of trials, median of pairs, in the metric's unit
+    baseline: float  # geometric mean of trials, robust one of pairs, in the metric's unit
     candidate: float  # likewise, as it was measured
     trials: int
     baseline_trials: int
@@ -97,8 +97,8 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
 def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> Reading:
     """Pool the pairs' changes robustly; the standard error is s sqrt(POOLING_LOSS / P), s^2 moderated.
 
-    So are both sides' values, which one stray must not move either. ``twin`` is another program that the same
-    blocks timed, and that varies as this one does.
+    So are both sides' values, or a stray would make them disagree with the change. ``twin`` is another
+    program that the same blocks timed, and that varies as this one does.
     """
     count = len(paired.changes)
     own = compute_winsorized_variance(paired.changes)
@@ -107,8 +107,8 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
         noise=noise,
-        baseline=median(paired.base),
-        candidate=median(paired.head),
+        baseline=math.exp(compute_hodges_lehmann(compute_logs(paired.base))),
+        candidate=math.exp(compute_hodges_lehmann(compute_logs(paired.head))),
         trials=count,
         baseline_trials=count,
         own=_join_twin(own, compute_winsorized_variance(twin.changes)) if twin and own.df else None,

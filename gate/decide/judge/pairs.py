@@ -112,7 +112,7 @@ def gather_case_pairs(
             trials=tuple(sorted(trials, key=lambda trial: len(trial.samples))),
             failures=tuple(failures.get(case.id, ())),
             values=collect_values(trials),
-            stored=_store_base(run.base, known, own),
+            stored=_store_base(run.base, known, own, case.definition),
             absence=absence if known else Reason.NO_BASELINE,
             base_case=redefined.get(case.id),
             paired=collect_paired(own),
@@ -122,7 +122,9 @@ def gather_case_pairs(
     return tuple(sides)
 
 
-def _store_base(base: BaseArm | None, known: Case | None, pairs: Sequence[Pair]) -> tuple[Stored, ...]:
+def _store_base(
+    base: BaseArm | None, known: Case | None, pairs: Sequence[Pair], definition: str
+) -> tuple[Stored, ...]:
     if base is None or known is None or not pairs:
         return ()
     trials = [pair.base for pair in pairs]
@@ -131,7 +133,7 @@ def _store_base(base: BaseArm | None, known: Case | None, pairs: Sequence[Pair])
         same_host=True,
         same_stack=True,
         same_codegen=True,
-        same_definition=True,  # else there are no pairs
+        same_definition=known.definition == definition,
     )
     return (stored,)
 

@@ -157,7 +157,7 @@ def _describe_averages(one: Comparison) -> str:
     said = 1 + one.change.centre
     if abs(shown - said) <= _APART * said:
         return ""
-    return "the change is of calls side by side, the values are medians of each side"
+    return "the change is of calls side by side, the values are averages of each side"
 
 
 def _find_opening(one: Comparison) -> str:

@@ -164,7 +164,6 @@ def test_only_the_longest_kernels_are_named() -> None:
     assert found[OTHERS] == pytest.approx(10e-6)
 
 
-@pytest.mark.usefixtures("rates")
 def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts, times by kernel, joules and single calls are all kept; what is unknown is left out."""
     monkeypatch.setattr(usage, "_ENERGY_S", 0.01)
@@ -180,7 +179,6 @@ def test_a_gpu_tells_what_ran_and_what_it_took(monkeypatch: pytest.MonkeyPatch) 
     assert context.logbook.result.kernels_s == {"gemm": 5e-6}
 
 
-@pytest.mark.usefixtures("rates")
 @pytest.mark.parametrize(("mode", "told"), [(Mode.REDUCE_OVERHEAD, True), (Mode.DEFAULT, False)])
 def test_a_case_that_asks_for_graphs_and_launches_none_is_told(
     monkeypatch: pytest.MonkeyPatch, mode: Mode, told: bool

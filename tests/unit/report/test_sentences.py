@@ -63,7 +63,7 @@ def tell(one: Comparison) -> str:
             compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01), pairs=3),
             (
                 "Not worse by more than the limit of 5 % in 3 pairs side by side with the base"
-                " (the change is of calls side by side, the values are medians of each side)."
+                " (the change is of calls side by side, the values are averages of each side)."
             ),
         ),
     ],
@@ -128,7 +128,7 @@ def test_what_is_better_and_not_surely_so_has_its_sentence_beside_it(centre: flo
         ({"baseline": Estimate(centre=0.0, low=0.0, high=0.0, noise=0.0, n=3)}, ""),
         (
             {"change": Change(centre=-1.0, low=-1.0, high=-1.0, detectable=0.05)},
-            " (the change is of calls side by side, the values are medians of each side)",
+            " (the change is of calls side by side, the values are averages of each side)",
         ),
     ],
 )
