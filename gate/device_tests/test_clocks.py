@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import statistics
 import time
 from collections.abc import Callable
@@ -84,6 +85,17 @@ def test_a_launch_returns_before_its_work_is_done(device: Device, report: Device
     launched_s = time.perf_counter() - begun
     device.synchronize()
     report.check_range(launched_s / (time_calls(run, device, _BUSY_CALLS) / _BUSY_CALLS), 0.0, 0.5)
+
+
+def test_wall_agrees_with_tritons_benchmark(device: Device, report: DeviceReport) -> None:
+    """Of calls that keep the device busy, Triton's own benchmark sees the same time within 3 %."""
+    run, benchmark = make_product(device), importlib.import_module("triton.testing").do_bench
+    time_calls(run, device, _BUSY_CALLS)
+    ratios = [
+        time_calls(run, device, _BUSY_CALLS) / _BUSY_CALLS / (benchmark(run, return_mode="median") * 1e-3)
+        for _ in range(_REPEATS)
+    ]
+    report.check_range(statistics.median(ratios), 0.97, 1.03)
 
 
 @pytest.mark.cpu(judged=True)

@@ -91,7 +91,11 @@ def test_compiled_kernels_are_listed_by_name(device: Device, report: DeviceRepor
 def test_a_graph_is_one_launch(device: Device, report: DeviceReport) -> None:
     """A call that was captured whole launches one CUDA graph, and nothing else but copies of its inputs."""
     step = make_graphed(device)
+    graph.start_observation()
     settle_step(step, device, _QUIET_CALLS)
+    counts = graph.observe_graphs("").counts
+    for metric in (Metric.CUDAGRAPH_SKIPS, Metric.RECOMPILES):
+        report.check_range(counts.get(metric, -1), 0, 0, part=str(metric))
     _keep_table(report, "profile-graph", step)
     found = _count_launches(device, step)
     report.check_range(found.get(Metric.CUDAGRAPH_LAUNCHES, 0), 1, 1, part="graphs")

@@ -19,7 +19,6 @@ from gate.device_tests.test_clocks import find_memory_speed
 from gate.devices import CUDA
 from gate.files.codec import load_run
 from gate.files.entry import VERSION
-from gate.programs import ask_program
 from gate.project.config import DEFAULT_FILE
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
@@ -48,8 +47,6 @@ _COLD_S = {
 _SMALL = "elementwise/inference-bfloat16-smoke-default"
 _MOST_SPREAD = 0.03
 _DRIFT = (-6.0, 1.0)  # log2: better than eager is no failure
-_TESTS = Path("tests/gpu")
-_PASSED, _FAILED = 0, 1  # what pytest exits with once tests have run
 _STARTING_S = 20  # that a test may take beside its command
 
 
@@ -170,19 +167,3 @@ def test_planted_faults_are_caught(device_name: str, report: DeviceReport) -> No
     status = _run_gate(device_name, folder, 400, "selftest", "--select", _SMALL, *limits)
     report.check_range(status, 0, 0, part="status")
     report.note(folder.with_suffix(".log").read_text().strip().splitlines()[-1:], "said")
-
-
-@pytest.mark.timeout(300)
-def test_the_tests_of_a_gpu_pass(report: DeviceReport) -> None:
-    """tests/gpu passes, if this runs in a checkout that has what tests need."""
-    if not _TESTS.is_dir():
-        report.note("this is no checkout")
-        return
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_TESTS))
-    done = ask_program(command, limit_s=290)
-    report.keep("tests-gpu.log", f"{done.out}{done.err}")
-    last = " ".join(done.out.strip().splitlines()[-1:]) or (done.err.strip() or done.problem)[-100:]
-    if done.status in (_PASSED, _FAILED):
-        report.check(done.status == _PASSED, last)
-    else:
-        report.note(f"they do not run here: {last}")
