@@ -225,33 +225,16 @@ def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torc
     """Copy a module with all that it holds converted as :func:`convert_module` does.
 
     Each parameter and buffer is converted as it is copied: a copy of all of them as they are, where they are,
-    may be what there is no memory for. What cannot be copied and cannot be looked into, as a lock, is shared.
+    may be what there is no memory for.
     """
-    copies: dict[int, Any] = {
+    converted: dict[int, Any] = {
         id(tensor): _copy_converted(tensor, device, dtype)
         for tensor in list_held(module)
         if type(tensor) in {torch.Tensor, torch.nn.Parameter}
     }
-    try:
-        copied = copy.deepcopy(module, dict(copies))
-    except TypeError:
-        copied = copy.deepcopy(module, {**_find_uncopied(module), **copies})
+    copied = copy.deepcopy(module, converted)
     convert_module(copied, device, dtype)  # what is no plain tensor, and what it keeps of them
     return copied
-
-
-def _find_uncopied(module: torch.nn.Module) -> dict[int, Any]:
-    attributes = (item for part in module.modules() for item in vars(part).values())
-    leaves = (leaf for item in attributes for _, leaf in iterate_leaves(item))
-    return {id(leaf): leaf for leaf in leaves if is_opaque(leaf) and not _is_copied(leaf)}
-
-
-def _is_copied(leaf: object) -> bool:
-    try:
-        copy.deepcopy(leaf)
-    except Exception:  # noqa: BLE001 - whatever an object does about it
-        return False
-    return True
 
 
 def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:

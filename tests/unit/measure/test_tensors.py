@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,13 +112,3 @@ def test_a_recurrent_module_computes_as_its_copy_does() -> None:
     module, value = torch.nn.LSTM(4, 4), torch.randn(2, 1, 4)
     copied = copy_module(module, "cpu", torch.float64)
     assert torch.allclose(copied(value.double())[0], module(value)[0].double(), atol=1e-6)
-
-
-def test_a_module_with_a_lock_is_copied() -> None:
-    """The lock is shared, which nobody needs to compute; weights are not."""
-    module = Tied()
-    module.locks = [threading.Lock()]  # type: ignore[assignment] # as any attribute
-    copied = copy_module(module, "cpu", torch.float64)
-    assert copied.locks == module.locks
-    assert copied.first.weight is copied.second.weight  # type: ignore[union-attr] # Tied's
-    assert copied.first.weight.dtype == torch.float64  # type: ignore[union-attr] # Tied's
