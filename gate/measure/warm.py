@@ -54,7 +54,7 @@ _MOST_S = 10.0
 _DOUBTFUL_S = 2.0  # while all of the last calls keep no more than calls that have not settled
 _MOST_BYTES = 2**30
 _MOST_SHARE = 0.25  # of what the host has free
-_TRACED_CALLS = 8
+_TRACED_CALLS, _MORE_TRACED_CALLS = 8, 13
 _GATE = Path(__file__).resolve().parents[1]  # the package: its reference models are measured code
 _FRAMES = 24
 
@@ -108,21 +108,24 @@ def find_keeper(step: Callable[[], object], directory: str) -> str:
     """Find the line that makes what is kept, ``file.py:12``; empty where none of Python's objects is.
 
     Of the lines that make one object a call, or several of a size, that with the most bytes. What the
-    interpreter keeps for later is of any number, so it would have to be the same multiple of the calls twice.
+    interpreter keeps for later is of any number: it would have to be the same multiple of the calls twice,
+    of which there are more the second time.
     What no measured code has asked for, as what is counted here, has no line.
     """
     counts = []
     with _watch_new_garbage():
         tracemalloc.start(_FRAMES)
         try:
-            for calls in (1, _TRACED_CALLS, _TRACED_CALLS):
+            for calls in (1, _TRACED_CALLS, _MORE_TRACED_CALLS):
                 _call(step, calls)
                 counts.append(_count(tracemalloc.take_snapshot()))
         finally:
             tracemalloc.stop()
     first, second = counts[1] - counts[0], counts[2] - counts[1]
     grown = {
-        trace: more for trace, more in first.items() if more == second[trace] and not more % _TRACED_CALLS
+        trace: more
+        for trace, more in first.items()
+        if not more % _TRACED_CALLS and second[trace] == more // _TRACED_CALLS * _MORE_TRACED_CALLS
     }
     for (frames, _), _ in sorted(grown.items(), key=lambda item: item[0][1] * item[1], reverse=True):
         asker = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
