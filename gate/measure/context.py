@@ -20,7 +20,7 @@ from gate.measure.compiler.identity import read_sources, tune_together
 from gate.measure.device.device import Device
 from gate.measure.device.torch_settings import describe_runtime, describe_settings
 from gate.measure.kinds.protocol import Protocol, find_protocol
-from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
+from gate.measure.numerics.drift import check_any_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
@@ -116,7 +116,7 @@ def open_case(
     ``is_cold`` is true in a process that compiles, false in one that finds what another compiled.
 
     Raises:
-        NotFiniteError: The first output holds NaN, or infinities that no drift is going to compare.
+        NotFiniteError: The first output holds NaN, or nothing but infinities.
     """
     with use_gradients(context.case), closing(find_protocol(context.case)) as protocol:
         yield _prepare_case(context, workload, protocol, is_cold=is_cold)
@@ -140,8 +140,8 @@ def _prepare_case(
     settings = describe_settings(context.device.kind)  # the workload's own: its calls may set some
     about = {**logbook.result.workload, "settings": settings, "runtime": describe_runtime()}
     logbook.record(workload=about)
-    check = check_any_finite if has_metric(context.case, Metric.DRIFT) else check_finite
-    check({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
+    outputs = {f"output{path}": value for path, value in iterate_tensors(returned)}
+    check_any_finite(outputs, Side.EAGER)
     if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
         logbook.note(Code.EAGER_COMPILED)
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call

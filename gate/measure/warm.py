@@ -194,8 +194,6 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         _measure_kept(context, prepared)
         if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):
             _count_calls(context, prepared)
-        if not has_metric(context.case, Metric.DRIFT):
-            return
         context.logbook.enter(Stage.DRIFT)
         state.restore()
         pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)

@@ -266,7 +266,7 @@ def _measure_difference(left: torch.Tensor, right: torch.Tensor) -> dict[str, fl
     return {"most": float((left[differing].double() - right[differing].double()).abs().max()), **numbers}
 
 
-def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float = 0.0) -> tuple[Fact, ...]:
+def find_far(eager: Outputs, compiled: Outputs, names: Sequence[str], least: float) -> tuple[Fact, ...]:
     """Find outputs that no reference judges, and that are further from eager's than rounding explains.
 
     They round in steps of ``least`` at least: a loss is cast to float32 in many a model of 16 bits.
