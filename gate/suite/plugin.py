@@ -1,38 +1,35 @@
-"""The plugin of a person's session: options, parameters, one fixture. Load it with ``-p gate.suite.plugin``.
+"""The plugin of a person's session: an option, parameters, a fixture. Load it with ``-p gate.suite.plugin``.
 
-Options are registered here and not in a ``conftest.py``, which pytest does not load for an installed
+The option is registered here and not in a ``conftest.py``, which pytest does not load for an installed
 package in time.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gate.devices import DEVICE_FORMS
 from gate.errors import UsageError
 from gate.suite.fixture import CompileBenchmark
 from gate.suite.session import SESSION, TIMER, make_plain_session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the gate's options."""
-    group = parser.getgroup("compile-gate")
-    group.addoption(
-        "--gate-select", metavar="SELECTION", help="cases of the registry, as in `compile-gate check`"
+    """Add the gate's option."""
+    parser.getgroup("compile-gate").addoption(
+        "--gate-select",
+        default="",
+        metavar="SELECTION",
+        help="cases of the registry, as in `compile-gate check`",
     )
-    group.addoption("--gate-config", metavar="PATH", help="gate.yml (default: here or in a directory above)")
-    group.addoption("--gate-device", metavar="DEVICE", help=f"{DEVICE_FORMS} (default: the configuration's)")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Make the session's settings."""
     try:
-        path, select, device = map(config.getoption, ("--gate-config", "--gate-select", "--gate-device"))
-        session = make_plain_session(path and Path(path), select=select or "", device=device or "")
+        session = make_plain_session(config.getoption("--gate-select"))
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[SESSION] = session

@@ -73,8 +73,8 @@ def make_trial_session(request: WorkerRequest) -> SuiteSession:
     )
 
 
-def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteSession:
-    """Make the session of a person who runs the suite, from ``gate.yml`` and options, empty if not given.
+def make_plain_session(select: str) -> SuiteSession:
+    """Make the session of a person who runs the suite, from ``gate.yml``; no ``select``: what that selects.
 
     Factories are imported from the directory of ``gate.yml``, as in a trial.
 
@@ -84,12 +84,12 @@ def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteS
     # A trial needs no configuration, and not its parsers.
     from gate.project.config import apply_options, load_config  # noqa: PLC0415
 
-    config = apply_options(load_config(path), select=select or None)
+    config = apply_options(load_config(None), select=select or None)
     directory = str(config.directory.resolve())
     if directory not in sys.path:
         sys.path.append(directory)  # last: measured code must not shadow the gate
     return SuiteSession(
-        device=device or config.device,
+        device=config.device,
         threads=config.threads,
         sampling=config.sampling,
         directory=directory,

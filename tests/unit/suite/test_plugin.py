@@ -102,8 +102,9 @@ def test_broken_configuration_is_a_usage_error(project: pytest.Pytester) -> None
 
 
 def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
-    """The device comes from the configuration unless an option names it."""
-    run = project.runpytest_inprocess(*PLUGIN, "--collect-only", "--gate-device", "cuda:1")
+    """The device comes from the configuration."""
+    project.path.joinpath("gate.yml").write_text(f"{CONFIG}device: cuda:1\n")
+    run = project.runpytest_inprocess(*PLUGIN, "--collect-only")
     run.stdout.fnmatch_lines(["compile-gate: gate.yml, device cuda:1, 1 threads"])
 
 
