@@ -155,6 +155,7 @@ class WorkerFailure:
     fact: Fact
     traceback: str = ""  # of the measured code: the gate's own frames are in the log
     missing: Prerequisite | None = None  # prime only
+    fix: str = ""  # what the gate's own error advises
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,8 +67,8 @@ def prime_bench(bench: Bench) -> Environment:
     result = run_job(bench, job, later)
     if isinstance(result, CaseFailure):
         left = load_result(Path(job.request.result))
-        missing = left.failure.missing if isinstance(left, WorkerResult) and left.failure else None
-        fix = advise_unprimed(result.kind, missing, python=bench.arm.python, log=str(job.log))
+        told = left.failure if isinstance(left, WorkerResult) else None
+        fix = advise_unprimed(result.kind, told, python=bench.arm.python, log=str(job.log))
         raise MachineError(describe_unprimed(result, bench.settings.device), fix)
     if result.environment is None:
         fix = advise_unprimed(FailureKind.ERROR, None, python=bench.arm.python, log=str(job.log))

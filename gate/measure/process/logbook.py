@@ -181,7 +181,9 @@ def make_worker_failure(error: BaseException) -> WorkerFailure:
     """Tell an exception as a failure: its kind, one line, and the frames of measured code."""
     kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
     fact = Fact(code=Code.RAISED, names=name_words(message=describe_error(error)))
-    return WorkerFailure(kind=kind, fact=fact, traceback=format_error(error))
+    # Around another error it may be something else that does not work.
+    fix = error.fix if isinstance(error, GateError) and error.__cause__ is None else ""
+    return WorkerFailure(kind=kind, fact=fact, traceback=format_error(error), fix=fix)
 
 
 def describe_error(error: BaseException) -> str:

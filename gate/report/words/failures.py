@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, quote_failure
-from gate.records.protocol import Prerequisite
+from gate.records.protocol import Prerequisite, WorkerFailure
 from gate.report.words.templates import fill
 from gate.units import join_some
 
@@ -126,7 +126,10 @@ def describe_unprimed(failure: CaseFailure, device: str) -> str:
     return f"torch.compile does not work here {where}: {describe_failure(failure)}"
 
 
-def advise_unprimed(kind: FailureKind, missing: Prerequisite | None, *, python: str, log: str) -> str:
-    """Advise what fixes a primer's failure; ``missing`` is what it says that the machine lacks."""
-    fix = _SLOW_FIX if kind is FailureKind.HANG else PREREQUISITE_FIXES[missing] if missing else _GENERAL_FIX
-    return fix.format(python=python, log=log)
+def advise_unprimed(kind: FailureKind, told: WorkerFailure | None, *, python: str, log: str) -> str:
+    """Advise what fixes a primer's failure, of which it may have ``told``."""
+    if kind is FailureKind.HANG:
+        return _SLOW_FIX.format(log=log)
+    if told and told.missing:
+        return PREREQUISITE_FIXES[told.missing].format(python=python)
+    return (told and told.fix) or _GENERAL_FIX.format(log=log)

@@ -9,8 +9,9 @@ import pytest
 from gate.errors import MachineError
 from gate.lab.trials.opening import prime_bench
 from gate.lab.trials.trials import Bench
-from gate.records import FailureKind
-from gate.records.protocol import Prerequisite
+from gate.measure.process.logbook import make_worker_failure
+from gate.records import Code, Fact, FailureKind
+from gate.records.protocol import Prerequisite, WorkerFailure
 from gate.report.words.failures import advise_unprimed
 
 
@@ -62,6 +63,20 @@ def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatc
 )
 def test_what_is_missing_has_a_fix(missing: Prerequisite | None, words: str) -> None:
     """The code that a primer sends leads to what fixes it."""
-    fix = advise_unprimed(FailureKind.ERROR, missing, python="python3.11", log="prime.log")
+    told = WorkerFailure(kind=FailureKind.ERROR, fact=Fact(code=Code.RAISED), missing=missing)
+    fix = advise_unprimed(FailureKind.ERROR, told, python="python3.11", log="prime.log")
     assert words in fix
     assert "{" not in fix
+
+
+def test_what_the_primer_itself_advises_is_the_fix() -> None:
+    """A target and a torch built for CUDA, say: no log and no doctor say what to install."""
+    install = "Install a CPU build beside it."
+    for cause, fix in (
+        (None, install),
+        (OSError("no space"), "Read prime.log, then try `compile-gate doctor`."),
+    ):
+        error = MachineError("this torch is built for CUDA", install)
+        error.__cause__ = cause
+        told = make_worker_failure(error)
+        assert advise_unprimed(FailureKind.ERROR, told, python="python3.11", log="prime.log") == fix
