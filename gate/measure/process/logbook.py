@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from traceback import FrameSummary, StackSummary, TracebackException
+from traceback import FrameSummary, StackSummary, TracebackException, format_exception_only
 from typing import Any
 
 from gate.errors import GateError
@@ -52,18 +52,33 @@ _MACHINERY = ("importlib", "_pytest", "pluggy", "pytest_benchmark")
 _CONTEXTS = contextlib.__file__
 _FROZEN = "<frozen "  # the import system, runpy
 _GENERATED = ("<string>", "__init__")  # a dataclass's own
+_COMPILER = "torch._dynamo"
+_TRACED = "TorchRuntimeError"  # Dynamo's, of an operator that failed as it was traced
 _BARE_HEADER = re.compile(r"^Traceback \(most recent call last\):\n(?! )", re.MULTILINE)
 
 
 def format_error(error: BaseException) -> str:
     """Format an exception and its causes with the frames that a reader can do something about.
 
-    Where measured code called torch, of torch's frames only the one that raised is kept.
+    Where measured code called torch, of torch's frames only the one that raised is kept. Of an operator that
+    failed as Dynamo traced it, these are the lines that were traced.
     """
+    traced, stack = _find_traced(error), choose_frames(getattr(error, "real_stack", ()))
+    if traced is not error and stack:
+        lines = (*StackSummary.from_list(stack).format(), *format_exception_only(traced))
+        return f"Traceback (most recent call last):\n{''.join(lines)}"
     exception = TracebackException.from_exception(error)
     for one in _walk_causes(exception):
         one.stack = StackSummary.from_list(choose_frames(one.stack))
     return _BARE_HEADER.sub("", "".join(exception.format()))
+
+
+def _find_traced(error: BaseException) -> BaseException:
+    """Find the operator's own error in one of Dynamo's, which says no more than that there is one."""
+    if type(error).__name__ != _TRACED:
+        return error
+    causes = (one for one in _list_chain(error) if not type(one).__module__.startswith(_COMPILER))
+    return next(causes, error)
 
 
 def choose_frames(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
@@ -96,8 +111,6 @@ def _find_places(packages: Sequence[str]) -> tuple[str, ...]:
 
 
 _MAX_MESSAGE = 500  # one line of a report
-_COMPILER = "torch._dynamo"
-_TRACED = "TorchRuntimeError"  # Dynamo's, of an operator that failed as it was traced
 
 
 class NotFiniteError(Exception):
@@ -189,13 +202,11 @@ def make_worker_failure(error: BaseException) -> WorkerFailure:
 def describe_error(error: BaseException) -> str:
     """Describe an exception in one line: its type and the first line of what it says.
 
-    Of an operator that failed as Dynamo traced it, that is the operator's: Dynamo's only says so.
+    Of an operator that failed as Dynamo traced it, that is the operator's.
     """
     if isinstance(error, (GateError, NotFiniteError)):
         return str(error.args[0])[:_MAX_MESSAGE]
-    if type(error).__name__ == _TRACED:
-        causes = (one for one in _list_chain(error) if not type(one).__module__.startswith(_COMPILER))
-        error = next(causes, error)
+    error = _find_traced(error)
     lines = str(error).strip().splitlines()
     if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and below it what it said
         lines = [f"{lines[0]} {lines[1]}"]
