@@ -17,6 +17,7 @@ from gate.starter.files import (
     CONFIG_FILE,
     LONG_WORKFLOWS,
     RESPOND_WORKFLOWS,
+    WORKFLOWS,
     load_workflows,
     make_project_files,
     name_factory,
@@ -61,7 +62,8 @@ def run_init(options: Namespace) -> ExitCode:
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short
     note = _find_obstacle(here, action)
-    workflows = {} if note else load_workflows(names, action, options.runner or _label_runner(device))
+    runner = options.runner or _label_runner(device)
+    workflows = {} if note else load_workflows(names, action, runner, "" if options.runner else _read_kept(here))
     written, kept = write_missing(here, files | workflows)
     _print_files(written, kept)
     factory = f"{name_factory(sketch.target)}.py"
@@ -92,6 +94,12 @@ def _parse_arguments(given: list[str]) -> dict[str, object]:
 
 def _label_runner(device: str) -> str:
     return "self-hosted, linux, gpu" if find_kind(device).is_gpu else "self-hosted, linux"
+
+
+def _read_kept(here: Path) -> str:
+    """Read the workflow that an earlier ``init`` wrote; the second must use the same runner."""
+    path = here / WORKFLOWS / CHECK_WORKFLOWS[0]
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _find_obstacle(here: Path, action: str) -> str:

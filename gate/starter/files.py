@@ -12,9 +12,9 @@ from pathlib import Path
 from gate.errors import FileError
 from gate.files.yaml_in import write_scalar
 from gate.starter.probe import Sketch, TensorSketch
-from gate.version import __version__
 
 CONFIG_FILE = "gate.yml"
+WORKFLOWS = ".github/workflows"
 SCHEMA_FILE = ".gate.schema.json"
 CHECK_WORKFLOWS = ("compile-gate.yml",)  # calls the check of this repository
 RESPOND_WORKFLOWS = (*CHECK_WORKFLOWS, "compile-gate-respond.yml")
@@ -27,6 +27,7 @@ LONG_WORKFLOWS = (  # the same and its answers in full, for where nothing of ano
 )
 _PLACEHOLDER = re.compile(r"OWNER/compile-gate(/\S+)?@0{40} # v\S+")
 _RUNNER = "runs-on: [self-hosted, linux, gpu]"
+_CALLED_WITH = ("runner", "python")  # what is asked of our own workflows
 _CALLED_RUNNER = """runner: '["self-hosted", "linux", "gpu"]'"""
 
 
@@ -161,15 +162,18 @@ def _render_tensor(tensor: TensorSketch) -> str:
     return f"torch.randint(0, {tensor.high}, {tensor.shape}{dtype})"
 
 
-def load_workflows(names: Iterable[str], action: str, runner: str) -> dict[str, str]:
+def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "") -> dict[str, str]:
     """Load example workflows, with the action pinned and the runner's labels: path -> text.
+
+    Runner and interpreter are those of the workflow ``kept``, if it is there and calls this repository's.
 
     Raises:
         FileError: This installation lacks them.
     """
-    repository, _, commit = action.partition("@")
-    pinned, place = rf"{repository}\g<1>@{commit} # v{__version__}", find_workflows()
+    repository, _, pin = action.partition("@")
+    pinned, place = rf"{repository}\g<1>@{pin}", find_workflows()
     called = f"runner: '{json.dumps(re.split(r', *', runner))}'"
+    said = {key: found[0] for key in _CALLED_WITH if (found := re.search(rf"^ +{key}: .*", kept, re.MULTILINE))}
     files = {}
     for name in names:
         try:
@@ -178,7 +182,10 @@ def load_workflows(names: Iterable[str], action: str, runner: str) -> dict[str, 
             problem, fix = f"cannot be read: {error.strerror}", "Install compile-gate again."
             raise FileError(str(place / name), "", problem, fix) from error
         text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
-        files[f".github/workflows/{name}"] = text.replace(_CALLED_RUNNER, called)
+        text = text.replace(_CALLED_RUNNER, called)
+        for key, line in said.items():
+            text = re.sub(rf"^ +{key}: .*", lambda _, line=line: line, text, flags=re.MULTILINE)
+        files[f"{WORKFLOWS}/{name}"] = text
     return files
 
 

@@ -138,6 +138,7 @@ def _ask(question: ProbeQuestion) -> dict[str, object]:
     raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
 
 
+_TAG = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")  # of a release
 _ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
 
 
@@ -156,13 +157,14 @@ def parse_action(text: str) -> str:
 def find_action(package: Path | None = None) -> str:
     """Find the repository and commit that this installation came from; empty where either is unknown.
 
-    pip writes down what it installed from. A clone counts where GitHub has its commit, too.
+    pip writes down what it installed from. A clone counts where GitHub has its commit, too. The tag of a release
+    follows, as a comment of YAML.
     """
     origin = _read_origin()
     vcs = origin.get("vcs_info")
     if isinstance(vcs, dict):
         found = f"{name_repository(str(origin.get('url', '')))}@{vcs.get('commit_id')}"
-        return found if _ACTION.fullmatch(found) else ""
+        return _add_tag(found, str(vcs.get("requested_revision"))) if _ACTION.fullmatch(found) else ""
     url = urlparse(str(origin.get("url", "")))
     place = Path(unquote(url.path)) if url.scheme == "file" else package
     return _ask_clone(place) if place and (place / "action.yml").is_file() else ""
@@ -182,6 +184,11 @@ def _ask_clone(place: Path) -> str:
         repository = find_repository(place)
         commit = ask_git(place, "rev-parse", "HEAD")
         pushed = ask_git(place, "branch", "--remotes", "--contains", "HEAD")
+        tagged = ask_git(place, "describe", "--exact-match", "--tags", "HEAD")
     except GateError:
         return ""
-    return f"{repository}@{commit.said}" if repository and pushed.said else ""
+    return _add_tag(f"{repository}@{commit.said}", tagged.said) if repository and pushed.said else ""
+
+
+def _add_tag(action: str, tag: str) -> str:
+    return f"{action} # {tag}" if _TAG.fullmatch(tag) else action

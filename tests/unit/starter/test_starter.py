@@ -194,6 +194,20 @@ def test_more_workflows_are_an_option(project: Path, option: str, names: tuple[s
     assert {path.name for path in (project / ".github/workflows").iterdir()} == set(names)
 
 
+def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
+    """And its interpreter, which somebody wrote there since."""
+    given = ["init", "acme:build", "--action", f"acme/compile-gate@{COMMIT}"]
+    assert main([*given, "--runner", "self-hosted, mine"]) == 0
+    first, second = (project / f".github/workflows/{name}" for name in RESPOND_WORKFLOWS)
+    text = first.read_text(encoding="utf-8").replace("python: python3 #", "python: /opt/torch/bin/python #")
+    first.write_text(text, encoding="utf-8")
+    assert main([*given, "--comments"]) == 0
+    written = second.read_text(encoding="utf-8")
+    assert """      runner: '["self-hosted", "mine"]'\n""" in written
+    assert "      python: /opt/torch/bin/python # the interpreter" in written
+    assert f"respond.yml@{COMMIT}\n" in written  # whose release that is, nobody said
+
+
 def test_a_branch_or_tag_pins_nothing() -> None:
     """Either can be moved to other code later."""
     with pytest.raises(UsageError, match="pins no commit"):
@@ -206,6 +220,13 @@ def test_a_branch_or_tag_pins_nothing() -> None:
         (
             {"url": "https://github.com/acme/compile-gate.git", "vcs_info": {"commit_id": COMMIT}},
             f"acme/compile-gate@{COMMIT}",
+        ),
+        (
+            {
+                "url": "https://github.com/acme/compile-gate",
+                "vcs_info": {"commit_id": COMMIT, "requested_revision": "v1.2.0"},
+            },
+            f"acme/compile-gate@{COMMIT} # v1.2.0",
         ),
         ({"url": "https://elsewhere.example/acme/compile-gate", "vcs_info": {"commit_id": COMMIT}}, ""),
         ({"url": "https://files.example/compile_gate.whl"}, ""),
@@ -232,7 +253,10 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
     run_git(clone, "commit", "--quiet", "--allow-empty", "--message", "Begin")
     assert find_action(clone) == ""
     run_git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
-    assert find_action(clone) == f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
+    found = f"acme/compile-gate@{run_git(clone, 'rev-parse', 'HEAD')}"
+    assert find_action(clone) == found
+    run_git(clone, "tag", "v1.2.0")
+    assert find_action(clone) == f"{found} # v1.2.0"
 
 
 def test_the_workflows_that_are_written_name_no_placeholder() -> None:
