@@ -4,16 +4,14 @@ The environment that owns torch is not changed. The gate's requirements are *app
 (``PYTHONPATH`` would go in front of the environment's packages and shadow torch's dependencies), so
 that the environment under test always wins. Only the package ``gate`` goes in front, alone.
 
-What the environment lacks comes from a locked list. pip runs in isolation, outside the workspace, and is told
-nothing but where packages come from: an image's constraint, prefix, target or user installation would be in
-the way, a token is none of its business.
+What the environment lacks comes from a locked list. pip runs in isolation, outside the workspace. An image's
+constraint, prefix or user installation would be in its way, a token is none of its business.
 
 Imports nothing that the interpreter may lack.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -128,32 +126,23 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _READING = frozenset(("pyyaml",))
 _MEASURING = _READING | {"packaging", "psutil", "pytest", "pytest-benchmark", "rich"}
 _REPORTING = _READING | {"jinja2", "rich"}
-_TRUSTED = _READING | {"requests", "urllib3"}  # what holds a token measures nothing
 _GPU = frozenset(("nvidia-ml-py",))  # without it nobody watches a GPU for throttling and strangers
 _PACKAGES: Mapping[str, frozenset[str]] = {
     ActionMode.PLAN: _READING,
     ActionMode.JUDGE: _REPORTING,
     ActionMode.MEASURE: _MEASURING,
     ActionMode.REFRESH: _MEASURING,
-    **dict.fromkeys(TRUSTED_MODES, _TRUSTED),
+    **dict.fromkeys(TRUSTED_MODES, _READING),  # what holds a token measures nothing
 }
 # What these need in their turn, all of it. Where one of them is there, its installer has seen to that.
 BROUGHT = {
     "jinja2": ("markupsafe",),
     "pytest": ("iniconfig", "packaging", "pluggy", "pygments"),
     "pytest-benchmark": ("iniconfig", "packaging", "pluggy", "py-cpuinfo2", "pygments", "pytest"),
-    "requests": ("certifi", "charset-normalizer", "idna", "urllib3"),
     "rich": ("markdown-it-py", "mdurl", "pygments"),
 }
-# Where packages come from, and how to get there.
-PIP_SETTINGS = frozenset(
-    (
-        *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert", "client-cert"),
-        *("proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir", "keyring-provider"),
-        "use-feature",
-    )
-)
-_PIP_LEVELS = ("global", "install", ":env:")  # a later one holds
+# In place of what an image says of its own packages. pip takes an empty setting for none, so a file is needed.
+_PIP_SETTINGS = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_CONSTRAINT": os.devnull}
 _BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 
 
@@ -199,28 +188,18 @@ def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -
     listed.write_text("".join(locked[name] for name in names), encoding="utf-8")
     pip = _find_pip(directory.with_suffix(".pip"), environ)
     # --no-deps: the list is complete, and what the environment has must not be installed again.
-    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
+    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--prefix", "", "--root", "")
     command = [*pip, "install", *options, "--target", str(directory), "--requirement", str(listed)]
-    settings = _load_pip_settings(pip, directory, environ)
-    if subprocess.run(command, check=False, cwd=directory, env=settings).returncode != 0:
+    if subprocess.run(command, check=False, cwd=directory, env=_make_pips(environ)).returncode != 0:
         raise MachineError(
             f"pip could not install the gate's own packages ({', '.join(names)})",
             "pip's message is above; a runner without network needs them in its image.",
         )
 
 
-def choose_pip_settings(listed: str) -> dict[str, str]:
-    """Choose the settings that count from what ``pip config list`` printed, as variables."""
-    found = []
-    for level, key, value in re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.+)$", listed, re.MULTILINE):
-        if key in PIP_SETTINGS:
-            found.append((_PIP_LEVELS.index(level), _name_variable(key), str(ast.literal_eval(value))))
-    return {variable: value for _, variable, value in sorted(found)}
-
-
 def _find_pip(directory: Path, environ: Mapping[str, str]) -> list[str]:
     """Find a pip for this interpreter: its own, or one in an environment made for it in ``directory``."""
-    kept, place, silent = _drop_settings(environ), directory.parent, subprocess.DEVNULL
+    kept, place, silent = _make_pips(environ), directory.parent, subprocess.DEVNULL
     probe = make_command("pip", "--version")
     if subprocess.run(probe, check=False, cwd=place, env=kept, stdout=silent, stderr=silent).returncode == 0:
         return [*probe[:-1], "--disable-pip-version-check"]
@@ -231,30 +210,7 @@ def _find_pip(directory: Path, environ: Mapping[str, str]) -> list[str]:
     return [str(directory / "bin" / "python"), *probe[1:-1], "--disable-pip-version-check"]
 
 
-def _load_pip_settings(pip: Sequence[str], place: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Load where packages come from, out of pip's files and variables, as all that pip is told."""
-    asked = {"PIP_CONFIG_FILE", *map(_name_variable, PIP_SETTINGS)}
-    # `pip config` takes a setting "user" for the one file that it is to list.
-    listing = {name: value for name, value in environ.items() if name in asked} | {"PIP_USER": "0"}
-    kept, silent = _drop_settings(environ), subprocess.DEVNULL
-    done = subprocess.run(
-        [*pip, "config", "list"],
-        check=False,
-        cwd=place,
-        env=kept | listing,
-        stdin=silent,
-        stdout=subprocess.PIPE,
-        stderr=silent,
-    )
-    chosen = choose_pip_settings(done.stdout.decode(errors="replace"))
-    return kept | chosen | {"PIP_CONFIG_FILE": os.devnull}
-
-
-def _name_variable(setting: str) -> str:
-    return "PIP_" + setting.upper().replace("-", "_")
-
-
-def _drop_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Drop what belongs to the step, and what would tell Python or pip to do something else."""
+def _make_pips(environ: Mapping[str, str]) -> dict[str, str]:
+    """Make pip's environment: without what belongs to the step, or tells Python to do something else."""
     kept = drop_hidden(environ)
-    return {name: value for name, value in kept.items() if not name.startswith(("PYTHON", "PIP_"))}
+    return {name: value for name, value in kept.items() if not name.startswith("PYTHON")} | _PIP_SETTINGS

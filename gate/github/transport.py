@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import email.utils
+import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from http.client import HTTPException
-from typing import Any, Protocol
+import urllib.request
+from dataclasses import dataclass
+from email.message import Message
+from http.client import HTTPException, HTTPResponse
+from typing import Protocol
+from urllib.error import URLError
 from urllib.parse import urljoin, urlsplit
-
-import requests
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from gate.github.errors import GitHubError, RejectedError
 
 API_VERSION = "2022-11-28"  # the REST version whose OpenAPI description the tests hold us to
-CONNECT_TIMEOUT_S = 10.0
-READ_TIMEOUT_S = 30.0  # between two packets; GitHub ends a request of its own accord after 10 s
+TIMEOUT_S = 30.0  # to connect, and between two packets; GitHub ends a request of its own accord after 10 s
 EXCHANGE_S = 60.0  # whole answer: a body that trickles must not hold the job
 MAX_REDIRECTS = 5
 # The largest honest answer is a page of 100 comments of 65,536 characters, up to 4 bytes each.
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
+_SIZE_DIGITS = 20  # of a Content-Length: 64 bits have less
 _REDIRECTS = {301, 302, 303, 307, 308}
+_NEXT = re.compile(r'<([^<>]+)>; *rel="next"')
 
 
 class Clock(Protocol):
@@ -59,9 +60,14 @@ class Response:
     """What came back. Header names are looked up without regard to case."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
-    links: Mapping[str, str] = field(default_factory=dict)  # relation -> URL, from the Link header
+
+    @property
+    def next_url(self) -> str:
+        """Where the next page of a list is; empty where this is the last."""
+        found = _NEXT.search(self.headers.get("Link", ""))
+        return found[1] if found else ""
 
 
 class ExchangeFailedError(Exception):
@@ -73,15 +79,25 @@ class ExchangeFailedError(Exception):
         self.is_sent = is_sent
 
 
+class _EveryAnswer(urllib.request.HTTPErrorProcessor):
+    """Hands on every answer as it came: no status is an error, and no redirect is followed."""
+
+    def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> HTTPResponse:
+        """Hand on an answer."""
+        del request
+        return response
+
+    https_response = http_response
+
+
 class Transport:
-    """Sends requests to one API; ``exchange_s`` bounds each, ``count`` tells how many there were."""
+    """Sends requests to one API; ``exchange_s`` bounds each."""
 
     def __init__(self, api_url: str, token: str, exchange_s: float = EXCHANGE_S) -> None:
         self._origin = get_origin(api_url)
         self._token = token
         self._exchange_s = exchange_s
-        self._session = requests.Session()
-        self.count = 0
+        self._opener = urllib.request.build_opener(_EveryAnswer)
 
     def __repr__(self) -> str:
         return f"Transport({self._origin!r})"
@@ -118,33 +134,20 @@ class Transport:
         return target
 
     def _send_once(self, request: Request, url: str) -> Response:
-        self.count += 1
-        try:
-            answer = self._exchange(request, url)
-        except requests.RequestException as error:
-            raise ExchangeFailedError(type(error).__name__, is_sent=_is_sent(error)) from None
-        with answer:
-            body = _read_body(answer, request.limit_bytes, self._exchange_s)
-        links = {name: str(link.get("url", "")) for name, link in answer.links.items()}
-        return Response(status=answer.status_code, headers=answer.headers, body=body, links=links)
-
-    def _exchange(self, request: Request, url: str) -> requests.Response:
-        """Send through the session's adapter: the session itself would read a redirect's whole body."""
-        prepared = self._session.prepare_request(
-            requests.Request(
-                request.method,
-                url,
-                data=request.payload,
-                headers=self._make_headers(request, url),
-                auth=_keep_headers,
-            )
+        prepared = urllib.request.Request(  # noqa: S310 - the API's, its next page's, or a redirect's that was checked
+            url, request.payload, self._make_headers(request, url), method=request.method
         )
-        settings: Any = self._session.merge_environment_settings(url, {}, True, None, None)
-        timeout = (CONNECT_TIMEOUT_S, min(READ_TIMEOUT_S, self._exchange_s))
-        return self._session.get_adapter(url).send(prepared, timeout=timeout, **settings)
+        try:
+            with self._opener.open(prepared, timeout=min(TIMEOUT_S, self._exchange_s)) as answer:
+                body = _read_body(answer, request.limit_bytes, self._exchange_s)
+        except URLError as error:  # while connecting or sending: no whole request has arrived
+            raise ExchangeFailedError(type(error.reason).__name__, is_sent=False) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise ExchangeFailedError(f"the answer broke off: {type(error).__name__}", is_sent=True) from None
+        return Response(status=answer.status, headers=answer.headers, body=body)
 
     def _make_headers(self, request: Request, url: str) -> dict[str, str]:
-        headers = {"User-Agent": "compile-gate", "Accept-Encoding": "identity"}
+        headers = {"User-Agent": "compile-gate"}
         if get_origin(url) != self._origin:
             return headers
         headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": API_VERSION}
@@ -161,33 +164,20 @@ def get_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"
 
 
-def _keep_headers(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
-    """An ``auth`` that adds nothing: without one, requests would look for passwords in ~/.netrc."""
-    return prepared
-
-
-def _is_sent(error: requests.RequestException) -> bool:
-    cause: Any = error.args[0] if error.args else None
-    reason = getattr(cause, "reason", cause)
-    return not isinstance(reason, (NewConnectionError, ConnectTimeoutError))
-
-
-def _read_body(answer: requests.Response, limit_bytes: int, limit_s: float) -> bytes:
+def _read_body(answer: HTTPResponse, limit_bytes: int, limit_s: float) -> bytes:
     length = answer.headers.get("Content-Length", "")
-    if length.isdecimal() and len(length) < 20 and int(length) > limit_bytes:  # noqa: PLR2004 -- 64 bits
+    expected = int(length) if length.isdecimal() and len(length) < _SIZE_DIGITS else 0
+    if expected > limit_bytes:
         raise _describe_size(limit_bytes)
     body = bytearray()
     deadline = time.monotonic() + limit_s
-    try:
-        while chunk := answer.raw.read1(_CHUNK_BYTES, decode_content=True):
-            body += chunk
-            if len(body) > limit_bytes:
-                raise _describe_size(limit_bytes)
-            if time.monotonic() > deadline:
-                raise ExchangeFailedError(f"the answer took longer than {limit_s:g} s", is_sent=True)
-    except (HTTPError, OSError, HTTPException) as error:
-        raise ExchangeFailedError(f"the answer broke off: {type(error).__name__}", is_sent=True) from None
-    if length.isdecimal() and len(body) < int(length) and "Content-Encoding" not in answer.headers:
+    while chunk := answer.read1(_CHUNK_BYTES):
+        body += chunk
+        if len(body) > limit_bytes:
+            raise _describe_size(limit_bytes)
+        if time.monotonic() > deadline:
+            raise ExchangeFailedError(f"the answer took longer than {limit_s:g} s", is_sent=True)
+    if len(body) < expected:
         raise ExchangeFailedError("the answer broke off", is_sent=True)
     return bytes(body)
 

@@ -29,7 +29,7 @@ PLANTED = (
     *(
         "yaml.py",
         "yaml/__init__.py",
-        "requests.py",
+        "urllib/__init__.py",
         "psutil.py",
         "mdurl.py",
         "rich/__init__.py",
@@ -82,7 +82,7 @@ def test_nothing_of_the_workspace_runs(job: Job, bare_python: Path, tmp_path: Pa
     assert list_ran(tmp_path) == []
 
 
-@pytest.mark.parametrize("only", [(), ("requests",)], ids=["complete", "lacking packages"])
+@pytest.mark.parametrize("only", [(), ("jinja2",)], ids=["complete", "lacking packages"])
 def test_an_environment_that_points_into_the_workspace_is_no_way_in(
     job: Job, tmp_path: Path, only: tuple[str, ...]
 ) -> None:
@@ -140,7 +140,7 @@ def test_what_is_measured_finds_nothing_of_its_job_above_it(job: Job, tmp_path: 
 
 def test_a_token_is_refused_before_anything_is_started(job: Job, tmp_path: Path) -> None:
     """The interpreter lacks packages, and pip is not asked while a token is about."""
-    python = make_bare_python(tmp_path / "python", only=("requests",))
+    python = make_bare_python(tmp_path / "python", only=("jinja2",))
 
     run = run_composite(ACTION, job, {"python": str(python), "token": "ghs_secret"})
 
