@@ -16,6 +16,7 @@ from typing import Any
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
 from gate.errors import UsageError
+from gate.github.job import BRANCH_PATTERN, SHA_PATTERN
 from gate.installation import find_page
 
 
@@ -53,10 +54,8 @@ def refuse_token(mode: str) -> UsageError:
 
 # Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
 _LINE = r"(?!-)[^\x00-\x1f\x7f]*"
-# What selections and branches of a repository are made of; neither starts an option.
+# What selections are made of; none starts an option.
 _SELECTION = r"[A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]*"
-_BRANCH = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"
-_SHA = r"[0-9a-f]{40}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +100,9 @@ _CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHOR
 _SELECTED = (*_MEASURING, ActionMode.PLAN, *_PAIRING)
 _HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
 
-_UP_TO_9999 = ("[1-9][0-9]{0,3}", "a whole number from 1 to 9999")
-_COMMIT = (_SHA, "a commit's 40 hexadecimal digits")
+_COMMIT = (SHA_PATTERN, "a commit's 40 hexadecimal digits")
 _UP_TO_256 = "[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]"  # as many jobs as GitHub makes of one matrix
 _WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
-_LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})(?:\[bot\])?"
 INPUTS = (
     _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
     Input("python", _LINE, "an interpreter", default="python3", reads=_EVERY),
@@ -119,11 +116,10 @@ INPUTS = (
         reads=(ActionMode.JUDGE,),
     ),
     Input("device", DEVICE_PATTERN, DEVICE_FORMS, modes=(*_MEASURING, *_PAIRING)),
-    Input("trials", *_UP_TO_9999, modes=_MEASURING),
     Input("baselines", _LINE, "a directory", modes=_PROPOSE, reads=JUDGING),
     Input(
         "baseline-ref",
-        f"base|head|{_SHA}",
+        f"base|head|{SHA_PATTERN}",
         "base, head or a commit's 40 hexadecimal digits",
         default="base",
         reads=_RULED,
@@ -131,7 +127,7 @@ INPUTS = (
     _choose("confirm", ("true", "false"), default="true", reads=(ActionMode.CHECK,)),
     Input("base-python", _LINE, "an interpreter", modes=_UPGRADE),
     Input("head-python", _LINE, "an interpreter", modes=_UPGRADE),
-    Input("minutes", *_UP_TO_9999, modes=_PAIRING),
+    Input("minutes", "[1-9][0-9]{0,3}", "a whole number from 1 to 9999", modes=_PAIRING),
     Input(
         "shards",
         _UP_TO_256,
@@ -176,7 +172,6 @@ INPUTS = (
         modes=(*_PUBLISHING, ActionMode.ACCEPT),
         reads=JUDGING,
     ),
-    Input("comment-author", _LOGIN, "a login", modes=_PUBLISHING),
     _choose(
         "command",
         ("refresh-baselines", "accept-regression"),
@@ -184,7 +179,7 @@ INPUTS = (
         modes=(ActionMode.AUTHORIZE,),
     ),
     Input("head-sha", *_COMMIT, modes=(ActionMode.ACCEPT, ActionMode.PROPOSE)),
-    Input("head-ref", _BRANCH, "a branch's name", modes=_PROPOSE),
+    Input("head-ref", BRANCH_PATTERN, "a branch's name", modes=_PROPOSE),
     Input("pr-number", "[1-9][0-9]{0,9}", "a pull request's number", modes=_PROPOSE),
     Input("reason", _LINE, "one line of text", modes=_PROPOSE),
     Input("token", r"[\x21-\x7e]*", "a token", reads=_HOLDING_TOKEN),

@@ -20,7 +20,6 @@ from gate.action.inputs import INPUTS, ActionInputs, ActionMode, parse_inputs
 from gate.action.launch import read_given
 from gate.action.results import (
     Results,
-    choose_result,
     clear_results,
     describe_verdict,
     find_confirming_commit,
@@ -114,10 +113,8 @@ def start_measure(step: ActionStep) -> int:
 
 def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
-    usual = f"--trials={load_rules_config(step.inputs['config']).refresh_trials}"
-    return _measure(
-        step, RuleSource(config=step.inputs["config"]), *([] if step.inputs["trials"] else [usual])
-    )
+    trials = load_rules_config(step.inputs["config"]).refresh_trials
+    return _measure(step, RuleSource(config=step.inputs["config"]), f"--trials={trials}")
 
 
 def _measure(step: ActionStep, rules: RuleSource, *more: str) -> int:
@@ -209,7 +206,7 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
         raise FileError(str(results.verdict), "", "was not written", "See the log above.")
     verdict = load_verdict(results.verdict)
     paths = {
-        "result-path": str(choose_result(results.verdict, verdict)),
+        "result-path": str(results.verdict),
         "report-path": str(results.report),
         "page-path": str(results.page),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gate.cli.options import BASELINES, CONFIG, QUIET, Command, argument, written_as
+from gate.cli.options import BASELINES, CONFIG, Command, argument, written_as
+from gate.github.job import BRANCH_PATTERN, SHA_PATTERN
 
 _COMMENTS = ("always", "on-change", "on-failure", "never")
 _ASKED = ("refresh-baselines", "accept-regression")
@@ -12,6 +13,13 @@ _WORKFLOW = ".github/workflows/gate.yml"
 _parse_key = written_as("[A-Za-z0-9_.-]{1,40}", "at most 40 letters, digits, _, . and -", str)
 # Of a run or a pull request, as GitHub gives them: 64 bits hold them.
 _parse_id = written_as("[1-9][0-9]{0,17}", "a whole number above 0", int)
+_HEAD = argument(
+    "--head-sha",
+    type=written_as(SHA_PATTERN, "a whole commit id, 40 digits of 0-9 and a-f", str),
+    required=True,
+    metavar="SHA",
+    help="the output head-sha of `github authorize`",
+)
 _ARTIFACT = argument(
     "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
 )
@@ -39,7 +47,7 @@ _PUBLISH = Command(
     success="the result was published; trouble with publishing is a warning",
     run="gate.cli.publish:run_publish",
     arguments=(
-        *(*CONFIG, QUIET),
+        *CONFIG,
         argument("--issue", action="store_true", help="the run is an upgrade's: keep one issue about it"),
         argument("--run-id", type=_parse_id, required=True, metavar="N", help="the run that measured"),
         *(_RUNNING, _CONCLUSION, _ARTIFACT),
@@ -50,9 +58,6 @@ _PUBLISH = Command(
             " an existing one is updated",
         ),
         _KEY,
-        argument(
-            "--comment-author", default="", metavar="LOGIN", help="the token's login, for an app's token"
-        ),
     ),
 )
 _AUTHORIZE = Command(
@@ -79,26 +84,29 @@ _ACCEPT_REGRESSION = Command(
     run="gate.cli.trusted:run_accept_regression",
     arguments=(
         *CONFIG,
-        argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised"),
+        _HEAD,
         *(_RUNNING, _ARTIFACT, _KEY),
     ),
 )
 _PROPOSE = Command(
     name="github propose",
     summary="open a pull request with refreshed baselines",
-    example='compile-gate github propose --run out/run.json --head-sha "$SHA" --head-ref main',
+    example='compile-gate github propose --head-sha "$SHA" --head-ref main',
     success="the baselines were proposed, or nothing changed",
     run="gate.cli.trusted:run_propose",
     arguments=(
         *(*CONFIG, BASELINES),
-        argument(
-            "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
-        ),
-        argument("--run-id", type=_parse_id, metavar="N", help="the workflow run that left the artifact"),
+        argument("--run-id", type=_parse_id, metavar="N", help="the workflow run that left the run.json"),
         argument("--artifact-name", metavar="NAME", default="compile-gate"),
         _CONCLUSION,
-        argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured"),
-        argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for"),
+        _HEAD,
+        argument(
+            "--head-ref",
+            type=written_as(BRANCH_PATTERN, "the name of a branch", str),
+            required=True,
+            metavar="BRANCH",
+            help="what the baselines are for",
+        ),
         argument("--pr-number", type=_parse_id, metavar="N", help="the pull request that asked for it"),
         argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
     ),

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from gate.decide.conclude.outcome import FailOn
-from gate.errors import ExitCode, FileError, UsageError
-from gate.files.untrusted import format_value, load_bytes
-from gate.files.yaml_in import MAX_YAML_BYTES, parse_yaml
+from gate.errors import ExitCode, UsageError
 from gate.git import find_checkout
 from gate.github.client import GitHubClient, Patience
 from gate.github.finding import Settings
 from gate.github.job import (
     append_summary,
     check_repository,
-    is_sha,
     load_context,
     write_annotations,
     write_outputs,
@@ -32,9 +30,11 @@ from gate.publish.trusted import Base
 from gate.store.baselines import load_baselines
 from gate.store.policy import DEFAULT_KEY, load_policy, name_gate
 
-_HEAD_FIX = (
-    "Pass the output `head-sha` of the step with `mode: authorize-command`, or what `git rev-parse` prints."
-)
+DEFAULT_API = "https://api.github.com"
+# Modes of the action, in workflows that answer /accept-regression and /refresh-baselines.
+ACCEPT_MODE = "accept-regression"
+PROPOSE_MODE = "propose-baselines"
+_RESPOND = "respond.yml"  # of this repository: has both
 
 
 def find_workspace_checkout(directory: Path, workspace: Path) -> Path:
@@ -53,61 +53,12 @@ def to_repository_path(path: Path, top: Path) -> str:
     return absolute.relative_to(top).as_posix() if is_inside else ""
 
 
-def check_head_sha(text: str) -> None:
-    """Check the value of ``--head-sha``.
-
-    Raises:
-        UsageError: It is no whole commit id.
-    """
-    if not is_sha(text):
-        problem = (
-            f"--head-sha: expected a whole commit id, 40 digits of 0-9 and a-f, got {format_value(text)}"
-        )
-        raise UsageError(problem, _HEAD_FIX)
-
-
-_DIRECTORY = "workflows"
-_RESPOND = "/.github/workflows/respond.yml"  # of this repository, which a workflow calls
-
-
 def has_mode(directory: Path, mode: str) -> bool:
-    """Whether a workflow below ``directory`` (``.github``) uses the action in a mode.
-
-    The action is not recognized by its name, which is another one in a fork or a mirror: a step that uses
-    anything with that ``mode`` counts. A file that our YAML refuses, as for an anchor, does not count, and
-    stops nothing.
-    """
-    paths = sorted(directory.joinpath(_DIRECTORY).glob("*.y*ml"))
-    return any(mode == given for path in paths for given in _list_modes(_load(path)))
-
-
-def _load(path: Path) -> object:
-    try:
-        return parse_yaml(load_bytes(path, MAX_YAML_BYTES), str(path)).value
-    except FileError:
-        return None
-
-
-def _list_modes(workflow: object) -> Iterator[object]:
-    """List the input ``mode`` of each step, and of each job that calls a workflow; our own call has both."""
-    for job in _get_mapping(workflow, "jobs").values():
-        steps = job.get("steps") if isinstance(job, Mapping) else None
-        for user in (job, *(steps if isinstance(steps, list) else ())):
-            if isinstance(user, Mapping) and user.get("uses"):
-                yield _get_mapping(user, "with").get("mode")
-                if _RESPOND in str(user["uses"]):
-                    yield from (ACCEPT_MODE, PROPOSE_MODE)
-
-
-def _get_mapping(value: object, key: str) -> Mapping[str, object]:
-    inner = value.get(key) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, Mapping) else {}
-
-
-DEFAULT_API = "https://api.github.com"
-# Modes of the action, in workflows that answer /accept-regression and /refresh-baselines.
-ACCEPT_MODE = "accept-regression"
-PROPOSE_MODE = "propose-baselines"
+    """Whether a workflow below ``directory`` (``.github``) uses the action in a mode, or calls ours that answers."""
+    used = rf"""\bmode['"]?: *['"]?{mode}(?![\w-])|/{_RESPOND}\b"""
+    is_used = re.compile(f"^[^#\n]*(?:{used})", re.MULTILINE)
+    paths = (path for path in directory.joinpath("workflows").glob("*.y*ml") if path.is_file())
+    return any(is_used.search(path.read_text(encoding="utf-8", errors="replace")) for path in paths)
 
 
 def run_publish(options: argparse.Namespace) -> int:
@@ -123,7 +74,7 @@ def run_publish(options: argparse.Namespace) -> int:
     settings = Settings(
         run_id=options.run_id,
         base=load_base(config, job.workspace, key),
-        author=options.comment_author or find_author(client, os.environ["GITHUB_TOKEN"]),
+        author=find_author(client),
         issue=options.issue,
         conclusion=options.conclusion,
         workflow=options.workflow,
@@ -137,8 +88,6 @@ def run_publish(options: argparse.Namespace) -> int:
     write_outputs(os.environ, publication.outputs)
     append_summary(os.environ, publication.summary)
     write_annotations(publication.lines)
-    if not options.quiet:
-        print(f"{client.request_count} requests, {client.waited_s:.0f} s waited as GitHub asked")
     return int(ExitCode.PASS)
 
 

@@ -8,10 +8,10 @@ from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.cli.publish import check_head_sha, find_workspace_checkout, make_client, to_repository_path
+from gate.cli.publish import find_workspace_checkout, make_client, to_repository_path
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
-from gate.files.untrusted import format_value, load_bytes
+from gate.files.untrusted import format_value
 from gate.github.accept import accept_regression
 from gate.github.artifact import fetch_run
 from gate.github.client import GitHubClient
@@ -41,7 +41,6 @@ from gate.project.config import Config
 from gate.project.registry import load_cases
 from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted
 from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND, AuthorizedCommand, CommandRefusedError
-from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
 from gate.records import Run
 from gate.report.markdown import escape_text
 from gate.store.policy import load_policy, name_gate
@@ -98,7 +97,6 @@ _MEASURED = "success"  # how the job that measures ends where it did
 _NOT_MEASURED = "The baselines could not be measured: the log of the job that measures says why."
 _REFUSED = "No baselines are proposed: the log of the job that proposes says why."
 _UNCHANGED = "Nothing changed: the stored baselines are the same, and no pull request is needed."
-_BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}")
 
 
 def run_propose(options: Namespace) -> ExitCode:
@@ -143,10 +141,6 @@ def _describe_answer(outcome: ProposalOutcome) -> str:
 
 
 def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:
-    check_head_sha(options.head_sha)
-    if not _BRANCH.fullmatch(options.head_ref):
-        what = f"--head-ref: expected the name of a branch, got {format_value(options.head_ref)}"
-        raise UsageError(what, "Pass the output `head-ref` of the step with `mode: authorize-command`.")
     top = find_workspace_checkout(Path.cwd(), context.workspace)
     directory, source = (to_repository_path(path, top) for path in (config.baselines, Path(config.source)))
     if not source:
@@ -167,12 +161,10 @@ def _make_request(options: Namespace, context: JobContext, config: Config) -> Re
 
 
 def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> Run:
-    if options.run_file:
-        return parse_run(load_bytes(Path(options.run_file), MAX_RUN_BYTES), options.run_file)
     own = int(context.run_id) if context.run_id.isdecimal() else 0
     if not (run_id := options.run_id or own):
         what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
-        raise UsageError(what, "Name the run that left the artifact with --run-id, or its file with --run.")
+        raise UsageError(what, "Name the run that left the artifact with --run-id.")
     return fetch_run(client, run_id, options.artifact_name)
 
 
@@ -189,7 +181,6 @@ def _print_proposal(outcome: ProposalOutcome) -> None:
 
 def run_accept_regression(options: Namespace) -> ExitCode:
     """Check again who asks for what, store what is accepted, start the failed jobs again, answer."""
-    check_head_sha(options.head_sha)
     context, client = load_context(os.environ), make_client(os.environ)
     config = load_configured(options)
     source = Path(config.source)

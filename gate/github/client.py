@@ -90,11 +90,6 @@ class GitHubClient:
     def __repr__(self) -> str:
         return f"GitHubClient({self._api_url!r})"
 
-    @property
-    def request_count(self) -> int:
-        """How many requests were sent, redirects and repeats included."""
-        return self._transport.count
-
     def get(self, path: str, params: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 -- JSON
         """Get a JSON value."""
         return self._call("GET", self._make_url(path, params))[0]
@@ -114,7 +109,7 @@ class GitHubClient:
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                 raise GitHubError(f"GitHub's answer to GET {path} is not a list", "Try again later.")
             yield from items
-            url = response.links.get("next", "")
+            url = response.next_url
             if not url:
                 return
             if get_origin(url) != get_origin(self._api_url):
@@ -139,6 +134,12 @@ class GitHubClient:
             self._call("DELETE", self._make_url(path))
         except MissingError:
             return
+
+    def find_login(self) -> str:
+        """Find whom the token writes as. Only GraphQL tells an app's token; an Enterprise Server has it beside /v3."""
+        url = f"{self._api_url.removesuffix('/v3')}/graphql"
+        answer, _ = self._call("POST", url, {"query": "{ viewer { login } }"})
+        return find_text(answer, "data.viewer.login")
 
     def wait_to_write(self) -> None:
         """Wait until a write may follow the one before, as the next write would do by itself."""

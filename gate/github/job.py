@@ -27,7 +27,8 @@ from gate.files.untrusted import load_bytes, parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
-_SHA = re.compile(r"[0-9a-f]{40}")
+SHA_PATTERN = r"[0-9a-f]{40}"
+BRANCH_PATTERN = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"  # of a repository; begins no option
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +99,7 @@ def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
 
 def is_sha(text: object) -> bool:
     """Whether this is a whole commit id."""
-    return isinstance(text, str) and _SHA.fullmatch(text) is not None
+    return isinstance(text, str) and re.fullmatch(SHA_PATTERN, text) is not None
 
 
 MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond

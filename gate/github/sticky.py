@@ -7,26 +7,23 @@ Other comments are deleted. An issue cannot be: the others are closed without th
 Somebody who closes the issue as *not planned* has had enough: it is kept up to date and stays closed until
 a person opens it again.
 
-GitHub cannot change a comment on condition, so where three publishers race within milliseconds an older
-text can come last; the workflows' concurrency group keeps them apart.
+GitHub cannot change a comment on condition, so where publishers race within seconds an older text can come
+last; the workflows' concurrency group keeps them apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError, MissingError, UncertainWriteError, find_text
+from gate.github.errors import GitHubError, UncertainWriteError, find_text
 from gate.github.events import find_workflow_run, is_of_workflow
 from gate.publish.body import Marker, parse_marker
 
-# What a racing publisher made is looked for from this long before ours: clocks differ.
-RACE = timedelta(minutes=10)
 NOT_PLANNED = "not_planned"
 # Of the author's issues, those touched last; ours is touched by every run. Ten requests.
 MAX_LISTED = 1000
@@ -92,10 +89,9 @@ class StickyComment:
         self._place = place  # the path at which posts are made and listed
         self._more = more  # what a new post has besides its body
 
-    def list_all(self, since: datetime | None) -> Iterable[Mapping[str, Any]]:
-        """List what there is, of anybody; where that can be asked for, what was touched ``since``."""
-        asked = {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")} if since else None
-        return self._client.paginate(self._place, asked)
+    def list_all(self) -> Iterable[Mapping[str, Any]]:
+        """List what there is, of anybody."""
+        return self._client.paginate(self._place)
 
     def change(self, post: Post, fields: Mapping[str, object]) -> None:
         """Change fields of a post."""
@@ -133,24 +129,14 @@ class StickyComment:
             return Written(action=action, url=own[0].url)
         if has_moved():
             return Written(action=Action.SUPERSEDED)
-        for _ in range(_ROUNDS):
-            if not own:
-                own = self.create(draft)
-                if len(own) > 1:  # a race: no pause may lie between looking and writing
-                    self._client.wait_to_write()
-                    own = self.list_own(draft) or own
-            kept, (_, fields) = _find_oldest(own), self._plan(own, draft)
-            try:
-                if fields:
-                    self.change(kept, fields)
-            except MissingError:  # somebody else retired it
-                own = self.list_own(draft)
-                continue
-            for post in own:
-                if post.id != kept.id:
-                    self.retire(post, kept)
-            return Written(action=action, url=kept.url)
-        return Written(action=action)
+        own = own or self.create(draft)
+        kept, (_, fields) = _find_oldest(own), self._plan(own, draft)
+        if fields:
+            self.change(kept, fields)
+        for post in own:
+            if post.id != kept.id:
+                self.retire(post, kept)
+        return Written(action=action, url=kept.url)
 
     def _plan(self, own: Sequence[Post], draft: Draft) -> tuple[Action, dict[str, object]]:
         """Plan what becomes of the oldest of ours, and which of its fields change; without one it is made."""
@@ -174,17 +160,14 @@ class StickyComment:
         if made is None:
             what = f"The {self.noun} was sent twice without an answer"
             raise UncertainWriteError(what, f"Look at the {self.noun}s.")
-        author = find_text(made, "user.login") or self._author
-        since = _parse_time(made.get("created_at")) if author == self._author else None
-        self._author = author  # an app's token writes under the app's name, so older ones may be found now
-        listed = self.list_own(draft, since - RACE if since else None)
+        listed = self.list_own(draft)
         post = self._parse(made, draft)
         missing = post is not None and all(post.id != other.id for other in listed)
         return (*listed, post) if post is not None and missing else listed
 
-    def list_own(self, draft: Draft, since: datetime | None = None) -> Sequence[Post]:
+    def list_own(self, draft: Draft) -> Sequence[Post]:
         """List our own posts of the draft's key, none trusted further than its marker goes."""
-        own = (value for value in self.list_all(since) if find_text(value, "user.login") == self._author)
+        own = (value for value in self.list_all() if find_text(value, "user.login") == self._author)
         posts = [post for value in own if (post := self._parse(value, draft)) is not None]
         return [replace(post, marker=_check_marker(self._client, draft, post.marker)) for post in posts]
 
@@ -252,24 +235,13 @@ def _is_same(one: str, other: str) -> bool:
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
-def _parse_time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text)).astimezone(UTC)
-    except ValueError:
-        return None
-
-
 DEFAULT_AUTHOR = "github-actions[bot]"  # whom a workflow's own token writes as
-_INSTALLATION = "ghs_"  # begins the tokens that have no user: a workflow's own and an app's
-_ROUNDS = 3  # of writing and looking again; each loses only to another publisher
 
 
-def find_author(client: GitHubClient, token: str) -> str:
-    """Find the login that the token writes as. An installation's token cannot ask for it."""
-    if token.startswith(_INSTALLATION):
-        return DEFAULT_AUTHOR
+def find_author(client: GitHubClient) -> str:
+    """Find the login that the token writes as: a person's, an app's, or a workflow's own."""
     try:
-        return find_text(client.get("/user"), "login") or DEFAULT_AUTHOR
+        return client.find_login() or DEFAULT_AUTHOR
     except GitHubError:
         return DEFAULT_AUTHOR
 
@@ -280,9 +252,8 @@ class StickyIssue(StickyComment):
     noun = "issue"
     key_name = "number"
 
-    def list_all(self, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+    def list_all(self) -> Iterable[Mapping[str, Any]]:
         """List the author's issues: a racing publisher's is among those touched last."""
-        del since
         asked = {"state": "all", "creator": self._author, "sort": "updated", "direction": "desc"}
         return islice(self._client.paginate(self._place, asked), MAX_LISTED)
 

@@ -49,8 +49,8 @@ def read_run_member(archive: bytes) -> bytes:
         raise UsageError(error.refusal.value, _FIX) from None
 
 
-def parse_run(content: bytes, name: str = RUN_MEMBER) -> Run:
-    """Parse a ``run.json`` that measured code may have written; errors call it by ``name``.
+def parse_run(content: bytes) -> Run:
+    """Parse a ``run.json`` that measured code may have written.
 
     Raises:
         UsageError: It is none; what is wrong with it is not told, since it would be its own words.
@@ -58,10 +58,10 @@ def parse_run(content: bytes, name: str = RUN_MEMBER) -> Run:
     try:
         return decode_file(RUN, content, RUN_MEMBER)
     except NewerFileError:
-        what = f"{name} was written by a newer compile-gate than this job's"
+        what = f"{RUN_MEMBER} was written by a newer compile-gate than this job's"
         raise UsageError(what, "Use one version in all jobs that refresh.") from None
     except FileError:
-        raise UsageError(f"{name} is no run that this compile-gate reads", _FIX) from None
+        raise UsageError(f"{RUN_MEMBER} is no run that this compile-gate reads", _FIX) from None
 
 
 def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:

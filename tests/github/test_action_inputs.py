@@ -59,7 +59,7 @@ def test_documentation_lists_the_outputs() -> None:
 
 def test_every_mode_that_passes_an_input_on_has_the_option() -> None:
     """The rule holds for the whole table: a command takes each of its mode's inputs by the input's name."""
-    values = {"trials": "3", "minutes": "5", "lock-timeout": "1", "run-id": "7", "fail-on": "new"}
+    values = {"minutes": "5", "lock-timeout": "1", "run-id": "7", "fail-on": "new"}
     values |= {
         "pr-number": "7",
         "head-sha": SHA,
@@ -101,8 +101,7 @@ def test_defaults_are_a_check() -> None:
         ("select", "--out=/etc"),
         ("select", "a b"),
         ("device", "cuda:x"),
-        ("trials", "0"),
-        ("trials", "1.5"),
+        ("minutes", "1.5"),
         ("baselines", "-rf"),
         ("baseline-ref", "main"),
         ("baseline-ref", "abc1234"),
@@ -121,7 +120,6 @@ def test_defaults_are_a_check() -> None:
         ("run-id", "12;id"),
         ("comment", "sometimes"),
         ("comment-key", "a b"),
-        ("comment-author", "a/b"),
         ("head-sha", "abc1234"),
         ("head-ref", "a..b"),
         ("head-ref", "-x"),
@@ -187,14 +185,6 @@ def test_an_upgrade_needs_both_stacks() -> None:
         parse(mode="upgrade", head_python="/new/bin/python")
 
 
-@pytest.mark.parametrize("mode", ["upgrade", "anchor"])
-def test_pairs_take_no_trials(mode: str) -> None:
-    """`ab` has no such option: one workflow may set `trials` for several modes."""
-    arguments = make_arguments(parse(mode=mode, trials="3", base_python="a", head_python="b"))
-    assert [one for one in arguments if one.startswith("--trials")] == []
-    assert PARSER.parse_args(arguments).command == "ab"
-
-
 @given(st.sampled_from(INPUTS), st.text(max_size=50))
 def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
     """Whatever a workflow puts in: an error in one line, or arguments that the command line parses."""
@@ -244,7 +234,7 @@ def test_arguments_of_a_judgement() -> None:
 
 def test_arguments_of_a_check() -> None:
     """Every input of a check reaches the command, each in one argument."""
-    inputs = parse(select="tag:pr,!bert/*", device="cuda:1", trials="3", lock_timeout="60", fail_on="never")
+    inputs = parse(select="tag:pr,!bert/*", device="cuda:1", lock_timeout="60", fail_on="never")
 
     rules = RuleSource(config="/x/gate.yml", baselines="/x/b c", sha=SHA, directory="/w/my models")
     assert make_check_arguments(inputs, rules, SHA) == (
@@ -256,7 +246,6 @@ def test_arguments_of_a_check() -> None:
         f"--base={SHA}",
         "--select=tag:pr,!bert/*",
         "--device=cuda:1",
-        "--trials=3",
         "--fail-on=never",
         "--lock-timeout=60",
     )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fake.contract import make_example
-from fake.faults import NO_RIGHT
 from fake.state import OWNER, REPO, State
 
 MAX_BODY_CHARS = 65_536  # GitHub's limit of a comment
@@ -52,14 +51,6 @@ def not_found() -> tuple[int, Any]:
 def invalid(resource: str, field: str, code: str) -> tuple[int, Any]:
     error = {"resource": resource, "field": field, "code": code}
     return 422, {"message": "Validation Failed", "errors": [error], "documentation_url": "https://docs"}
-
-
-@route("GET", "/user")
-def get_user(state: State, _: Query) -> tuple[Any, ...]:
-    if state.user is None:
-        return 403, {"message": NO_RIGHT, "documentation_url": "https://docs"}
-    name = "private-user-response-with-public-and-private-profile-information"
-    return 200, make_example(state.host, name) | {"login": state.user}
 
 
 @route("GET", f"{_REPO}/actions/runs/{{run_id}}")

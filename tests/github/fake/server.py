@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -83,7 +84,8 @@ class FakeGitHub:
 
     def list_writes(self) -> list[str]:
         """List what was asked to change, as "METHOD path"."""
-        return [f"{seen.method} {seen.path}" for seen in self.requests if seen.method != "GET"]
+        writes = (seen for seen in self.requests if seen.method != "GET" and not seen.path.endswith("/graphql"))
+        return [f"{seen.method} {seen.path}" for seen in writes]
 
     def _handle_storage(self, handler: _Handler, _: bytes) -> None:
         """Storage on another host: the token must not come here."""
@@ -100,7 +102,7 @@ class FakeGitHub:
         path = unquote(parts.path).removeprefix(self._prefix)
         headers = dict(handler.headers)
         self.requests.append(Seen(method=handler.command, path=path, headers=headers, body=body))
-        self._check_headers(handler.command, path, headers)
+        self._check_headers(handler.command, path, handler.headers)
         fault = self._find_fault(handler.command, path)
         if fault is not None and not fault.applied and not fault.truncate and not fault.trickle_s:
             self._reply(handler, (0, b"", "", {}), fault)
@@ -108,7 +110,7 @@ class FakeGitHub:
         answer = self._answer(handler, path, body)
         self._reply(handler, answer, fault)
 
-    def _check_headers(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+    def _check_headers(self, method: str, path: str, headers: Message) -> None:
         expected = {
             "Authorization": f"Bearer {TOKEN}",
             "X-GitHub-Api-Version": "2022-11-28",
@@ -133,6 +135,9 @@ class FakeGitHub:
 
     def _answer(self, handler: _Handler, path: str, body: bytes) -> tuple[int, bytes, str, dict[str, str]]:
         parts = urlsplit(handler.path)
+        if parts.path == f"{self._prefix.removesuffix('/v3')}/graphql":
+            viewer = {"login": self.state.author}
+            return 200, json.dumps({"data": {"viewer": viewer}}).encode(), "application/json", {}
         found = find_route(handler.command, path)
         if found is None:
             status, value = not_found()

@@ -29,7 +29,6 @@ class State:
         self.ids = itertools.count(5000)
         self.seconds = itertools.count()
         self.author = BOT  # whom the token's comments are by
-        self.user: str | None = None  # login that GET /user tells; None: the token is an installation's
         self.pulls: dict[int, dict[str, Any]] = {}
         self.history: dict[str, list[str]] = {}  # branch -> commits, where a test asks which are on it
         self.contained: dict[int, list[str]] = {}  # commits of a pull request below its head

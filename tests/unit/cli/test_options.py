@@ -35,10 +35,6 @@ def list_files() -> list[str]:
         *(["merge", "", "--out", "out"], ["merge", "old.json", "--out", ""], ["calibrate", "--run", ""]),
         *(["baseline", "refresh", "--reason", blank] for blank in ("", " ", "\t")),
         *(["check", option, " "] for option in ("--base", "--config", "--select", "--baselines", "--out")),
-        *(
-            ["github", "propose", "--head-sha", "", "--head-ref", "x"],
-            ["github", "accept-regression", "--head-sha", " "],
-        ),
         ["github", "publish", "--run-id", "1", "--artifact-name", ""],
         *(["plan", "--select", ""], ["selftest", "--faults", ""], ["baseline", "show", "--baselines", ""]),
     ],
