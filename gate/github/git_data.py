@@ -63,13 +63,12 @@ class GitData:
         Raises:
             GitHubError: There are more than GitHub lists at once.
         """
-        found = self.find_directory(tree, directory)
+        found = self._find_directory(tree, directory)
         entries = self._load_tree(found, {"recursive": 1}) if found else []
         files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
         return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
 
-    def find_directory(self, tree: str, path: str) -> str:
-        """Find a directory's own tree in a tree; empty where there is none."""
+    def _find_directory(self, tree: str, path: str) -> str:
         for part in PurePosixPath(path).parts:
             entries = self._load_tree(tree, {})
             below = [item for item in entries if item["path"] == part and item["type"] == _DIRECTORY]

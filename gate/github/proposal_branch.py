@@ -13,7 +13,6 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.errors import (
     DeniedError,
-    GitHubError,
     MissingError,
     RejectedError,
     UncertainWriteError,
@@ -24,9 +23,13 @@ from gate.github.git_data import GitData, Tip, quote_branch
 from gate.github.job import JobContext
 
 BRANCH_PREFIX = "compile-gate/baselines/"
-WORKFLOWS_DIRECTORY = ".github/workflows"
 _MAX_TRIES = 5  # each loses to another proposal within the same second or two
 _MAX_PROPOSALS = 50  # of one commit: selections, directories and machines
+# The one refusal of a branch that no permission of the job could lift; GitHub does not tell it from others.
+_WORKFLOWS_FIX = (
+    " If the branch's .github/workflows differ from the default branch's, github.token may not write it: merge"
+    " that change first, or give the mode propose-baselines an app's token that may write workflows."
+)
 _DIRECTORY = re.compile(r"^Directory: (.+)$", re.MULTILINE)
 
 
@@ -121,9 +124,7 @@ def check_tip(data: GitData, request: RefreshRequest) -> None:
         )
 
 
-def commit_files(
-    data: GitData, context: JobContext, request: RefreshRequest, files: Mapping[str, str], message: str
-) -> str:
+def commit_files(data: GitData, request: RefreshRequest, files: Mapping[str, str], message: str) -> str:
     """Commit files on the proposal's branch, unless all is there already; return the commit.
 
     Empty where there is nothing to propose.
@@ -147,29 +148,10 @@ def commit_files(
             if _move_branch(data, request.branch, standing, commit):
                 return commit
         except (DeniedError, MissingError, RejectedError) as error:
-            raise _explain_refusal(data, context, request, error) from error
+            error.fix += _WORKFLOWS_FIX
+            raise
     raise RejectedError(
         f"the branch {request.branch} moved on {_MAX_TRIES} times meanwhile", "Ask for the refresh again."
-    )
-
-
-def _explain_refusal(
-    data: GitData, context: JobContext, request: RefreshRequest, error: GitHubError
-) -> GitHubError:
-    """Tell the one refusal of a branch that no permission of the job could lift from all others."""
-    default = find_text(context.event, "repository.default_branch")
-    tips = (data.find_branch(default) if default else "", request.head_sha)
-    if not all(tips):
-        return error
-    trees = {data.find_directory(data.load_tip(tip).tree, WORKFLOWS_DIRECTORY) for tip in tips}
-    if len(trees) == 1:
-        return error
-    return DeniedError(
-        f"GitHub refuses the branch {request.branch}: {error.what}. Its files in {WORKFLOWS_DIRECTORY}"
-        " are not those of the default branch, and github.token may not write such files",
-        "Merge the change of workflows first and update the branch, or give the mode propose-baselines an"
-        " app's token that may write workflows.",
-        error.status,
     )
 
 

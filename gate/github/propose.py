@@ -64,7 +64,7 @@ def propose_refresh(
     text = replace(
         stored.propose(new, request, context.run_url), reason=request.reason, notes=note_machine(run)
     )
-    commit = commit_files(data, context, request, _make_files(text), render_message(text))
+    commit = commit_files(data, request, _make_files(text), render_message(text))
     if not commit:
         return ProposalOutcome()
     texts = (text, *_load_others(stored, text, request))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median, stdev
 
 from gate.metrics import SPECS, Family, Role
-from gate.records import Baseline, Fact, Metric
+from gate.records import Fact, Metric
 from gate.report.markdown import escape_code, escape_text, fold, join_cells, join_parts, render_table
 from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_setback
@@ -88,36 +88,15 @@ def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
     return stdev(values) / abs(median(values)) if median(values) else math.inf
 
 
-def describe_rest(proposal: Proposal) -> str:
-    """Describe what else changed in a case: everything but the medians that decide."""
+def describe_losses(proposal: Proposal) -> str:
+    """Describe what of a case is measured less than before: later changes of it are judged by less."""
     old, new = proposal.old, proposal.baseline
     if old is None:
         return ""
-    moved = {move.metric for move in list_moves([proposal])}
-    values = [one for one in Metric if one in old.trials and one in new.trials and one not in moved]
-    parts = (
-        _count_trials(old, new),
-        _name("values of", [one for one in values if old.trials[one] != new.trials[one]]),
-        _name("newly measured:", [one for one in Metric if one in new.trials.keys() - old.trials.keys()]),
-        _name("no longer measured:", [one for one in Metric if one in old.trials.keys() - new.trials.keys()]),
-        "generated code" if old.identity != new.identity else "",
-        "graph breaks" if old.graph_breaks != new.graph_breaks else "",
-        "the workload's own description" if old.workload != new.workload else "",
-        "compile phases" if old.phases_s != new.phases_s else "",
-        "times of kernels" if old.kernels_s != new.kernels_s else "",
-        "times of a call's parts" if old.parts_s != new.parts_s else "",
-        "speed of the machine" if old.canaries_s != new.canaries_s else "",
-    )
-    return "; ".join(part for part in parts if part)
-
-
-def _count_trials(old: Baseline, new: Baseline) -> str:
     before, after = (max(map(len, one.trials.values()), default=0) for one in (old, new))
-    return f"{after} trials instead of {before}" if before != after else ""
-
-
-def _name(label: str, metrics: Sequence[Metric]) -> str:
-    return f"{label} {join_some(metrics, _NAMED)}" if metrics else ""
+    fewer = [f"{after} trials instead of {before}"] if after < before else []
+    gone = [metric for metric in Metric if metric in old.trials.keys() - new.trials.keys()]
+    return "; ".join([*fewer, *([f"no longer measured: {join_some(gone, _NAMED)}"] if gone else [])])
 
 
 _MAX_ROWS = 60  # of each table: enough to read, and the rest is in the files
@@ -202,9 +181,9 @@ def _list_sections(text: ProposalText) -> list[str]:
         "" if text.is_known else _NEW_ENVIRONMENT,
         _render_setbacks(text),
         _render_growths(list_growths(stored)),
+        _render_losses(stored),
         _render_redefined(text.list_of(ProposalKind.REDEFINED)),
         fold(f"What moved: {count_noun(len(moves), 'value')}", _render_moves(moves)) if moves else "",
-        _render_rest(stored),
         _render_new(text),
     ]
 
@@ -283,11 +262,11 @@ def _render_table(names: Sequence[str], rows: Sequence[tuple[Move, *tuple[str, .
     return render_table(("case", "metric", *names), names, shown, more) if rows else ""
 
 
-def _render_rest(proposals: Iterable[Proposal]) -> str:
-    described = [(one.baseline.case_id, describe_rest(one)) for one in proposals]
-    rest = [f"- {escape_code(case_id)}: {escape_text(text)}" for case_id, text in described if text]
-    body = "\n".join(_cut(rest, "- and {} more, in the files"))
-    return fold(f"What else changed: {count_noun(len(rest), 'case')}", body) if rest else ""
+def _render_losses(proposals: Iterable[Proposal]) -> str:
+    described = [(one.baseline.case_id, describe_losses(one)) for one in proposals]
+    lines = [f"- {escape_code(case_id)}: {text}" for case_id, text in described if text]
+    body = "\n".join(_cut(lines, "- and {} more, in the files"))
+    return f"### {count_noun(len(lines), 'case')} measured less than before\n\n{body}" if lines else ""
 
 
 def _render_new(text: ProposalText) -> str:
