@@ -10,10 +10,8 @@ from gate.action.base import find_base
 from gate.action.rules import RuleSource, load_rules_config
 from gate.action.step import ActionStep, Ended
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_verdict
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
-from gate.publish.submitted_verdict import MAX_MEMBER_BYTES, shorten_verdict
 from gate.publish.telling import describe_outputs
 from gate.records import Cause, Code, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
 from gate.report import FORMATS
@@ -58,15 +56,6 @@ def clear_results(rules: RuleSource) -> Results:
                 what, "Remove it: results are written there, and none may be taken for new."
             ) from None
     return Results(**files, code=Path(rules.directory or config.directory).absolute())
-
-
-def choose_result(path: Path, verdict: Verdict) -> Path:
-    """The file to publish: the verdict's own, or a short one beside it where that is too large."""
-    if path.stat().st_size <= MAX_MEMBER_BYTES:
-        return path
-    short = path.parent / "published" / path.name
-    save_verdict(shorten_verdict(verdict), short)
-    return short
 
 
 def describe_verdict(verdict: Verdict) -> dict[str, object]:

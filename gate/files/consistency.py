@@ -17,10 +17,6 @@ _EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."
 
 
-class ContradictionError(FileError):
-    """A file whose parts do not follow from each other: somebody edited it."""
-
-
 def check_run(run: Run, source: str) -> None:
     """Refuse a run whose parts contradict its plan: reconciliation rests on these keys.
 
@@ -63,7 +59,7 @@ def check_verdict(verdict: Verdict, source: str) -> None:
     """Refuse a verdict that was cut, of another outcome than its rows call for, or with impossible values.
 
     Raises:
-        ContradictionError, FileError: With the file, the key and what is wrong.
+        FileError: With the file, the key and what is wrong.
     """
     from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
 
@@ -71,7 +67,7 @@ def check_verdict(verdict: Verdict, source: str) -> None:
     expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
     if verdict.outcome is not expected:
         problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
-        raise ContradictionError(source, "outcome", problem, _EDITED)
+        raise FileError(source, "outcome", problem, _EDITED)
     for index, one in enumerate(verdict.comparisons):
         for side in ("baseline", "candidate"):
             estimate = getattr(one, side)
@@ -89,9 +85,7 @@ def _check_counts(verdict: Verdict, source: str) -> None:
     )
     for key, found, count in counted:
         if count is not None and count != len(found):
-            raise ContradictionError(
-                source, key, f"holds {len(found)}, and was written with {count}", _EDITED
-            )
+            raise FileError(source, key, f"holds {len(found)}, and was written with {count}", _EDITED)
 
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:

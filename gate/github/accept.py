@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from gate.errors import FileError
 from gate.github.artifact import fetch_verdict, find_artifact
-from gate.github.client import GitHubClient
+from gate.github.client import GitHubClient, quote_part
 from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError
-from gate.github.events import got_other_base, list_pulls_of_head, list_runs, parse_workflow_run
+from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.git_data import GitData
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError
@@ -75,14 +75,16 @@ def _list_runs(client: GitHubClient, workflow: str, request: AuthorizedCommand) 
 
     A commit may be the head of several, from other branches and forks, with runs of their own.
     """
+    name = quote_part(workflow.rpartition("/")[2])  # GitHub takes the file's name for its workflow
+    path, of_head = f"actions/workflows/{name}/runs", {"head_sha": request.head_sha}
     try:
-        runs = list_runs(client, workflow, request.head_sha)
-        return [run for run in runs if _is_of(run, request)]
+        runs = [*map(parse_workflow_run, client.paginate(path, of_head, key="workflow_runs"))]
     except MissingError:
         raise CommandRefusedError(
             "the repository has no workflow of the name in this one's input",
             "Where your gate lies in another file, name that in the input workflow.",
         ) from None
+    return sorted((run for run in runs if _is_of(run, request)), key=lambda run: (run.started, run.id))
 
 
 def _is_of(run: CiRun, request: AuthorizedCommand) -> bool:

@@ -2,10 +2,6 @@
 
 ``workflow_run.pull_requests`` is empty for forks, so the pull request of a run is looked up by the
 run's head: owner and branch, then the ids of the repositories. All of these are told by GitHub.
-
-Where a pull request's base branch was changed, the workflow ``gate-retarget`` fails and measures nothing.
-Published is the gate's own run for the same commit, of which it is known by now that it judged another
-change.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from gate.github.errors import (
     need_text,
 )
 from gate.github.job import JobContext
-from gate.publish.submitted_verdict import MERGE_GROUP, PULL_REQUEST_EVENTS, CiRun
+from gate.publish.submitted_verdict import MERGE_GROUP, CiRun
 from gate.records import Code, Fact
 from gate.units import count_noun
 
@@ -78,10 +74,6 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
     run = load_workflow_run(client, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, silence="a newer attempt of the run has begun")
-    if job.event_name in PULL_REQUEST_EVENTS:
-        number = need_number(job.event, "number")
-        target = _choose_pull(run, [parse_pull(client.get(f"pulls/{number}"))])
-        return _find_sharing(client, target)
     if run.event == MERGE_GROUP:
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
@@ -103,13 +95,6 @@ def find_workflow_run(client: GitHubClient, run_id: int) -> CiRun | None:
         return load_workflow_run(client, run_id)
     except MissingError:
         return None
-
-
-def list_runs(client: GitHubClient, workflow: str, head_sha: str) -> list[CiRun]:
-    """List the runs of a workflow's file for a commit; the one that began last is the last."""
-    name = quote_part(workflow.rpartition("/")[2])  # GitHub takes the file's name for its workflow
-    listed = client.paginate(f"actions/workflows/{name}/runs", {"head_sha": head_sha}, key="workflow_runs")
-    return sorted(map(parse_workflow_run, listed), key=lambda run: (run.started, run.id))
 
 
 def is_of_workflow(run: CiRun, expected: str) -> bool:
@@ -309,26 +294,3 @@ def _list_names(file: Mapping[str, Any]) -> list[str]:
 
 def _is_below(name: str, rule: str) -> bool:
     return name == rule or name.startswith(f"{rule.rstrip('/')}/")
-
-
-RETARGET = ".github/workflows/gate-retarget.yml"
-
-
-def find_outdated(client: GitHubClient, target: Target, workflow: str) -> Target:
-    """Find what a failed run of ``gate-retarget`` takes back: the newest run of ``workflow`` for its commit.
-
-    Nothing where the run did not fail, the pull request has moved on, or the gate's run has not ended: then
-    it is published when it has.
-    """
-    run = target.run
-    nothing = replace(target, silence=target.silence or "no run of the gate is for another base")
-    if run.conclusion != "failure" or target.pull is None:
-        return nothing
-    # One commit may be a fork's head too, whose runs are for another pull request.
-    found = [
-        one
-        for one in list_runs(client, workflow, run.head_sha)
-        if one.is_of_pull_request
-        and (one.head_sha, one.head_repository) == (run.head_sha, run.head_repository)
-    ]
-    return replace(target, run=found[-1]) if found and found[-1].conclusion else nothing

@@ -13,10 +13,8 @@ from gate.github.artifact import SUCCESS, Artifact, fetch_verdict, find_artifact
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
 from gate.github.events import (
-    RETARGET,
     Target,
     check_workflow,
-    find_outdated,
     got_other_base,
     is_on_branch,
     load_workflow_run,
@@ -83,10 +81,8 @@ class Task:
 
 
 def find_target(client: GitHubClient, job: JobContext, settings: Settings) -> Target:
-    """Find whose verdict is published; for a changed base that of the gate's own run, if it has ended."""
+    """Find whose verdict is published."""
     target = resolve_target(client, job, settings.run_id)
-    if target.run.path == RETARGET:
-        target = find_outdated(client, target, settings.workflow)
     run = target.run
     # A run that was cancelled because its commit is no pull request's head any more says nothing either.
     if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):

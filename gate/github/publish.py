@@ -1,4 +1,4 @@
-"""Publishing a run's verdict: commit status, comment or issue, job summary, annotations, outputs.
+"""Publishing a run's verdict: commit status, comment or issue, job summary, outputs.
 
 The verdict was decided by the run that measured. Whatever goes wrong here is reported and
 changes nothing about it: each part is tried for itself, the most needed first.
@@ -25,9 +25,8 @@ from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.submitted_verdict import MERGE_GROUP, SCHEDULE, CiRun
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.trusted import TrustedResult
-from gate.records import Outcome, Status
+from gate.records import Outcome
 from gate.report.markdown import escape_text
-from gate.report.words.comparisons import describe_comparison
 from gate.store.policy import DEFAULT_KEY
 
 _RUN = re.compile(r"/actions/runs/([0-9]{1,18})(?:/|$)")
@@ -70,7 +69,7 @@ def publish(client: GitHubClient, job: JobContext, settings: Settings) -> Public
     return Publication(
         outputs=describe_finding(finding) | outputs,
         summary=render_summary(finding, task.notes, task.troubles),
-        lines=tuple(list_published_annotations(finding, task.troubles)),
+        lines=tuple(render_annotation("warning", trouble) for trouble in task.troubles[:MAX_ANNOTATIONS]),
     )
 
 
@@ -203,17 +202,3 @@ def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str)
             " may have. Give each gate a `comment-key` of its own."
         )
     return written.url
-
-
-def list_published_annotations(finding: TrustedResult, troubles: list[str]) -> list[str]:
-    """The headline, what regressed, and the troubles: as many of each type as GitHub shows."""
-    failed = finding.is_failing or finding.has_other_trouble
-    level = "error" if failed else "notice" if finding.outcome is Outcome.PASS else "warning"
-    lines = [render_annotation(level, describe_outcome(finding))]
-    comparisons = finding.verdict.comparisons if finding.verdict else ()
-    regressed = [one for one in comparisons if one.decides and one.status is Status.REGRESSED]
-    lines += [
-        render_annotation(level, describe_comparison(one), f"compile-gate: {one.case_id} {one.metric}")
-        for one in regressed[: MAX_ANNOTATIONS - 1 - len(troubles)]
-    ]
-    return lines + [render_annotation("warning", trouble) for trouble in troubles]

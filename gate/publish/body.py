@@ -1,4 +1,4 @@
-"""The text of the comment: the trusted report, shortened until it fits, and what its reader can do; pure.
+"""The text of the comment: the trusted report, its top rows alone, and what its reader can do; pure.
 
 No command for a machine that the author of a pull request cannot reach; where somebody else is needed,
 the step says who. All of it is Markdown of fixed sentences and GitHub's own names.
@@ -7,7 +7,6 @@ the step says who. All of it is Markdown of fixed sentences and GitHub's own nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.accept import list_set_apart
@@ -204,17 +203,9 @@ def parse_marker(body: str) -> Marker | None:
 
 
 def render_body(marker: Marker, finding: TrustedResult, limit_bytes: int = MAX_BODY_BYTES) -> str:
-    """Render the comment: in full, else with the top rows that fit, else counts and a link."""
-    for text in _list_levels(finding):
-        body = f"{render_marker(marker)}\n{text}"
-        if len(body.encode()) <= limit_bytes:
-            return body
-    return f"{render_marker(marker)}\n{_render_counts(finding)}"
-
-
-def render_trusted_report(finding: TrustedResult) -> str:
-    """Render what the comment says, without its marker; for the job summary."""
-    return next(_list_levels(finding))
+    """Render the comment: the report with its top rows, or counts and a link where that is too long."""
+    body = f"{render_marker(marker)}\n{render_trusted_report(finding)}"
+    return body if len(body.encode()) <= limit_bytes else f"{render_marker(marker)}\n{_render_counts(finding)}"
 
 
 def describe_outcome(finding: TrustedResult) -> str:
@@ -225,36 +216,27 @@ def describe_outcome(finding: TrustedResult) -> str:
     return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
 
 
-# Of a comment that is too long the tail goes first.
-_LAYOUTS = (
-    Layout(is_local=False, rows=10, members=10, blocks=10),
-    Layout(is_local=False, case_lines=0, blocks=0, rows=5, footer=False),
-)
+_LAYOUT = Layout(is_local=False, rows=10, members=10, blocks=10)
 # A pass that has nothing to show is one line, and what limits it.
 _BRIEF = Layout(is_local=False, counts=False, case_lines=0, footer=False)
-_CUT = "*Shortened: the whole report is in the artifact of the run.*"
 
 
-def _list_levels(finding: TrustedResult) -> Iterator[str]:
+def render_trusted_report(finding: TrustedResult) -> str:
+    """Render what the comment says, without its marker; for the job summary."""
     verdict = finding.verdict
     if verdict is None:
-        yield _render_refusal(finding)
-        return
-    origin = _render_origin(finding)
-    steps = list_comment_steps(finding)
+        return _render_refusal(finding)
     frame = ReportFrame(
         heading=_write_heading(finding),
         sign=_find_sign(finding),
         counts=finding.counts,
         preface=finding.preface,
-        steps=steps,
+        steps=list_comment_steps(finding),
     )
     is_quiet = finding.outcome is Outcome.PASS and not finding.has_other_trouble and not finding.preface
-    if is_quiet and all(status is Status.UNCHANGED for status, _ in finding.counts):
-        yield f"{render_markdown(verdict, _BRIEF, frame)}\n{origin}\n"
-    for position, layout in enumerate(_LAYOUTS):
-        cut = f"{_CUT}\n\n" if position else ""
-        yield f"{render_markdown(verdict, layout, frame)}\n{cut}{origin}\n"
+    is_brief = is_quiet and all(status is Status.UNCHANGED for status, _ in finding.counts)
+    report = render_markdown(verdict, _BRIEF if is_brief else _LAYOUT, frame)
+    return f"{report}\n{_render_origin(finding)}\n"
 
 
 def _write_heading(finding: TrustedResult) -> str:

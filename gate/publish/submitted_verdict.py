@@ -11,14 +11,13 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from gate.errors import FileError
 from gate.files.codec import VERDICT, NewerFileError, decode_file
-from gate.files.consistency import ContradictionError
 from gate.files.untrusted import MAX_INTEGER
-from gate.records import OF_WHOLE_CASE, Comparison, Status, Verdict
+from gate.records import OF_WHOLE_CASE, Verdict
 
 WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judges by
 MERGE_GROUP = "merge_group"
@@ -107,25 +106,10 @@ def _find_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfi
 
 
 VERDICT_MEMBER = "verdict.json"
-# A case takes 10 to 18 kB of a verdict, and 6 to 15 of a short one: this is 3,000 of the largest. Reading so
-# many takes four seconds and 400 MiB.
+# A case takes 10 to 18 kB of a verdict: this is 2,700 of the largest. Reading so many takes four seconds and
+# 400 MiB.
 MAX_MEMBER_BYTES = 48 * 1024 * 1024
 _LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
-
-
-def shorten_verdict(verdict: Verdict) -> Verdict:
-    """Leave out what is not published: all evidence, and of unchanged comparisons all but their values."""
-    return replace(verdict, evidence=(), comparisons=tuple(map(_shorten, verdict.comparisons)))
-
-
-def _shorten(comparison: Comparison) -> Comparison:
-    if comparison.status is not Status.UNCHANGED:
-        return comparison
-    baseline, candidate = (
-        one and replace(one, low=None, high=None, noise=None)
-        for one in (comparison.baseline, comparison.candidate)
-    )
-    return replace(comparison, change=None, baseline=baseline, candidate=candidate)
 
 
 class Refusal(StrEnum):
@@ -139,8 +123,7 @@ class Refusal(StrEnum):
     NO_MEMBER = (
         "the artifact does not hold exactly one regular file with the result (verdict.json or run.json)"
     )
-    NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
-    INCONSISTENT = "the artifact's verdict contradicts itself"
+    NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate writes"
     SKIPPED = "all jobs of the run were skipped: GitHub counts that as passed, but nothing was measured"
     OTHER_BASE = (
         "the pull request got another base branch after the run began, so another change was measured"
@@ -161,9 +144,8 @@ NEXT_STEPS: Mapping[Refusal, str] = {
     ),
     Refusal.TOO_LARGE: (
         "The check itself counts; its report is in its summary. To see its verdict here, let a pull request"
-        " measure fewer cases: up to some 3,000 are published (`select` in gate.yml). If it measures"
-        " fewer, look at"
-        " what this change does to the workflow that uploads the artifact."
+        " measure fewer cases: up to some 2,700 are published (`select` in gate.yml). If it measures"
+        " fewer, look at what this change does to the workflow that uploads the artifact."
     ),
     Refusal.NOT_FETCHED: (
         "The check itself counts. To see its verdict here, run the workflow that comments on this run again."
@@ -194,8 +176,6 @@ def parse_archive(archive: bytes) -> Verdict:
         verdict = decode_file(VERDICT, content, VERDICT_MEMBER)
     except NewerFileError:
         raise RefusedError(Refusal.NEWER) from None
-    except ContradictionError:
-        raise RefusedError(Refusal.INCONSISTENT) from None
     except FileError:
         raise RefusedError(Refusal.NOT_A_VERDICT) from None
     _check_consistency(verdict)
@@ -218,7 +198,7 @@ def _check_consistency(verdict: Verdict) -> None:
         and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
     )
     if not sound:
-        raise RefusedError(Refusal.INCONSISTENT)
+        raise RefusedError(Refusal.NOT_A_VERDICT)
 
 
 def _list_numbers(verdict: Verdict) -> Iterator[float]:

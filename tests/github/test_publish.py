@@ -58,8 +58,8 @@ def test_regression(stage: Stage, clock: FakeClock) -> None:
     }
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
-    assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 1 regressed")
-    assert stage.client.request_count <= 14
+    assert published.lines == ()  # the job that measured has told them
+    assert len(stage.github.requests) <= 14
     assert clock.slept == [1.0]
 
 
@@ -96,12 +96,11 @@ def test_a_pass_that_fails_the_check_is_told(stage: Stage, when: CommentWhen) ->
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
 def test_a_failed_run_is_never_told_as_pass(stage: Stage, when: CommentWhen) -> None:
-    """A run that failed with a verdict of PASS is red in the status, the comment and the annotations."""
-    published = stage.publish(make_passing(), comment=when)
+    """A run that failed with a verdict of PASS is red in the status and the comment."""
+    stage.publish(make_passing(), comment=when)
     heading = stage.body.splitlines()[1]
     assert heading == "## \N{CROSS MARK} The run ended with failure, although its verdict is PASS"
     assert stage.status["state"] == "failure"
-    assert published.lines[0].startswith("::error ")
 
 
 BASE_SHA = "b" * 40
@@ -231,7 +230,7 @@ def test_many_files(stage: Stage) -> None:
     stage.publish(make_failing())
     assert "Only the first 300 files were examined." in stage.body
     assert "evil" not in stage.body
-    assert stage.client.request_count <= 20
+    assert len(stage.github.requests) <= 20
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -241,7 +240,7 @@ def test_request_count(stage: Stage, comments: int, requests: int) -> None:
     for index in range(comments):
         stage.state.add_comment(7, f"comment {index}")
     stage.publish(make_failing())
-    assert stage.client.request_count == requests
+    assert len(stage.github.requests) == requests
 
 
 # --- several gates of one run ---

@@ -45,7 +45,7 @@ def test_faults(stage: Stage, place: str, fault: str, times: int, capfd: pytest.
     assert published.outputs.get("verdict", "") in {"", "REGRESSION", "INCOMPLETE"}
     assert len(stage.comments) <= 1
     assert len(stage.state.statuses.get(SHA, [])) <= 2
-    assert stage.client.request_count <= 40
+    assert len(stage.github.requests) <= 40
     told = f"{published} {capfd.readouterr()} {list(stage.state.comments.values())}"
     assert TOKEN not in told
     assert "storage-secret" not in told

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from gate.action.results import list_annotations as list_action_annotations
 from gate.errors import ExitCode
-from gate.github.publish import list_published_annotations
 from gate.publish.body import make_marker, render_body
 from gate.publish.submitted_verdict import CiRun
 from gate.publish.telling import make_finding, make_upgrade_finding
@@ -50,10 +49,7 @@ def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
     base = Base(cases=known, baselines=situation.baselines, policy=policy)
     finding = make_finding(verdict, base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
     marker = make_marker("default", RUN)
-    return {
-        "comment": render_body(marker, finding),
-        "told": "".join(f"{line}\n" for line in list_published_annotations(finding, [])),
-    }
+    return {"comment": render_body(marker, finding)}
 
 
 def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
