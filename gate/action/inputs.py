@@ -24,7 +24,6 @@ class ActionMode(StrEnum):
     """What the action does."""
 
     CHECK = "check"
-    PLAN = "plan"
     MEASURE = "measure"
     JUDGE = "judge"
     UPGRADE = "upgrade"
@@ -37,7 +36,8 @@ class ActionMode(StrEnum):
     PROPOSE = "propose-baselines"
 
 
-JUDGING = (ActionMode.CHECK, ActionMode.JUDGE)  # by rules that hold acceptances
+JUDGING = (ActionMode.CHECK, ActionMode.MEASURE, ActionMode.JUDGE)  # by the base's rules and acceptances
+_CHECKING = (ActionMode.CHECK, ActionMode.MEASURE)
 TRUSTED_MODES = frozenset(
     (
         *(ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE),
@@ -92,16 +92,14 @@ def _choose(name: str, choices: tuple[str, ...], **more: Any) -> Input:  # noqa:
 _EVERY = tuple(ActionMode)
 _MEASURING = (ActionMode.CHECK, ActionMode.MEASURE, ActionMode.REFRESH)
 _PAIRING = (ActionMode.UPGRADE, ActionMode.ANCHOR)  # `ab`, which measures as many pairs as it needs
-_RULED = (ActionMode.CHECK, ActionMode.PLAN, ActionMode.MEASURE, ActionMode.JUDGE)  # by the base's rules
 _PUBLISHING = (ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE)
 _PROPOSE = (ActionMode.PROPOSE,)
 _UPGRADE = (ActionMode.UPGRADE,)
 _CONFIGURED = tuple(mode for mode in ActionMode if mode is not ActionMode.AUTHORIZE)
-_SELECTED = (*_MEASURING, ActionMode.PLAN, *_PAIRING)
+_SELECTED = (*_MEASURING, *_PAIRING)
 _HOLDING_TOKEN = tuple(mode for mode in ActionMode if mode in TRUSTED_MODES)
 
 _COMMIT = (SHA_PATTERN, "a commit's 40 hexadecimal digits")
-_UP_TO_256 = "[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]"  # as many jobs as GitHub makes of one matrix
 _WORKFLOW = r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml"
 INPUTS = (
     _choose("mode", _EVERY, default=ActionMode.CHECK.value, reads=_EVERY),
@@ -122,21 +120,24 @@ INPUTS = (
         f"base|head|{SHA_PATTERN}",
         "base, head or a commit's 40 hexadecimal digits",
         default="base",
-        reads=_RULED,
+        reads=JUDGING,
     ),
-    _choose("confirm", ("true", "false"), default="true", reads=(ActionMode.CHECK,)),
+    _choose("confirm", ("true", "false"), default="true", reads=_CHECKING),
     Input("base-python", _LINE, "an interpreter", modes=_UPGRADE),
     Input("head-python", _LINE, "an interpreter", modes=_UPGRADE),
     Input("minutes", "[1-9][0-9]{0,3}", "a whole number from 1 to 9999", modes=_PAIRING),
     Input(
-        "shards",
-        _UP_TO_256,
-        "a whole number from 1 to 256, which is as many jobs as GitHub makes of one matrix",
-        default="2",
-        modes=(ActionMode.PLAN,),
+        "shard",
+        "[1-9][0-9]{0,2}/[1-9][0-9]{0,2}",
+        "which part of how many, as 2/4",
+        modes=(ActionMode.MEASURE,),
     ),
     Input("runs", _LINE, "a directory", default="shards", reads=(ActionMode.JUDGE,)),
-    _choose("fail-on", ("new", "inconclusive", "regression", "never"), modes=(*JUDGING, *_PAIRING)),
+    _choose(
+        "fail-on",
+        ("new", "inconclusive", "regression", "never"),
+        modes=(ActionMode.CHECK, ActionMode.JUDGE, *_PAIRING),
+    ),
     Input(
         "lock-timeout",
         r"[0-9]{1,6}(\.[0-9]{1,3})?",
@@ -186,8 +187,7 @@ INPUTS = (
 )
 
 
-# Of any input: a shard's selection names its cases one by one, and this is more than 500 of them.
-_MAX_CHARS = 32_768
+_MAX_CHARS = 32_768  # of any input: a selection of 500 cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,6 +229,11 @@ _NEEDED = (
         ActionMode.ACCEPT,
         ("head-sha",),
         "Pass on the output of the job that ran the mode authorize-command.",
+    ),
+    (
+        ActionMode.MEASURE,
+        ("shard",),
+        "Say which part of how many this job measures: `shard: 2/4`.",
     ),
     (
         ActionMode.UPGRADE,

@@ -128,9 +128,7 @@ _MEASURING = _READING | {"packaging", "psutil", "pytest", "pytest-benchmark", "r
 _REPORTING = _READING | {"jinja2", "rich"}
 _GPU = frozenset(("nvidia-ml-py",))  # without it nobody watches a GPU for throttling and strangers
 _PACKAGES: Mapping[str, frozenset[str]] = {
-    ActionMode.PLAN: _READING,
     ActionMode.JUDGE: _REPORTING,
-    ActionMode.MEASURE: _MEASURING,
     ActionMode.REFRESH: _MEASURING,
     **dict.fromkeys(TRUSTED_MODES, _READING),  # what holds a token measures nothing
 }
@@ -141,7 +139,7 @@ BROUGHT = {
     "pytest-benchmark": ("iniconfig", "packaging", "pluggy", "py-cpuinfo2", "pygments", "pytest"),
     "rich": ("markdown-it-py", "mdurl", "pygments"),
 }
-# In place of what an image says of its own packages. pip takes an empty setting for none, so a file is needed.
+# In place of what an image says of its own packages; pip takes an empty setting for none.
 _PIP_SETTINGS = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_CONSTRAINT": os.devnull}
 _BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 
@@ -188,8 +186,9 @@ def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -
     listed.write_text("".join(locked[name] for name in names), encoding="utf-8")
     pip = _find_pip(directory.with_suffix(".pip"), environ)
     # --no-deps: the list is complete, and what the environment has must not be installed again.
-    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--prefix", "", "--root", "")
-    command = [*pip, "install", *options, "--target", str(directory), "--requirement", str(listed)]
+    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
+    place = ("--prefix", "", "--target", str(directory))
+    command = [*pip, "install", *options, *place, "--requirement", str(listed)]
     if subprocess.run(command, check=False, cwd=directory, env=_make_pips(environ)).returncode != 0:
         raise MachineError(
             f"pip could not install the gate's own packages ({', '.join(names)})",

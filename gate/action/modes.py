@@ -92,34 +92,25 @@ def _give(name: str, value: str) -> tuple[str, ...]:
     return (f"--{name}={value}",) if value else ()
 
 
-def start_plan(step: ActionStep) -> int:
-    """Divide the selection over machines by the base commit's registry: the output is a matrix."""
-    with hold_rules(step) as rules:
-        report_rules(step, rules)
-        ended = run_command(step, make_arguments(step.inputs, rules), keep_output=True)
-    if ended.code == ExitCode.PASS:
-        matrix = ended.output.decode(errors="replace").strip()
-        write_outputs(step.environ, {"matrix": matrix, "baseline-sha": rules.sha})
-    return report_failure(ended)
-
-
 def start_measure(step: ActionStep) -> int:
-    """Measure a shard by the base commit's registry, and judge nothing."""
+    """Measure a shard of what a check measures; the verdict is that of the mode judge, on all shards."""
     with hold_rules(step) as rules:
         report_rules(step, rules)
         write_outputs(step.environ, {"baseline-sha": rules.sha})
-        return _measure(step, rules)
+        arguments = make_check_arguments(step.inputs, rules, find_confirming_commit(step))
+        return _measure(step, rules, (*arguments, "--fail-on=never"))
 
 
 def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
     trials = load_rules_config(step.inputs["config"]).refresh_trials
-    return _measure(step, RuleSource(config=step.inputs["config"]), f"--trials={trials}")
+    arguments = make_arguments(step.inputs, None, f"--trials={trials}")
+    return _measure(step, RuleSource(config=step.inputs["config"]), arguments)
 
 
-def _measure(step: ActionStep, rules: RuleSource, *more: str) -> int:
+def _measure(step: ActionStep, rules: RuleSource, arguments: tuple[str, ...]) -> int:
     path = clear_results(rules).run
-    ended = run_command(step, make_arguments(step.inputs, rules, *more))
+    ended = run_command(step, arguments)
     if path.exists():
         run = load_run(path)
         outputs = {
@@ -300,8 +291,7 @@ def _enter(directory: str) -> None:
 # What starts a mode, and the command that is given its inputs.
 _MODES: Mapping[ActionMode, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
     ActionMode.CHECK: (start_check, ("check",)),
-    ActionMode.PLAN: (start_plan, ("plan", "--format=github-matrix")),
-    ActionMode.MEASURE: (start_measure, ("measure",)),
+    ActionMode.MEASURE: (start_measure, ("check",)),
     ActionMode.JUDGE: (start_judge, ("compare",)),
     ActionMode.UPGRADE: (start_pairs, ("ab",)),  # one code on two interpreters
     ActionMode.ANCHOR: (start_pairs, ("ab", "--anchor")),

@@ -30,7 +30,6 @@ from gate.action.base import (
     load_head,
     load_top,
 )
-from gate.action.inputs import JUDGING, ActionMode
 from gate.action.rule_files import Wanted, load_rule_files
 from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
@@ -90,9 +89,8 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
     try:
         inputs = step.inputs
         rules = prepare_rules(inputs["config"], inputs["baselines"], base, place, select=inputs["select"])
-        if step.inputs.mode in JUDGING:
-            accepted = collect_accepted(step.event, step.environ, place)
-            rules = replace(rules, accepted=accepted, gate=_name_gate(rules, step))
+        accepted = collect_accepted(step.event, step.environ, place)
+        rules = replace(rules, accepted=accepted, gate=_name_gate(rules, step))
         before = _digest(place)
         yield rules
         if _digest(place) != before:
@@ -105,12 +103,8 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
 
 
 def _check_agreed(step: ActionStep) -> None:
-    """Refuse what a workflow says of how a change is judged: its other jobs, and the publisher, must agree.
-
-    A shard measures what the plan, which is the base's, gave it.
-    """
-    of_change = find_head_sha(step.event) and step.inputs.mode is not ActionMode.MEASURE
-    for name in ("fail-on", "select") if of_change else ():
+    """Refuse what a workflow says of how a change is judged: all its jobs, and the publisher, must agree."""
+    for name in ("fail-on", "select") if find_head_sha(step.event) else ():
         if step.inputs[name]:
             what = f"input {name}: of a pull request or a merge group the base's gate.yml says that"
             raise UsageError(what, f"Set `{name.replace('-', '_')}:` there, and remove it from the workflow.")

@@ -32,20 +32,16 @@ class Ended:
 
     code: int
     complaints: tuple[str, ...] = ()
-    output: bytes = b""  # its standard output, where that was kept
 
 
-def run_child(command: Sequence[str], environment: Mapping[str, str], *, keep_output: bool = False) -> Ended:
+def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
     """Run a command to its end. Signals that ask this process to stop are its to answer.
 
-    Its standard error is passed on as it comes; its standard output is its own, unless it is kept.
+    Its standard error is passed on as it comes; its standard output is its own.
     """
-    output = subprocess.PIPE if keep_output else None
     sys.stdout.flush()
     with (
-        subprocess.Popen(
-            command, env=environment, stdout=output, stderr=subprocess.PIPE, bufsize=0
-        ) as process,
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, bufsize=0) as process,
         # To what asks this process to stop: the command ends its own and saves what it has.
         answer_signals(lambda number, _: process.send_signal(number)),
     ):
@@ -53,12 +49,11 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], *, keep_ou
         ended = threading.Event()
         reader = threading.Thread(target=_pass_on, args=(process.stderr, tail, ended), daemon=True)
         reader.start()
-        kept = process.stdout.read() if process.stdout else b""
         code = process.wait()
         reader.join(_STRAGGLER_S)
         ended.set()
     complaints = list_complaints(b"".join(tail).decode(errors="replace"))
-    return Ended(code=code if code >= 0 else _KILLED - code, complaints=complaints, output=kept)
+    return Ended(code=code if code >= 0 else _KILLED - code, complaints=complaints)
 
 
 def list_complaints(written: str) -> tuple[str, ...]:
@@ -98,7 +93,7 @@ def make_child_environment(environ: Mapping[str, str], inputs: ActionInputs) -> 
     return kept | {"GITHUB_TOKEN": inputs["token"]}
 
 
-def run_command(step: ActionStep, arguments: tuple[str, ...], *, keep_output: bool = False) -> Ended:
+def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
     """Run ``compile-gate`` with the arguments.
 
     Nothing that it prints can be taken for a command to the runner, unless it holds a token: then it runs no
@@ -107,7 +102,7 @@ def run_command(step: ActionStep, arguments: tuple[str, ...], *, keep_output: bo
     is_trusted = step.inputs.mode in TRUSTED_MODES
     environment = make_child_environment(step.environ, step.inputs)
     with nullcontext() if is_trusted else stop_commands():
-        return run_child(make_command("gate", *arguments), environment, keep_output=keep_output)
+        return run_child(make_command("gate", *arguments), environment)
 
 
 @contextmanager

@@ -63,7 +63,9 @@ def run_init(options: Namespace) -> ExitCode:
     names = LONG_WORKFLOWS if options.long_workflows else short
     note = _find_obstacle(here, action)
     runner = options.runner or _label_runner(device)
-    workflows = {} if note else load_workflows(names, action, runner, "" if options.runner else _read_kept(here))
+    workflows = (
+        {} if note else load_workflows(names, action, runner, "" if options.runner else _read_kept(here))
+    )
     written, kept = write_missing(here, files | workflows)
     _print_files(written, kept)
     factory = f"{name_factory(sketch.target)}.py"

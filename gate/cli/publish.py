@@ -54,7 +54,7 @@ def to_repository_path(path: Path, top: Path) -> str:
 
 
 def has_mode(directory: Path, mode: str) -> bool:
-    """Whether a workflow below ``directory`` (``.github``) uses the action in a mode, or calls ours that answers."""
+    """Whether a workflow below ``directory`` (``.github``) uses a mode of the action, or calls ours."""
     used = rf"""\bmode['"]?: *['"]?{mode}(?![\w-])|/{_RESPOND}\b"""
     is_used = re.compile(f"^[^#\n]*(?:{used})", re.MULTILINE)
     paths = (path for path in directory.joinpath("workflows").glob("*.y*ml") if path.is_file())

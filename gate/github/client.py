@@ -136,7 +136,8 @@ class GitHubClient:
             return
 
     def find_login(self) -> str:
-        """Find whom the token writes as. Only GraphQL tells an app's token; an Enterprise Server has it beside /v3."""
+        """Find whom the token writes as: of an app's token only GraphQL tells that."""
+        # An Enterprise Server has it beside /api/v3.
         url = f"{self._api_url.removesuffix('/v3')}/graphql"
         answer, _ = self._call("POST", url, {"query": "{ viewer { login } }"})
         return find_text(answer, "data.viewer.login")

@@ -27,8 +27,8 @@ _MAX_TRIES = 5  # each loses to another proposal within the same second or two
 _MAX_PROPOSALS = 50  # of one commit: selections, directories and machines
 # The one refusal of a branch that no permission of the job could lift; GitHub does not tell it from others.
 _WORKFLOWS_FIX = (
-    " If the branch's .github/workflows differ from the default branch's, github.token may not write it: merge"
-    " that change first, or give the mode propose-baselines an app's token that may write workflows."
+    " If the branch's .github/workflows differ from the default branch's, github.token may not write it:"
+    " merge that change first, or give the mode propose-baselines an app's token that may write workflows."
 )
 _DIRECTORY = re.compile(r"^Directory: (.+)$", re.MULTILINE)
 

@@ -205,7 +205,9 @@ def parse_marker(body: str) -> Marker | None:
 def render_body(marker: Marker, finding: TrustedResult, limit_bytes: int = MAX_BODY_BYTES) -> str:
     """Render the comment: the report with its top rows, or counts and a link where that is too long."""
     body = f"{render_marker(marker)}\n{render_trusted_report(finding)}"
-    return body if len(body.encode()) <= limit_bytes else f"{render_marker(marker)}\n{_render_counts(finding)}"
+    return (
+        body if len(body.encode()) <= limit_bytes else f"{render_marker(marker)}\n{_render_counts(finding)}"
+    )
 
 
 def describe_outcome(finding: TrustedResult) -> str:

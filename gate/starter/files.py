@@ -173,7 +173,9 @@ def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "
     repository, _, pin = action.partition("@")
     pinned, place = rf"{repository}\g<1>@{pin}", find_workflows()
     called = f"runner: '{json.dumps(re.split(r', *', runner))}'"
-    said = {key: found[0] for key in _CALLED_WITH if (found := re.search(rf"^ +{key}: .*", kept, re.MULTILINE))}
+    said = {
+        key: found[0] for key in _CALLED_WITH if (found := re.search(rf"^ +{key}: .*", kept, re.MULTILINE))
+    }
     files = {}
     for name in names:
         try:

@@ -157,8 +157,8 @@ def parse_action(text: str) -> str:
 def find_action(package: Path | None = None) -> str:
     """Find the repository and commit that this installation came from; empty where either is unknown.
 
-    pip writes down what it installed from. A clone counts where GitHub has its commit, too. The tag of a release
-    follows, as a comment of YAML.
+    pip writes down what it installed from. A clone counts where GitHub has its commit, too. The tag of a
+    release follows, as a comment of YAML.
     """
     origin = _read_origin()
     vcs = origin.get("vcs_info")

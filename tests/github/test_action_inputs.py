@@ -59,7 +59,7 @@ def test_documentation_lists_the_outputs() -> None:
 
 def test_every_mode_that_passes_an_input_on_has_the_option() -> None:
     """The rule holds for the whole table: a command takes each of its mode's inputs by the input's name."""
-    values = {"minutes": "5", "lock-timeout": "1", "run-id": "7", "fail-on": "new"}
+    values = {"minutes": "5", "shard": "1/2", "lock-timeout": "1", "run-id": "7", "fail-on": "new"}
     values |= {
         "pr-number": "7",
         "head-sha": SHA,
@@ -109,7 +109,7 @@ def test_defaults_are_a_check() -> None:
         ("base-python", "-c"),
         ("head-python", "a\nb"),
         ("minutes", "0"),
-        ("shards", "-1"),
+        *(("shard", text) for text in ("2", "0/4", "1/0", "1/1000", "a/b")),
         ("runs", "--out"),
         ("conclusion", "done"),
         ("fail-on", "always"),
@@ -133,21 +133,6 @@ def test_a_wrong_value_names_its_input(name: str, value: str) -> None:
     """The message starts with the input's name as the workflow writes it."""
     with pytest.raises(UsageError, match=rf"^input {name}: "):
         parse(**{name.replace("-", "_"): value})
-
-
-@pytest.mark.parametrize("shards", ["1", "9", "10", "99", "100", "199", "200", "249", "250", "256"])
-def test_shards_are_as_many_as_a_matrix_may_have(shards: str) -> None:
-    """GitHub makes at most 256 jobs of one matrix."""
-    assert parse(mode="plan", shards=shards)["shards"] == shards
-
-
-@pytest.mark.parametrize("shards", ["0", "01", "257", "260", "300", "999", "1000"])
-def test_more_shards_than_a_matrix_may_have_are_an_error_that_says_why(shards: str) -> None:
-    """Otherwise the plan succeeds, and GitHub refuses the matrix that was made of it."""
-    with pytest.raises(
-        UsageError, match="from 1 to 256, which is as many jobs as GitHub makes of one matrix"
-    ):
-        parse(mode="plan", shards=shards)
 
 
 def test_a_wrong_token_is_not_shown() -> None:
@@ -197,7 +182,9 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
     }
     for mode in ActionMode:
         others = (
-            given_inputs if mode in TRUSTED_MODES else {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"}
+            given_inputs
+            if mode in TRUSTED_MODES
+            else {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b", "INPUT_SHARD": "1/2"}
         )
         environ = {**others, "INPUT_MODE": mode, item.variable: value}
         try:
@@ -213,7 +200,7 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
 def make_any_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of whatever the mode is."""
     rules = RuleSource(config=inputs["config"], baselines=inputs["baselines"])
-    if inputs.mode is ActionMode.CHECK:
+    if inputs.mode in {ActionMode.CHECK, ActionMode.MEASURE}:
         return make_check_arguments(inputs, rules, SHA)
     if inputs.mode is ActionMode.JUDGE:
         return make_merge_arguments(rules, ("a",), inputs["select"] or "a", "out")
@@ -275,8 +262,14 @@ def test_arguments_of_a_comparison_with_the_anchor() -> None:
     )
 
 
-def test_a_shard_can_name_hundreds_of_cases() -> None:
-    """Its selection is a list of case ids, which no limit may cut."""
+def test_a_selection_can_name_hundreds_of_cases() -> None:
+    """As a list of case ids, which no limit may cut."""
     select = ",".join(f"model_{index:03}/inference-float32-smoke-default" for index in range(500))
 
-    assert parse(mode="measure", select=select)["select"] == select
+    assert parse(select=select)["select"] == select
+
+
+def test_a_shard_says_which_it_is() -> None:
+    """A job that did not would measure everything, as often as there are jobs."""
+    with pytest.raises(UsageError, match="input shard: the mode measure needs it"):
+        parse(mode="measure")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, CONFIG, ROOT, commit, make_bare_python, make_job
+from action.samples import ACTION, CONFIG, ROOT, commit, leave_shard, make_bare_python, make_job
 from runner_log import list_commands
 
 from gate.action.step import Ended, list_complaints, run_child
@@ -61,6 +61,7 @@ def job(tmp_path: Path) -> Job:
             (root / name).write_text(code)
     event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(job.workspace, "head")}}}
     Path(job.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    leave_shard(job)
     job.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "no wheels")}
     return job
 
@@ -75,10 +76,9 @@ def test_nothing_of_the_workspace_runs(job: Job, bare_python: Path, tmp_path: Pa
     """Whatever a job's PYTHONPATH says of the workspace: that is for what is measured, not for the gate."""
     job.environ["PYTHONPATH"] = search_path.format(workspace=job.workspace)
 
-    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": str(bare_python)})
+    run = run_composite(ACTION, job, {"mode": "judge", "python": str(bare_python)})
 
-    assert run.succeeded, run.log
-    assert json.loads(run.outputs["matrix"])["include"][0]["cases"] == 1
+    assert (run.outputs["verdict"], run.outputs["cases"]) == ("NOTHING_COMPARED", "1"), run.log
     assert list_ran(tmp_path) == []
 
 
@@ -92,10 +92,10 @@ def test_an_environment_that_points_into_the_workspace_is_no_way_in(
     (own / "editable.pth").write_text(f"{job.workspace}\n{job.workspace}/src\n")
     job.environ["PYTHONPATH"] = "."
 
-    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": str(python)})
+    run = run_composite(ACTION, job, {"mode": "judge", "python": str(python)})
 
     assert list_ran(tmp_path) == []
-    assert run.outputs["exit-code"] == ("4" if only else "0")
+    assert run.outputs["exit-code"] == ("4" if only else "3")
     assert ("::error title=compile-gate::pip could not install the gate's own packages (" in run.log) is bool(
         only
     )
@@ -111,9 +111,9 @@ def test_an_environment_in_the_workspace_is_the_interpreters(
     for entry in (bare_python.parents[2] / "packages").iterdir():
         (own / entry.name).symlink_to(entry.resolve())
 
-    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": ".venv/bin/python"})
+    run = run_composite(ACTION, job, {"mode": "judge", "python": ".venv/bin/python"})
 
-    assert run.succeeded, run.log
+    assert run.outputs["verdict"] == "NOTHING_COMPARED", run.log
     assert list_ran(tmp_path) == []
 
 
@@ -162,9 +162,9 @@ def test_a_checkout_of_the_containers_host_is_read(job: Job, bare_python: Path, 
     refused = subprocess.run([script, "-C", job.workspace, "status"], check=False, capture_output=True)
     assert b"dubious ownership" in refused.stderr
 
-    run = run_composite(ACTION, job, {"mode": "plan", "python": str(bare_python)})
+    run = run_composite(ACTION, job, {"mode": "judge", "python": str(bare_python)})
 
-    assert run.succeeded, run.log
+    assert run.outputs["verdict"] == "NOTHING_COMPARED", run.log
     assert run.outputs["baseline-sha"]
 
 
@@ -175,20 +175,21 @@ def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
     moved = job.workspace.rename(tmp_path / "clone")
     job.workspace.mkdir()
     moved.rename(job.workspace / "repo")
+    moved_runs = job.workspace / "repo" / "shards"
     base = json.loads(Path(job.environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
-    given = {"mode": "plan", "python": str(bare_python)}
+    given = {"mode": "judge", "runs": str(moved_runs), "python": str(bare_python)}
 
     above = run_composite(ACTION, job, given)
     inside = run_composite(ACTION, job, given | {"working-directory": "repo"})
 
     assert above.outputs["exit-code"] == "2"
     assert "is not in a git repository. Run in a checkout; after actions/checkout" in above.log
-    assert (inside.outputs["exit-code"], inside.outputs["baseline-sha"]) == ("0", base)
+    assert (inside.outputs["exit-code"], inside.outputs["baseline-sha"]) == ("3", base)
 
 
 def test_a_wrong_selection_is_told_in_the_annotation(job: Job, bare_python: Path) -> None:
     """Through the real command: what is wrong and what was meant, where the reader looks first."""
-    given = {"mode": "plan", "select": "tag:smok", "python": str(bare_python)}
+    given = {"mode": "judge", "select": "tag:smok", "python": str(bare_python)}
     Path(job.environ["GITHUB_EVENT_PATH"]).write_text("{}")  # a push: of a change the base's gate.yml says it
 
     run = run_composite(ACTION, job, given)
@@ -218,13 +219,13 @@ See `compile-gate check --help` for the options.
     assert list_complaints("Traceback\n") == ()
 
 
-def test_a_command_ends_with_its_errors_and_its_output(capfd: pytest.CaptureFixture[str]) -> None:
-    """What it says passes through; the errors, and on request the output, are kept."""
-    code = "import sys; print('out'); print('compile-gate: bad.\\nFix it.', file=sys.stderr); sys.exit(2)"
+def test_a_command_ends_with_its_errors(capfd: pytest.CaptureFixture[str]) -> None:
+    """What it says passes through; the errors are kept."""
+    code = "import sys; print('compile-gate: bad.\\nFix it.', file=sys.stderr); sys.exit(2)"
 
-    ended = run_child([sys.executable, "-c", code], dict(os.environ), keep_output=True)
+    ended = run_child([sys.executable, "-c", code], dict(os.environ))
 
-    assert ended == Ended(code=2, complaints=("bad. Fix it.",), output=b"out\n")
+    assert ended == Ended(code=2, complaints=("bad. Fix it.",))
     assert capfd.readouterr().err == "compile-gate: bad.\nFix it.\n"
 
 

@@ -274,12 +274,12 @@ def test_an_error_of_the_command_is_the_annotation(stage: Stage) -> None:
     assert "see the log" not in printed
 
 
-@pytest.mark.parametrize("mode", ["plan", "measure", "refresh"])
+@pytest.mark.parametrize("mode", ["measure", "refresh"])
 def test_modes_without_a_verdict_say_why_they_failed(stage: Stage, mode: str) -> None:
     """There is no report that would say it."""
     stage.command = "no such case: bart. Did you mean bert?"
 
-    assert stage.run(mode=mode) == 2
+    assert stage.run(mode=mode, shard="1/2") == 2
     assert "::error title=compile-gate::no such case: bart. Did you mean bert?\n" in stage.read_printed()
     assert stage.outputs["exit-code"] == "2"
 
@@ -371,7 +371,7 @@ def test_what_fails_a_change_and_what_is_measured_are_said_by_the_base(
     assert found[0].select == ("bert" if keys else "")
 
 
-@pytest.mark.parametrize("mode", ["check", "plan", "judge"])
+@pytest.mark.parametrize("mode", ["check", "measure", "judge"])
 @pytest.mark.parametrize("name", ["fail-on", "select"])
 def test_a_workflow_does_not_say_how_a_change_is_judged(stage: Stage, mode: str, name: str) -> None:
     """The publisher would have to say the same; on a push or a schedule a workflow may."""
@@ -379,7 +379,7 @@ def test_a_workflow_does_not_say_how_a_change_is_judged(stage: Stage, mode: str,
     shard.parent.mkdir()
     shard.write_text("{}")
 
-    assert stage.run(mode=mode, **{name.replace("-", "_"): "never"}) == 2
+    assert stage.run(mode=mode, shard="1/2", **{name.replace("-", "_"): "never"}) == 2
     assert "of a pull request or a merge group the base's gate.yml says that" in stage.read_printed()
 
 
@@ -507,15 +507,15 @@ def test_a_refresh_tells_where_the_run_is(stage: Stage) -> None:
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
 
-@pytest.mark.parametrize("mode", ["check", "plan", "measure", "judge", "upgrade", "anchor", "refresh"])
+@pytest.mark.parametrize("mode", ["check", "measure", "judge", "upgrade", "anchor", "refresh"])
 def test_code_under_test_has_no_way_to_the_runner(stage: Stage, mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""
     hidden = {
         **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
         **dict.fromkeys(("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "INPUT_TOKEN"), "x"),
     }
-    stacks = {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"} if mode == "upgrade" else {}
-    inputs = parse_inputs({"INPUT_MODE": mode, **stacks})
+    needed = {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b", "INPUT_SHARD": "1/2"}
+    inputs = parse_inputs({"INPUT_MODE": mode, **needed})
 
     kept = make_child_environment({**stage.environ, **hidden, "GITHUB_SHA": SHA}, inputs)
 

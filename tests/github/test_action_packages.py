@@ -149,8 +149,7 @@ def test_packages_come_by_hash_beside_the_environment(
     place = tmp_path / "packages"
     assert command[command.index("install") :] == [
         *("install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
-        *("--prefix", "", "--root", ""),
-        *("--target", str(place), "--requirement", str(place / "requirements.txt")),
+        *("--prefix", "", "--target", str(place), "--requirement", str(place / "requirements.txt")),
     ]
     wanted = (place / "requirements.txt").read_text()
     assert re.findall(r"^([a-z0-9-]+)==", wanted, re.MULTILINE) == ["mdurl", "rich"]
@@ -223,7 +222,6 @@ def test_settings_of_an_image_are_not_in_the_way(
         "prefix": str(tmp_path / "prefix"),
         "user": "true",
         "target": str(tmp_path / "target"),
-        "root": str(tmp_path / "root"),
         "require-virtualenv": "true",
         "no-index": "true",
         "find-links": str(tmp_path / "wheels"),
@@ -239,7 +237,7 @@ def test_settings_of_an_image_are_not_in_the_way(
     install(["mdurl"], tmp_path / "packages", environ)
 
     assert (tmp_path / "packages" / "mdurl.py").is_file()
-    assert not any((tmp_path / name).exists() for name in ("prefix", "target", "root"))
+    assert not any((tmp_path / name).exists() for name in ("prefix", "target"))
 
 
 class Refusal(BaseHTTPRequestHandler):
@@ -331,13 +329,12 @@ print("imported", *sorted(name for name in {known!r} if name in sys.modules))
 """
 _MEASURE = ("gate.lab", "gate.measure", "gate.suite", "gate.check")
 _STARTED = {  # by modes, for which one list must be right
-    (ActionMode.PLAN,): ("gate.action.modes", "gate.cli.show"),
     (ActionMode.JUDGE,): ("gate.action.modes", "gate.cli.compare"),
-    (ActionMode.MEASURE, ActionMode.REFRESH): (
+    (ActionMode.REFRESH,): (
         *("gate.action.modes", "gate.cli.check", "gate.cli.baseline"),
         *_MEASURE,
     ),
-    (ActionMode.CHECK, ActionMode.UPGRADE, ActionMode.ANCHOR): (
+    (ActionMode.CHECK, ActionMode.MEASURE, ActionMode.UPGRADE, ActionMode.ANCHOR): (
         *("gate.action.modes", "gate.cli.check", "gate.cli.ab"),
         *_MEASURE,
     ),

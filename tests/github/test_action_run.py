@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, CONFIG, ROOT, commit, find_early_patch, make_bare_python, make_job
+from action.samples import (
+    ACTION,
+    CONFIG,
+    ROOT,
+    commit,
+    find_early_patch,
+    leave_shard,
+    make_bare_python,
+    make_job,
+)
 
 from tests.git import run_git
 
@@ -31,7 +40,7 @@ def test_a_wrong_input_is_an_annotation_and_exit_code_2(job: Job, bare_python: P
     assert run.steps[0].code == 2
     assert run.outputs["exit-code"] == "2"
     assert run.outputs["verdict"] == ""
-    assert "::error title=compile-gate::input mode: 'chek' is not check, plan" in run.log
+    assert "::error title=compile-gate::input mode: 'chek' is not check, measure" in run.log
 
 
 def test_no_interpreter_is_told(job: Job) -> None:
@@ -83,7 +92,7 @@ def test_a_directory_that_is_not_there_is_told(job: Job, bare_python: Path) -> N
 
 
 def test_an_early_patch_of_the_oldest_python_will_do(job: Job, tmp_path: Path) -> None:
-    """The whole way to a plan by the base commit's rules, on what a distribution ships."""
+    """The whole way to a verdict by the base commit's rules, on what a distribution ships."""
     python = find_early_patch()
     if not python:
         pytest.skip("no Python from 3.11.0 to 3.11.3 here")
@@ -95,10 +104,11 @@ def test_an_early_patch_of_the_oldest_python_will_do(job: Job, tmp_path: Path) -
     Path(job.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
     early = make_bare_python(tmp_path / "early python", python=python)
 
-    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": str(early)})
+    leave_shard(job)
 
-    assert run.succeeded, run.log
-    assert json.loads(run.outputs["matrix"])["include"][0]["cases"] == 1
+    run = run_composite(ACTION, job, {"mode": "judge", "python": str(early)})
+
+    assert (run.outputs["verdict"], run.outputs["cases"]) == ("NOTHING_COMPARED", "1"), run.log
     assert run.outputs["baseline-sha"] == base
 
 
@@ -174,17 +184,18 @@ def test_unknown_inputs_are_only_warnings(job: Job, bare_python: Path) -> None:
 def test_the_action_works_from_where_a_called_workflow_clones_it(job: Job, bare_python: Path) -> None:
     """Below .git it is no part of the change: git lists no new file, and cleaning leaves it alone."""
     (job.workspace / "gate.yml").write_text(CONFIG)
+    (job.workspace / ".gitignore").write_text("out/\nshards/\nbaselines/\n")
     commit(job.workspace, "base")
     own = job.workspace / ".git" / "compile-gate"
     shutil.copytree(ROOT / "gate", own / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ACTION, own)
     run_git(own, "init", "--quiet")
     run_git(job.workspace, "clean", "-ffdxq")
+    leave_shard(job)
 
     done = run_composite(
-        own / "action.yml", job, {"mode": "plan", "python": str(bare_python), "baseline-ref": "head"}
+        own / "action.yml", job, {"mode": "judge", "python": str(bare_python), "baseline-ref": "head"}
     )
 
-    assert done.succeeded, done.log
-    assert done.outputs["matrix"]
-    assert run_git(job.workspace, "ls-files", "--others") == ""
+    assert done.outputs["verdict"] == "NOTHING_COMPARED", done.log
+    assert run_git(job.workspace, "ls-files", "--others", "--exclude-standard") == ""

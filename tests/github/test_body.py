@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given

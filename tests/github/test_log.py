@@ -112,7 +112,7 @@ def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixtur
     [
         ["github", "authorize", "##[add-mask]a"],
         ["github", "publish", "--run-id", "::add-mask::a"],
-        ["github", "propose", "--head-sha", "a", "--head-ref", "b", "--pr-number", "\n::add-mask::a"],
+        ["github", "propose", "--head-sha", "\n::add-mask::a", "--head-ref", "b"],
         ["github", "publish", "--run-id", "1", "--comment", "\r##[add-mask]a"],
     ],
 )

@@ -27,7 +27,7 @@ from refreshes import (
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.errors import DeniedError
+from gate.github.errors import GitHubError
 from gate.github.git_data import GitData
 from gate.github.proposal_branch import RefreshRequest
 from gate.github.propose import load_cases_at, propose_refresh
@@ -284,7 +284,9 @@ def test_a_file_larger_than_a_baseline_may_be_is_not_proposed(
     assert github.list_writes() == []
 
 
-def test_a_registry_of_a_thousand_files_is_not_read(client: GitHubClient, git: BareRepository) -> None:
+def test_a_registry_of_a_thousand_files_is_not_read(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
     """Each would be a request, and the token has a thousand an hour."""
     names = ", ".join(f"m{index}.yml" for index in range(1000))
     head = git.commit({"gate.yml": f"version: 1\nregistry: [{names}]\n"}, branch="elsewhere")

@@ -10,7 +10,7 @@ from deliveries import make_workflow_run
 from fake.faults import Fault
 from hostile_archives import ARCHIVES, make_edited, put
 from publishing import REPOSITORY, Stage
-from records import RUN, SHA, make_failing, make_passing
+from records import make_failing, make_passing
 
 from gate.errors import UsageError
 from gate.github.job import JobContext
@@ -137,7 +137,7 @@ def test_hostile_artifact(stage: Stage) -> None:
     stage.leave(ARCHIVES["unknown key"]())
     published = stage.publish()
     body = stage.body
-    assert "not one that this compile-gate reads" in body
+    assert "not one that this compile-gate writes" in body
     assert "script" not in body + published.summary + "".join(published.lines)
 
 

@@ -1,17 +1,15 @@
-"""Shards through the action: divide, measure apart, join, judge; what did not come back is INCOMPLETE.
+"""Shards through the action: measured apart, joined, judged; what did not come back is INCOMPLETE.
 
-The commands are the real ones; only what ``measure`` would measure is made up.
+The commands are the real ones; only what a shard would measure is made up.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
-from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 from action.composite import parse_command_file
@@ -25,7 +23,8 @@ from gate.cli import main
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import load_verdict, save_run
 from gate.project.config import load_config
-from gate.project.registry import load_cases, select_cases
+from gate.project.plan import pick_shard
+from gate.project.registry import load_cases
 from gate.records import Case, Metric, Outcome, Policy, Provenance, Reason, Run, Status
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.make import make_run, make_trials
@@ -37,8 +36,8 @@ CONFIG = "version: 1\nreference_models: false\nselect: tag:pr\nmodels:\n" + "".j
 )
 
 
-def measure_shard(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
-    """What a shard's machine leaves: three trials of each of its cases."""
+def measure_cases(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
+    """What a machine leaves: three trials of each of the cases."""
     samples = [{Metric.COMPILED_LATENCY: 0.01, Metric.GRAPH_BREAKS: breaks}] * 3
     return make_run(
         *chain.from_iterable(make_trials(case.id, samples) for case in cases),
@@ -49,12 +48,10 @@ def measure_shard(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run
     )
 
 
-def run_here(argv: list[str], environment: dict[str, str], *, keep_output: bool = False) -> Ended:
+def run_here(argv: list[str], environment: dict[str, str]) -> Ended:
     """Run the real command in this process."""
     assert environment
-    with redirect_stdout(io.StringIO()) if keep_output else nullcontext() as output:
-        code = main(argv[5:])
-    return Ended(code=code, output=output.getvalue().encode() if output else b"")
+    return Ended(code=main(argv[5:]))
 
 
 @pytest.fixture
@@ -64,9 +61,10 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     workspace.mkdir()
     monkeypatch.chdir(workspace)
     Path("gate.yml").write_text(CONFIG)
-    run = measure_shard(load_cases(load_config(None)), "b" * 40)
+    run = measure_cases(load_cases(load_config(None)), "b" * 40)
     baselines = make_baselines(run, run.provenance)
     save_baselines(Path("baselines"), propose_baselines(baselines, {}, Policy(thresholds={})))
+    (tmp_path / "base.yml").write_text(CONFIG)
     base = commit(workspace, "base")
     # The change takes a case out of its own registry; the base's holds.
     Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))
@@ -89,41 +87,22 @@ def run_mode(environ: dict[str, str], name: str, **inputs: str) -> tuple[int, di
     return code, parse_command_file(output.read_text())
 
 
-def divide(environ: dict[str, str]) -> list[dict[str, Any]]:
-    """The entries of the matrix, as GitHub makes a job of each."""
-    code, outputs = run_mode(environ, "plan", shards="3")
-    assert code == 0
-    include: list[dict[str, Any]] = json.loads(outputs["matrix"])["include"]
-    return include
-
-
-def leave_shard(environ: dict[str, str], entry: dict[str, Any], breaks: float = 0.0) -> None:
-    """Leave what the job of one entry uploads, where download-artifact puts it."""
+def leave_shard(environ: dict[str, str], number: int, breaks: float = 0.0) -> tuple[Case, ...]:
+    """Leave what one of three shards uploads, where download-artifact puts it; return its cases."""
     registry = load_cases(load_config(Path(environ["RUNNER_TEMP"]) / "base.yml"))
-    run = measure_shard(select_cases(registry, entry["select"]), "a" * 40, breaks)
-    save_run(run, Path("shards", f"compile-gate-shard-{entry['shard']}", "run.json"))
+    cases, shard = pick_shard(registry, number, 3)
+    run = replace(measure_cases(cases, "a" * 40, breaks), shard=shard, selection="tag:pr")
+    save_run(run, Path("shards", f"compile-gate-shard-{number}", "run.json"))
+    return cases
 
 
-@pytest.fixture
-def entries(environ: dict[str, str]) -> list[dict[str, Any]]:
-    """The matrix of three shards, by the base commit's registry."""
-    (Path(environ["RUNNER_TEMP"]) / "base.yml").write_text(CONFIG)
-    return divide(environ)
+def leave_all(environ: dict[str, str]) -> list[tuple[Case, ...]]:
+    return [leave_shard(environ, number) for number in (1, 2, 3)]
 
 
-def test_the_base_commits_cases_are_divided(entries: list[dict[str, Any]]) -> None:
-    """Five cases over three machines, each in one shard, the one that the change took out as well."""
-    named = [name for entry in entries for name in entry["select"].split(",")]
-
-    assert [entry["cases"] for entry in entries] == [2, 2, 1]
-    assert sorted(named) == [f"{name}/inference-float32-smoke-default" for name in MODELS]
-    assert [(entry["shard"], entry["shards"]) for entry in entries] == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_all_shards_make_one_verdict(environ: dict[str, str], entries: list[dict[str, Any]]) -> None:
+def test_all_shards_make_one_verdict(environ: dict[str, str]) -> None:
     """Joined they are judged as one run by the base commit's baselines."""
-    for entry in entries:
-        leave_shard(environ, entry)
+    leave_all(environ)
 
     code, outputs = run_mode(environ, "judge")
 
@@ -133,10 +112,10 @@ def test_all_shards_make_one_verdict(environ: dict[str, str], entries: list[dict
     assert Path(outputs["report-path"]).read_text().startswith("## ")
 
 
-def test_a_missing_shard_is_incomplete(environ: dict[str, str], entries: list[dict[str, Any]]) -> None:
+def test_a_missing_shard_is_incomplete(environ: dict[str, str]) -> None:
     """The cases of the shard that did not come back are missing: exit code 12, whatever the others say."""
-    for entry in entries[1:]:
-        leave_shard(environ, entry)
+    lost = leave_all(environ)[0]
+    Path("shards/compile-gate-shard-1/run.json").unlink()
 
     code, outputs = run_mode(environ, "judge")
 
@@ -144,27 +123,22 @@ def test_a_missing_shard_is_incomplete(environ: dict[str, str], entries: list[di
     verdict = load_verdict(Path(outputs["result-path"]))
     assert verdict.outcome is Outcome.INCOMPLETE
     missing = {one.case_id for one in verdict.comparisons if one.status is Status.MISSING}
-    assert missing == set(entries[0]["select"].split(","))
+    assert missing == {case.id for case in lost}
     assert {one.reason for one in verdict.comparisons if one.case_id in missing} == {Reason.NOT_RUN}
 
 
-def test_a_regression_in_one_shard_is_the_verdict(
-    environ: dict[str, str], entries: list[dict[str, Any]]
-) -> None:
+def test_a_regression_in_one_shard_is_the_verdict(environ: dict[str, str]) -> None:
     """One shard's new graph breaks turn the joined verdict red."""
-    for entry in entries:
-        leave_shard(environ, entry, breaks=float(entry["shard"] == 2))
+    leave_all(environ)
+    leave_shard(environ, 2, breaks=1.0)
 
     code, outputs = run_mode(environ, "judge")
 
     assert (code, outputs["verdict"], outputs["regressions"]) == (10, "REGRESSION", "2")
 
 
-def test_no_shard_at_all_is_an_error(
-    environ: dict[str, str], entries: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_shard_at_all_is_an_error(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is known of the machine then, so there is no verdict; the job is red and says why."""
-    assert entries
     code, outputs = run_mode(environ, "judge")
 
     assert (code, outputs) == (2, {"exit-code": "2"})
@@ -172,11 +146,10 @@ def test_no_shard_at_all_is_an_error(
 
 
 def test_shards_of_two_kinds_of_machine_are_not_joined(
-    environ: dict[str, str], entries: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+    environ: dict[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Times of another host are no evidence about this one: an error that names the difference."""
-    for entry in entries:
-        leave_shard(environ, entry)
+    leave_all(environ)
     path = Path("shards", "compile-gate-shard-2", "run.json")
     path.write_text(path.read_text().replace("AMD EPYC 7B13", "AMD EPYC 9654"))
 
@@ -186,50 +159,44 @@ def test_shards_of_two_kinds_of_machine_are_not_joined(
     assert "another environment" in capfd.readouterr().err
 
 
-def test_without_baselines_nothing_is_compared(
-    environ: dict[str, str], entries: list[dict[str, Any]]
-) -> None:
+def test_without_baselines_and_pairs_nothing_is_compared(environ: dict[str, str]) -> None:
     """A repository that has recorded none gets a verdict, not an error."""
-    for entry in entries:
-        leave_shard(environ, entry)
+    leave_all(environ)
 
     code, outputs = run_mode(environ, "judge", baselines="none yet")
 
     assert (code, outputs["verdict"]) == (3, "NOTHING_COMPARED")
 
 
-def test_a_shard_is_measured_by_the_base_commits_registry(
-    environ: dict[str, str], entries: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+def test_a_shard_is_checked_by_the_base_commits_rules(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command measures the entry's cases as often as the configuration says; its run is the output."""
+    """As a whole check is, but for its part alone; its run is the output, and it fails nothing."""
     seen: list[list[str]] = []
 
-    def measure(argv: list[str], environment: dict[str, str], **_: object) -> Ended:
+    def check(argv: list[str], environment: dict[str, str]) -> Ended:
         assert "GITHUB_OUTPUT" not in environment
         seen.append(argv[5:])
-        save_run(measure_shard(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
-        return Ended(code=12)
+        save_run(measure_cases(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
+        return Ended(code=0)
 
-    monkeypatch.setattr(step, "run_child", measure)
+    monkeypatch.setattr(step, "run_child", check)
 
-    code, outputs = run_mode(environ, "measure", select=entries[0]["select"])
+    code, outputs = run_mode(environ, "measure", shard="2/3")
 
     ((command, config, *others),) = seen
-    assert (command, Path(config).name) == ("measure", "gate.yml")
+    base = outputs["baseline-sha"]
+    assert (command, Path(config).name) == ("check", "gate.yml")
     assert config.startswith(f"--config={environ['RUNNER_TEMP']}")
     assert others == [
         f"--directory={Path.cwd()}",
-        f"--rules-commit={outputs['baseline-sha']}",
+        f"--rules-commit={base}",
         "--removed=vit/inference-float32-smoke-default",  # the head's own registry lacks it
-        f"--select={entries[0]['select']}",
+        others[3],
+        f"--base={base}",
+        "--shard=2/3",
+        "--fail-on=never",
     ]
-    assert code == 12  # a case failed: the others are uploaded all the same
+    assert others[3].startswith(f"--baselines={environ['RUNNER_TEMP']}")
+    assert code == 0
     assert outputs["result-path"] == str(Path("out/run.json").absolute())
-
-
-def test_a_plan_that_cannot_be_made_has_no_matrix(environ: dict[str, str]) -> None:
-    """A selection of nothing is the command's own error, and no job follows."""
-    Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")  # of no pull request, whose base's gate.yml would say
-    code, outputs = run_mode(environ, "plan", select="nobody/*")
-
-    assert (code, outputs) == (2, {"exit-code": "2"})

@@ -41,7 +41,6 @@ PERMISSIONS = {
     ("gate-retarget", "retarget"): {},
     ("upgrade", "compare"): {"contents": "read"},
     ("upgrade", "report"): {"actions": "read", "contents": "read", "issues": "write"},
-    ("shards", "plan"): {"contents": "read"},
     ("shards", "measure"): {"contents": "read"},
     ("shards", "judge"): {"contents": "read"},
     ("release", "build"): {"contents": "read"},

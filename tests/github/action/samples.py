@@ -16,7 +16,12 @@ import pytest
 from workflow_files import is_gate
 
 from action.composite import Job
+from gate.files.codec import save_run
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+from gate.records import Metric
 from tests.git import run_git
+from tests.make import make_run, make_trials
 
 ROOT = Path(__file__).resolve().parents[3]
 ACTION = ROOT / "action.yml"
@@ -93,6 +98,16 @@ def make_job(place: Path, event: dict[str, Any] | None = None, workspace_name: s
         "GH_TOKEN": "a-gh-token",
     }
     return Job(workspace=workspace, temporary=temporary, environ=environ)
+
+
+def leave_shard(job: Job) -> None:
+    """Leave the run of the one case of ``CONFIG`` where the mode judge looks: that needs no torch."""
+    config = job.temporary / "gate.yml"
+    config.write_text(CONFIG)
+    cases = load_cases(load_config(config))
+    trials = make_trials(cases[0].id, [{Metric.COMPILED_LATENCY: 0.01}] * 3)
+    (job.workspace / "shards").mkdir()
+    save_run(make_run(*trials, cases=cases, trials_planned=3), job.workspace / "shards" / "run.json")
 
 
 def commit(directory: Path, message: str) -> str:

@@ -84,7 +84,9 @@ class FakeGitHub:
 
     def list_writes(self) -> list[str]:
         """List what was asked to change, as "METHOD path"."""
-        writes = (seen for seen in self.requests if seen.method != "GET" and not seen.path.endswith("/graphql"))
+        writes = (
+            seen for seen in self.requests if seen.method != "GET" and not seen.path.endswith("/graphql")
+        )
         return [f"{seen.method} {seen.path}" for seen in writes]
 
     def _handle_storage(self, handler: _Handler, _: bytes) -> None:

@@ -122,7 +122,7 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
     assert "wrote  gate.yml" in capsys.readouterr().out
     written = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     workflow = (project / ".github/workflows/compile-gate.yml").read_text(encoding="utf-8")
-    assert f"uses: acme/compile-gate/.github/workflows/check.yml@{COMMIT} # v" in workflow
+    assert f"uses: acme/compile-gate/.github/workflows/check.yml@{COMMIT}\n" in workflow
     assert """runner: '["self-hosted", "linux"]'\n""" in workflow
     assert len(list((project / ".github/workflows").iterdir())) == 1
     assert (
