@@ -186,7 +186,7 @@ def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "
         text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
         text = text.replace(_CALLED_RUNNER, called)
         for key, line in said.items():
-            text = re.sub(rf"^ +{key}: .*", lambda _, line=line: line, text, flags=re.MULTILINE)
+            text = re.sub(rf"^ +{key}: .*", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
         files[f"{WORKFLOWS}/{name}"] = text
     return files
 
