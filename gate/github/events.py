@@ -97,11 +97,6 @@ def find_workflow_run(client: GitHubClient, run_id: int) -> CiRun | None:
         return None
 
 
-def is_of_workflow(run: CiRun, expected: str) -> bool:
-    """Whether a run is of the workflow file ``expected``, as far as GitHub tells."""
-    return run.path in {expected, ""}
-
-
 def check_workflow(run: CiRun, expected: str) -> None:
     """Check that a run is of the workflow file ``expected``.
 
@@ -110,7 +105,7 @@ def check_workflow(run: CiRun, expected: str) -> None:
     Raises:
         UsageError: It is of another.
     """
-    if not is_of_workflow(run, expected):
+    if run.path != expected:
         raise UsageError(
             f"run {run.id} is of another workflow file than {expected}: it is not published",
             "Where your gate lies in another file, name that in the input workflow.",
@@ -222,7 +217,7 @@ def parse_workflow_run(value: object) -> CiRun:
     """
     has_head = find_value(value, "head_repository") is not None
     # Of a reusable workflow the path begins with its repository, and goes on with its ref.
-    path = find_text(value, "path").partition("@")[0]
+    path = need_text(value, "path").partition("@")[0]
     started = parse_time(find_value(value, "run_started_at")) or parse_time(find_value(value, "created_at"))
     if not started:
         raise describe_surprise("run_started_at")

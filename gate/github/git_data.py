@@ -31,12 +31,11 @@ _FILE, _DIRECTORY = "100644", "tree"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tip:
-    """The commit that a branch points to, with its tree, message and first parent."""
+    """The commit that a branch points to, with its tree and message."""
 
     sha: str
     tree: str
     message: str
-    parent: str
 
 
 class GitData:
@@ -48,14 +47,8 @@ class GitData:
     def load_tip(self, sha: str) -> Tip:
         """Load a commit."""
         commit = self._client.get(f"git/commits/{sha}")
-        parents = find_value(commit, "parents")
-        first = parents[0] if isinstance(parents, list) and parents else {}
-        return Tip(
-            sha=need_text(commit, "sha"),
-            tree=need_text(commit, "tree.sha"),
-            message=find_text(commit, "message"),
-            parent=find_text(first, "sha"),
-        )
+        tree, message = need_text(commit, "tree.sha"), find_text(commit, "message")
+        return Tip(sha=need_text(commit, "sha"), tree=tree, message=message)
 
     def list_files(self, tree: str, directory: str) -> dict[str, str]:
         """List the files below a directory of a tree: path from the top -> blob; empty if there is none.

@@ -1,6 +1,6 @@
 """The branch of a proposal and its pull request: what stands on it already, commits, and asking to merge it.
 
-Refreshes of one commit add up: each is a commit of its own, whose message names the directory it is for.
+Refreshes of one commit add up: each is a commit of its own, whose message names what was measured.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from gate.github.errors import (
 from gate.github.events import parse_pull
 from gate.github.git_data import GitData, Tip, quote_branch
 from gate.github.job import JobContext
+from gate.publish.proposal_text import name_measured
 
-BRANCH_PREFIX = "compile-gate/baselines/"
-_MAX_TRIES = 5  # each loses to another proposal within the same second or two
-_MAX_PROPOSALS = 50  # of one commit: selections, directories and machines
+_ODD = re.compile(r"[^A-Za-z0-9_/-]")  # in a directory; a branch must not have all of it
 # The one refusal of a branch that no permission of the job could lift; GitHub does not tell it from others.
 _WORKFLOWS_FIX = (
     " If the branch's .github/workflows differ from the default branch's, github.token may not write it:"
     " merge that change first, or give the mode propose-baselines an app's token that may write workflows."
 )
-_DIRECTORY = re.compile(r"^Directory: (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,8 +45,9 @@ class RefreshRequest:
 
     @property
     def branch(self) -> str:
-        """The branch that the proposal is made on; one a pull request, or one a branch."""
-        return BRANCH_PREFIX + (f"pr-{self.pr_number}" if self.pr_number else self.head_ref)
+        """The branch that the proposal is made on; one a pull request, or one a branch, and a directory."""
+        what = f"pr-{self.pr_number}" if self.pr_number else self.head_ref
+        return f"compile-gate/{_ODD.sub('-', self.directory)}/{what}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +57,6 @@ class ProposalOutcome:
     ``trouble`` says why it is not open, in words that are GitHub's too.
     """
 
-    commit: str = ""
     url: str = ""
     trouble: str = ""
     setbacks: int = 0
@@ -66,47 +64,36 @@ class ProposalOutcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What the branch holds: the commit at its tip, empty without one, and what a proposal is added to.
+    """What the branch holds: the commit at its tip, empty without one, and the tree a proposal is added to.
 
-    ``directories`` are of the proposals that it already has for the measured commit; of another commit it
-    has none that count, and is written over.
+    ``is_kept`` is whether that is a proposal for the measured commit; of another commit it is written over.
     """
 
     sha: str
     tree: str
-    directories: tuple[str, ...] = ()
+    is_kept: bool = False
 
 
 def find_standing(data: GitData, branch: str, head: Tip) -> Standing:
-    """Find what proposals for the commit ``head`` have put on the branch, one commit each."""
-    sha = tip = data.find_branch(branch)
-    tree = ""
-    directories: list[str] = []
-    while sha and sha != head.sha and len(directories) < _MAX_PROPOSALS:
-        commit = data.load_tip(sha)
-        marks = _DIRECTORY.findall(commit.message)
-        if not marks:
-            break
-        tree = tree or commit.tree
-        directories.append(marks[-1])
-        sha = commit.parent
-    if not directories or sha != head.sha:
-        return Standing(sha=tip, tree=head.tree)
-    return Standing(sha=tip, tree=tree, directories=tuple(dict.fromkeys(directories)))
+    """Find what proposals for the commit ``head`` have put on the branch."""
+    sha = data.find_branch(branch)
+    tip = data.load_tip(sha) if sha else head
+    is_kept = name_measured(head.sha) in tip.message
+    return Standing(sha=sha, tree=tip.tree if is_kept else head.tree, is_kept=is_kept)
 
 
-def _move_branch(data: GitData, branch: str, standing: Standing, commit: str) -> bool:
+def _move_branch(data: GitData, branch: str, standing: Standing, commit: str) -> None:
     """Point the branch to a commit that was made for what it was found to hold.
 
-    False where another proposal was faster: it must not be lost. GitHub moves a branch to a child only if
-    nothing came between; where proposals of an older commit are written over, the tip is looked at again.
+    Raises:
+        RejectedError: Another proposal was faster: it must not be lost. The workflow makes one at a time.
     """
-    if not standing.sha or standing.directories:
-        return data.advance_branch(branch, standing.sha, commit)
-    if data.find_branch(branch) != standing.sha:
-        return False
-    data.force_branch(branch, commit)
-    return True
+    if not standing.sha or standing.is_kept:
+        is_moved = data.advance_branch(branch, standing.sha, commit)
+    elif is_moved := data.find_branch(branch) == standing.sha:
+        data.force_branch(branch, commit)
+    if not is_moved:
+        raise RejectedError(f"the branch {branch} moved on meanwhile", "Ask for the refresh again.")
 
 
 def check_tip(data: GitData, request: RefreshRequest) -> None:
@@ -124,35 +111,25 @@ def check_tip(data: GitData, request: RefreshRequest) -> None:
         )
 
 
-def commit_files(data: GitData, request: RefreshRequest, files: Mapping[str, str], message: str) -> str:
-    """Commit files on the proposal's branch, unless all is there already; return the commit.
-
-    Empty where there is nothing to propose.
+def commit_files(data: GitData, request: RefreshRequest, files: Mapping[str, str], message: str) -> bool:
+    """Commit files on the proposal's branch, unless all is there already; whether there is a proposal.
 
     Raises:
         UsageError: The branch that the proposal is for has moved on.
     """
     head = data.load_tip(request.head_sha)
-    message = f"{message}\nDirectory: {request.directory}\n"
-    for _ in range(_MAX_TRIES):
-        standing = find_standing(data, request.branch, head)
-        tree = data.write_tree(standing.tree, request.directory, files) if files else head.tree
-        if tree == head.tree:
-            return ""
-        if tree == standing.tree:
-            return standing.sha
-        parent = standing.sha if standing.directories else request.head_sha
-        commit = data.write_commit(tree, parent, message)
-        check_tip(data, request)  # again: measuring is long past, and writing takes its time
-        try:
-            if _move_branch(data, request.branch, standing, commit):
-                return commit
-        except (DeniedError, MissingError, RejectedError) as error:
-            error.fix += _WORKFLOWS_FIX
-            raise
-    raise RejectedError(
-        f"the branch {request.branch} moved on {_MAX_TRIES} times meanwhile", "Ask for the refresh again."
-    )
+    standing = find_standing(data, request.branch, head)
+    tree = data.write_tree(standing.tree, request.directory, files) if files else head.tree
+    if tree in {head.tree, standing.tree}:
+        return tree != head.tree
+    commit = data.write_commit(tree, standing.sha if standing.is_kept else request.head_sha, message)
+    check_tip(data, request)  # again: measuring is long past, and writing takes its time
+    try:
+        _move_branch(data, request.branch, standing, commit)
+    except (DeniedError, MissingError, RejectedError) as error:
+        error.fix += _WORKFLOWS_FIX
+        raise
+    return True
 
 
 def ask_for_merge(

@@ -64,12 +64,11 @@ def propose_refresh(
     text = replace(
         stored.propose(new, request, context.run_url), reason=request.reason, notes=note_machine(run)
     )
-    commit = commit_files(data, request, _make_files(text), render_message(text))
-    if not commit:
+    if not commit_files(data, request, _make_files(text), render_message(text)):
         return ProposalOutcome()
     texts = (text, *_load_others(stored, text, request))
     outcome = ask_for_merge(client, context, request, render_title(*texts), render_proposal(*texts))
-    return replace(outcome, commit=commit, setbacks=len(text.setbacks))
+    return replace(outcome, setbacks=len(text.setbacks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,23 +96,19 @@ class _Stored:
 
 
 def _load_others(stored: _Stored, text: ProposalText, request: RefreshRequest) -> list[ProposalText]:
-    """Load what other runs have proposed for the same commit, a text for each directory and run."""
-    texts, data = [], stored.data
-    head = data.load_tip(request.head_sha)
-    standing = find_standing(data, request.branch, head)  # again: others may have come since
-    for directory in standing.directories:
-        beside = replace(stored, listed=data.list_files(head.tree, directory))
-        written = _make_files(text) if directory == text.directory else {}
-        runs: dict[tuple[str, str], list[Baseline]] = {}
-        for path, blob in data.list_files(standing.tree, directory).items():
-            if path not in written and beside.listed.get(path) != blob:
-                found = decode_file(BASELINE, data.load_blob(blob, MAX_BASELINE_BYTES), path)
-                key = (compute_environment_id(found.environment), found.provenance.run_url)
-                runs.setdefault(key, []).append(found)
-        for (_, run_url), new in runs.items():
-            url = run_url if _LINK.fullmatch(run_url) else text.run_url
-            other = beside.propose(tuple(new), replace(request, directory=directory), url)
-            texts.append(replace(other, reason=new[0].provenance.reason))
+    """Load what other runs have proposed for the same commit, a text for each."""
+    data, written = stored.data, _make_files(text)
+    standing = find_standing(data, request.branch, data.load_tip(request.head_sha))
+    runs: dict[tuple[str, str], list[Baseline]] = {}
+    for path, blob in data.list_files(standing.tree, request.directory).items():
+        if path not in written and stored.listed.get(path) != blob:
+            found = decode_file(BASELINE, data.load_blob(blob, MAX_BASELINE_BYTES), path)
+            key = (compute_environment_id(found.environment), found.provenance.run_url)
+            runs.setdefault(key, []).append(found)
+    texts = []
+    for (_, run_url), new in runs.items():
+        url = run_url if _LINK.fullmatch(run_url) else text.run_url
+        texts.append(replace(stored.propose(tuple(new), request, url), reason=new[0].provenance.reason))
     return texts
 
 

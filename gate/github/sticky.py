@@ -21,7 +21,7 @@ from typing import Any
 
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, UncertainWriteError, find_text
-from gate.github.events import find_workflow_run, is_of_workflow
+from gate.github.events import find_workflow_run
 from gate.publish.body import Marker, parse_marker
 
 NOT_PLANNED = "not_planned"
@@ -59,7 +59,7 @@ class Post:
 class Draft:
     """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
 
-    ``workflow`` is the file whose runs are published there; "" where GitHub does not tell.
+    ``workflow`` is the file whose runs are published there.
     """
 
     workflow: str
@@ -214,7 +214,7 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
         run is not None
         and (run.head_sha == found.head_sha and run.attempt >= found.attempt)
         and (run.head_sha != ours.head_sha or run.started >= ours.started)
-        and (not draft.workflow or is_of_workflow(run, draft.workflow))
+        and run.path == draft.workflow
     )
     return found if is_true else replace(found, run_id=0, attempt=0)
 

@@ -135,9 +135,14 @@ def render_title(*texts: ProposalText) -> str:
     return f"Refresh {count_noun(count, 'baseline')} of {where}"
 
 
+def name_measured(head_sha: str) -> str:
+    """Name the commit that was measured: how its proposals are known again."""
+    return f"\nMeasured at {head_sha} by "
+
+
 def render_message(text: ProposalText) -> str:
     """Render the commit's message."""
-    lines = [render_title(text), "", f"Measured at {text.head_sha} by {text.run_url}"]
+    lines = [render_title(text), f"{name_measured(text.head_sha)}{text.run_url}"]
     if text.setbacks:
         lines += [
             "",

@@ -41,7 +41,7 @@ class CiRun:
     started: str  # ISO 8601, UTC: when this attempt began
     created: str = ""  # when the first one did, with the event that all of them are for
     url: str
-    path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"; "" where GitHub does not tell
+    path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"
 
     @property
     def is_of_pull_request(self) -> bool:

@@ -122,15 +122,6 @@ def test_marker_of_another_workflows_run(github: FakeGitHub, client: GitHubClien
     assert list_told(github) == [("text of run 100", "open", None)]
 
 
-def test_a_workflow_that_github_does_not_tell_leaves_markers_as_they_are(
-    github: FakeGitHub, client: GitHubClient
-) -> None:
-    """Of a run whose file is not known, a newer one may be of any."""
-    add_issue(github.state, {"body": make_draft(104).body}, DEFAULT_AUTHOR)
-
-    assert write(client, make_draft(100, workflow="")).action is Action.NEWER
-
-
 def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient) -> None:
     """A first line that a stranger chose, under our name, does not keep upgrades from being told for ever."""
     add_issue(github.state, {"body": make_draft(9_999_999_999).body}, DEFAULT_AUTHOR)

@@ -32,7 +32,7 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient, Patience
-from gate.github.errors import GitHubError
+from gate.github.errors import GitHubError, RejectedError
 from gate.github.git_data import GitData, compute_blob_sha
 from gate.github.proposal_branch import RefreshRequest
 from gate.github.propose import propose_refresh
@@ -123,11 +123,12 @@ def test_a_second_proposal_of_the_same_run_writes_nothing(
     """The branch stays at its commit and there is one pull request."""
     run = make_run(git.find_ref("heads/topic"))
     first = propose(client, run)
+    tip = git.find_ref(f"heads/{BRANCH}")
 
     second = propose(client, run)
 
-    assert (second.commit, second.url) == (first.commit, first.url)
-    assert git.find_ref(f"heads/{BRANCH}") == first.commit
+    assert second.url == first.url
+    assert git.find_ref(f"heads/{BRANCH}") == tip
     assert len(github.state.pulls) == 1
     assert [write for write in github.list_writes() if write.endswith("/git/commits")] == [
         "POST /repos/octo-org/models/git/commits"
@@ -143,7 +144,7 @@ def test_values_that_are_stored_already_commit_nothing(
 
     outcome = propose(client, make_run(git.find_ref("heads/topic"), latency_s=0.010))
 
-    assert (outcome.commit, outcome.url) == ("", "")
+    assert outcome.url == ""
     assert github.list_writes() == []
 
 
@@ -223,7 +224,7 @@ def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(
     outcome = propose(client, make_run(git.find_ref("heads/topic")))
 
     assert outcome.url == f"https://github.com/octo-org/models/compare/topic...{BRANCH}?expand=1"
-    assert git.find_ref(f"heads/{BRANCH}") == outcome.commit
+    assert git.find_ref(f"heads/{BRANCH}")
     assert git_routes.NOT_PERMITTED in outcome.trouble
 
 
@@ -237,7 +238,6 @@ def test_an_answer_that_is_lost_neither_loses_nor_doubles_anything(
     outcome = propose(client, make_run(git.find_ref("heads/topic")))
 
     assert STORED in check_repository(git, tmp_path / "clone")
-    assert git.find_ref(f"heads/{BRANCH}") == outcome.commit
     assert [pull["html_url"] for pull in github.state.pulls.values()] == [outcome.url]
 
 
@@ -388,25 +388,35 @@ ON_GPU = f"{compute_environment_id(GPU)}/{CASE}.json"
 def test_proposals_of_one_commit_add_up(
     client: GitHubClient, github: FakeGitHub, git: BareRepository, tmp_path: Path
 ) -> None:
-    """Two selections, two directories and two machines: the branch has all, and the body lists all."""
+    """Two selections and two machines: the branch has all, and the body lists all."""
     head = git.commit({"gate.yml": GATE_YML, STORED: _store(client, github, git, 0.010)}, branch="topic")
 
     propose(client, make_run(head, latency_s=0.012), reason="the new layer", run_id="1")
     propose(client, make_run(head, cases=(OTHER,)), run_id="2")
-    propose(client, make_run(head, environment=GPU), directory="b/baselines", run_id="3")
-    last = propose(client, make_run(head, environment=GPU), run_id="4")
+    last = propose(client, make_run(head, environment=GPU), run_id="3")
 
-    expected = {STORED, STORED.replace(CASE, OTHER), f"b/baselines/{ON_GPU}", f"baselines/{ON_GPU}"}
+    expected = {STORED, STORED.replace(CASE, OTHER), f"baselines/{ON_GPU}"}
     assert set(list_proposed(git)) == expected
     assert STORED in check_repository(git, tmp_path / "clone")
     (pull,) = github.state.pulls.values()
-    assert (last.url, pull["title"]) == (pull["html_url"], "Refresh 4 baselines of 2 environments")
-    for number in range(1, 5):
+    assert (last.url, pull["title"]) == (pull["html_url"], "Refresh 3 baselines of 2 environments")
+    for number in range(1, 4):
         assert f"[this run](https://github.com/octo-org/models/actions/runs/{number})" in pull["body"]
     assert "The reason given: the new layer" in pull["body"]
     assert f"| `{CASE}` | `compiled_latency` | 10.0 ms | 12.0 ms | worse |" in pull["body"]
-    assert pull["body"].count("recorded for the first time") == 3
-    assert "in `b/baselines`" in pull["body"]
+    assert pull["body"].count("recorded for the first time") == 2
+
+
+def test_each_directory_has_a_branch_and_a_pull_request(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """Two gates of one repository, whose directories may be called as no branch is."""
+    head = git.find_ref("heads/topic")
+    propose(client, make_run(head))
+    propose(client, make_run(head), directory="my gate/.b")
+
+    refs = [pull["head"]["ref"] for pull in github.state.pulls.values()]
+    assert refs == [BRANCH, "compile-gate/my-gate/-b/pr-7"]
 
 
 def test_what_is_measured_again_replaces_what_was_proposed_of_it(
@@ -438,10 +448,10 @@ def test_a_newer_commits_proposal_replaces_those_of_the_commit_before(
 
 
 @pytest.mark.parametrize("is_stale", [False, True])
-def test_two_proposals_at_once_both_land(
+def test_two_proposals_at_once_lose_neither(
     github: FakeGitHub, client: GitHubClient, git: BareRepository, is_stale: bool
 ) -> None:
-    """Another machine's is made while this one's commit is: it is found, and built upon."""
+    """Another machine's is made while this one's commit is: it stays, and this one is asked for again."""
     if is_stale:
         propose(client, make_run(git.find_ref("heads/topic"), latency_s=0.020))
         git.commit({"src/model.py": "x = 2\n"}, branch="topic")
@@ -456,8 +466,11 @@ def test_two_proposals_at_once_both_land(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GitData, "write_commit", write_commit)
-        propose(client, make_run(head))
+        with pytest.raises(RejectedError, match="moved on meanwhile"):
+            propose(client, make_run(head))
 
+    assert list_proposed(git) == [f"baselines/{ON_GPU}"]
+    propose(client, make_run(head))
     assert set(list_proposed(git)) == {STORED, f"baselines/{ON_GPU}"}
     (pull,) = github.state.pulls.values()
     assert pull["body"].count("recorded for the first time") == 2
