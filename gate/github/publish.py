@@ -182,7 +182,7 @@ def _write_issue(task: Task, finding: TrustedResult) -> str:
 
 def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str) -> str:
     settings = task.settings
-    marker = make_marker(settings.key, finding.run, settings.artifact_name)
+    marker = make_marker(settings.key, finding.run)
     draft = Draft(
         workflow=finding.run.path if settings.issue else settings.workflow,
         marker=marker,
@@ -196,9 +196,4 @@ def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str)
     if written is None:
         return ""
     task.notes.append(f"{name}: {written.action.value}.")
-    if written.displaced:
-        task.troubles.append(
-            f"The {sticky.noun} showed the artifact {written.displaced} of the same run, as its commit status"
-            " may have. Give each gate a `comment-key` of its own."
-        )
     return written.url

@@ -74,7 +74,6 @@ class Written:
 
     action: Action
     url: str = ""
-    displaced: str = ""  # the artifact of the same run and key that was told before, where it is another
 
 
 class StickyComment:
@@ -110,20 +109,15 @@ class StickyComment:
     def write(self, draft: Draft, has_moved: Callable[[], bool]) -> Written:
         """Make the one post of this key say what the draft says, unless it should not.
 
+        The oldest of ours holds the newest text, and the others are retired; without any, one is posted.
         ``has_moved`` is asked right before the first write.
         """
         self._client.wait_to_write()  # now, so that no pause lies between looking and writing
         own = self.list_own(draft)
         if own and max(post.marker.order for post in own) > draft.marker.order:
-            written = Written(action=Action.NEWER, url=_find_oldest(own).url)
-        elif not own and not draft.is_wanted:
-            written = Written(action=Action.NOT_WANTED)
-        else:
-            written = self._settle(own, draft, has_moved)
-        return replace(written, displaced=_find_displaced(own, draft))
-
-    def _settle(self, own: Sequence[Post], draft: Draft, has_moved: Callable[[], bool]) -> Written:
-        """Let the oldest of ours hold the newest text, and retire the others; without any, post one."""
+            return Written(action=Action.NEWER, url=_find_oldest(own).url)
+        if not own and not draft.is_wanted:
+            return Written(action=Action.NOT_WANTED)
         action, fields = self._plan(own, draft)
         if len(own) == 1 and not fields:
             return Written(action=action, url=own[0].url)
@@ -219,14 +213,7 @@ def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     return found if is_true else replace(found, run_id=0, attempt=0)
 
 
-def _find_displaced(own: Sequence[Post], draft: Draft) -> str:
-    """Find which other artifact of the same attempt of a run our posts tell of; empty where none does."""
-    same = (post.marker for post in own if post.marker.order == draft.marker.order)
-    return next((one.artifact for one in same if one.artifact != draft.marker.artifact), "")
-
-
 def _find_oldest(own: Sequence[Post]) -> Post:
-    """Find the post that is kept."""
     return min(own, key=lambda post: post.id)
 
 

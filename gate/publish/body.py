@@ -142,11 +142,9 @@ def _step_baselines(finding: TrustedResult, why: str = "To have baselines for la
 
 # GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
 MAX_BODY_BYTES = 60_000
-DEFAULT_ARTIFACT = "compile-gate"
 _MARKER = re.compile(
     r"<!-- compile-gate key=(?P<key>[A-Za-z0-9_.-]{1,40}) run=(?P<run>[0-9]{1,19}) "
-    r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64})"
-    r"(?: artifact=(?P<artifact>[A-Za-z0-9_.-]{1,100}))? -->"
+    r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64}) -->"
 )
 
 
@@ -158,7 +156,6 @@ class Marker:
     run_id: int
     attempt: int
     head_sha: str
-    artifact: str = DEFAULT_ARTIFACT
     started: str = field(default="", compare=False)  # known of the run that is told; not written down
 
     @property
@@ -167,24 +164,16 @@ class Marker:
         return (self.run_id, self.attempt)
 
 
-def make_marker(key: str, run: CiRun, artifact: str = DEFAULT_ARTIFACT) -> Marker:
+def make_marker(key: str, run: CiRun) -> Marker:
     """Make the marker of a run's comment."""
-    return Marker(
-        key=key,
-        run_id=run.id,
-        attempt=run.attempt,
-        head_sha=run.head_sha,
-        artifact=artifact,
-        started=run.started,
-    )
+    return Marker(key=key, run_id=run.id, attempt=run.attempt, head_sha=run.head_sha, started=run.started)
 
 
 def render_marker(marker: Marker) -> str:
     """Render the line, which Markdown does not show."""
-    artifact = f" artifact={marker.artifact}" if marker.artifact != DEFAULT_ARTIFACT else ""
     return (
         f"<!-- compile-gate key={marker.key} run={marker.run_id} attempt={marker.attempt}"
-        f" head={marker.head_sha}{artifact} -->"
+        f" head={marker.head_sha} -->"
     )
 
 
@@ -198,7 +187,6 @@ def parse_marker(body: str) -> Marker | None:
         run_id=int(match["run"]),
         attempt=int(match["attempt"]),
         head_sha=match["head"],
-        artifact=match["artifact"] or DEFAULT_ARTIFACT,
     )
 
 

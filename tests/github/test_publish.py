@@ -301,16 +301,3 @@ def test_where_jobs_are_not_told_the_run_decides(stage: Stage) -> None:
 
     assert read_states(stage) == {"gate/a": "failure"}
     assert "Which job left the verdict could not be looked up" in "".join(published.lines)
-
-
-def test_two_gates_with_one_key_are_warned_of(stage: Stage) -> None:
-    """The second writes over the first, which passed unseen; told again, one gate warns of nothing."""
-    for name, verdict in (("a", make_failing()), ("b", make_passing())):
-        stage.leave(verdict, f"gate-{name}")
-
-    quiet = [publish_gate(stage, "a", key="default") for _ in range(2)]
-    warned = publish_gate(stage, "b", key="default")
-
-    assert not any("::warning" in line for one in quiet for line in one.lines)
-    (warning,) = (line for line in warned.lines if line.startswith("::warning"))
-    assert "showed the artifact gate-a of the same run" in warning
