@@ -122,32 +122,19 @@ def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
 
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-# What a mode imports besides torch, by its own import statements; a test imports it with no more.
-_READING = frozenset(("pyyaml",))
-_MEASURING = _READING | {"packaging", "psutil", "pytest", "pytest-benchmark", "rich"}
-_REPORTING = _READING | {"jinja2", "rich"}
-_GPU = frozenset(("nvidia-ml-py",))  # without it nobody watches a GPU for throttling and strangers
-_PACKAGES: Mapping[str, frozenset[str]] = {
-    ActionMode.JUDGE: _REPORTING,
-    ActionMode.REFRESH: _MEASURING,
-    **dict.fromkeys(TRUSTED_MODES, _READING),  # what holds a token measures nothing
-}
-# What these need in their turn, all of it. Where one of them is there, its installer has seen to that.
-BROUGHT = {
-    "jinja2": ("markupsafe",),
-    "pytest": ("iniconfig", "packaging", "pluggy", "pygments"),
-    "pytest-benchmark": ("iniconfig", "packaging", "pluggy", "py-cpuinfo2", "pygments", "pytest"),
-    "rich": ("markdown-it-py", "mdurl", "pygments"),
-}
+_TRUSTED = frozenset(("pyyaml",))  # what holds a token measures nothing, and installs no more
+_GPU = "nvidia-ml-py"  # without it nobody watches a GPU for throttling and strangers
+_COMPLETION = "argcomplete"  # of `compile-gate completion`, which no mode calls
 # In place of what an image says of its own packages; pip takes an empty setting for none.
 _PIP_SETTINGS = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_CONSTRAINT": os.devnull}
 _BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 
 
 def list_packages(mode: str, *, has_gpu: bool) -> frozenset[str]:
-    """List the packages that a mode imports; one that is not known here measures and reports."""
-    needed = _PACKAGES.get(mode, _MEASURING | _REPORTING)
-    return needed | _GPU if has_gpu and needed >= _MEASURING else needed
+    """List the packages that a mode imports besides torch."""
+    if mode in TRUSTED_MODES:
+        return _TRUSTED
+    return frozenset(OLDEST_PACKAGES.keys() - {_COMPLETION, *(() if has_gpu else (_GPU,))})
 
 
 def read_locked() -> dict[str, str]:
@@ -159,13 +146,14 @@ def read_locked() -> dict[str, str]:
 def list_missing(wanted: frozenset[str]) -> list[str]:
     """List those of the ``wanted`` packages that this interpreter lacks, and what it lacks of what they need.
 
-    A package that is there is left alone, whatever the lock says, unless the gate cannot use it.
+    A package that is there is left alone, whatever the lock says, unless the gate cannot use it. Where none
+    is missing, whoever installed them has seen to what they need.
 
     Raises:
         UsageError: It cannot.
     """
     missing = {name for name in wanted if not is_installed(name)}
-    brought = {one for name in missing for one in BROUGHT.get(name, ())}
+    brought = read_locked().keys() - OLDEST_PACKAGES.keys() if missing - _TRUSTED else ()
     missing |= {name for name in brought if not is_installed(name)}
     for name in sorted(wanted - missing):
         version, minimum = metadata.version(name), OLDEST_PACKAGES[name]

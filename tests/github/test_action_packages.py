@@ -24,7 +24,6 @@ from records import make_passing
 from gate.action import launch
 from gate.action.inputs import TRUSTED_MODES, ActionMode
 from gate.action.launch import (
-    BROUGHT,
     REQUIREMENTS,
     install,
     list_missing,
@@ -66,9 +65,23 @@ def test_everything_in_the_lock_has_hashes() -> None:
     blocks = read_locked()
 
     wanted = {name for mode in ActionMode for name in list_packages(mode, has_gpu=True)}
-    brought = {one for name in wanted for one in BROUGHT.get(name, ())}
-    assert set(blocks) == wanted | brought
+    assert set(blocks) == wanted | find_needed(*wanted)
     assert all("--hash=sha256:" in block for block in blocks.values())
+
+
+def find_needed(*names: str) -> set[str]:
+    """Find what installed packages need in their turn, by what they say."""
+    needed, waiting = set[str](), [*names]
+    while waiting:
+        required = [Requirement(line) for line in metadata.requires(waiting.pop()) or ()]
+        found = {
+            one.name.lower().replace("_", "-")
+            for one in required
+            if not one.marker or one.marker.evaluate({"extra": ""})
+        }
+        waiting += found - needed
+        needed |= found
+    return needed
 
 
 @pytest.mark.usefixtures("have")
@@ -295,9 +308,10 @@ _MODULES = {
     "py-cpuinfo2": "cpuinfo",
     "pyyaml": "yaml",
 }
-# Commands of the modes that hold no token, and what they start; then what is loaded only when it is used.
+# What the modes start that hold no token; then what is loaded only when it is used.
 _IMPORTS = """
 import importlib, pkgutil, sys
+from pathlib import Path
 
 BLOCKED = set({blocked!r})
 
@@ -312,54 +326,34 @@ for name in {modules!r}:
     for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{{name}}."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
-if {renders!r}:
-    from pathlib import Path
-    from gate.files.codec import load_verdict
-    from gate.report import FORMATS, render
-    from gate.report.text import print_text
-    verdict = load_verdict(Path({verdict!r}))
-    for name in FORMATS:
-        render(verdict, name)
-    print_text(verdict, verbose=True)
-else:
-    from gate.report.progress import show_progress
-    with show_progress():
-        pass
+from gate.files.codec import load_verdict
+from gate.report import FORMATS, render
+from gate.report.text import print_text
+verdict = load_verdict(Path({verdict!r}))
+for name in FORMATS:
+    render(verdict, name)
+print_text(verdict, verbose=True)
 print("imported", *sorted(name for name in {known!r} if name in sys.modules))
 """
-_MEASURE = ("gate.lab", "gate.measure", "gate.suite", "gate.check")
-_STARTED = {  # by modes, for which one list must be right
-    (ActionMode.JUDGE,): ("gate.action.modes", "gate.cli.compare"),
-    (ActionMode.REFRESH,): (
-        *("gate.action.modes", "gate.cli.check", "gate.cli.baseline"),
-        *_MEASURE,
-    ),
-    (ActionMode.CHECK, ActionMode.MEASURE, ActionMode.UPGRADE, ActionMode.ANCHOR): (
-        *("gate.action.modes", "gate.cli.check", "gate.cli.ab"),
-        *_MEASURE,
-    ),
-}
+_STARTED = (
+    *("gate.action.modes", "gate.cli.check", "gate.cli.ab", "gate.cli.baseline", "gate.cli.compare"),
+    *("gate.lab", "gate.measure", "gate.suite", "gate.check"),
+)
 
 
-@pytest.mark.parametrize("modes", _STARTED)
-def test_a_mode_imports_what_is_listed_for_it_and_no_more(
-    tmp_path: Path, modes: tuple[ActionMode, ...]
-) -> None:
-    """All else of the lock cannot be imported, and each of the list is; a report needs what renders it."""
-    (listed,) = {list_packages(mode, has_gpu=False) for mode in modes}
-    given = listed | {one for name in listed for one in BROUGHT.get(name, ())}
+def test_what_measures_imports_what_is_listed_and_no_more(tmp_path: Path) -> None:
+    """All else cannot be imported, and each of the list is; a report needs what renders it."""
+    listed = list_packages(ActionMode.CHECK, has_gpu=False)
+    given = listed | find_needed(*listed)
     modules = {name: _MODULES.get(name, name.replace("-", "_")) for name in {*read_locked(), "argcomplete"}}
     verdict = tmp_path / "verdict.json"
     save_verdict(make_passing(), verdict)
     code = _IMPORTS.format(
         blocked=[module for name, module in modules.items() if name not in given],
-        modules=_STARTED[modes],
-        renders="jinja2" in listed,
+        modules=_STARTED,
         verdict=str(verdict),
         known=[modules[name] for name in listed],
     )
-    if "rich" not in listed:
-        code = code.replace("with show_progress():\n        pass", "pass")
 
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -367,27 +361,6 @@ def test_a_mode_imports_what_is_listed_for_it_and_no_more(
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[1:] == sorted(modules[name] for name in listed)
-
-
-def test_what_packages_bring_is_what_they_say() -> None:
-    """Else a bare runner would get one without what it needs."""
-    for name in OLDEST_PACKAGES:
-        needed, waiting = set[str](), [name]
-        while waiting:
-            required = [Requirement(line) for line in metadata.requires(waiting.pop()) or ()]
-            found = {
-                one.name.lower().replace("_", "-")
-                for one in required
-                if not one.marker or one.marker.evaluate({"extra": ""})
-            }
-            waiting += found - needed
-            needed |= found
-        assert set(BROUGHT.get(name, ())) == needed, name
-
-
-def test_every_mode_without_a_token_is_tried() -> None:
-    """One that is new has a list, and is imported with it."""
-    assert {mode for modes in _STARTED for mode in modes} == set(ActionMode) - TRUSTED_MODES
 
 
 def test_the_guide_lists_what_an_image_needs() -> None:
