@@ -132,7 +132,6 @@ INPUTS = (
         "which part of how many, as 2/4",
         modes=(ActionMode.MEASURE,),
     ),
-    Input("runs", _LINE, "a directory", default="shards", reads=(ActionMode.JUDGE,)),
     _choose(
         "fail-on",
         ("new", "inconclusive", "regression", "never"),
@@ -151,7 +150,7 @@ INPUTS = (
         default="compile-gate",
         modes=(*_PUBLISHING, ActionMode.ACCEPT, ActionMode.PROPOSE),
     ),
-    Input("run-id", "[1-9][0-9]{0,18}", "a run's number", modes=(*_PUBLISHING, ActionMode.PROPOSE)),
+    Input("run-id", "[1-9][0-9]{0,18}", "a run's number", modes=_PUBLISHING),
     Input(
         "workflow",
         _WORKFLOW,

@@ -138,16 +138,19 @@ def start_check(step: ActionStep) -> int:
     return _report_judged(step, rules, results, ended)
 
 
+SHARDS = "shards"  # where the shards' artifacts lie, relative to the working directory
+
+
 def start_judge(step: ActionStep) -> int:
     """Join the runs of the shards, judge them by the base commit's rules, tell the runner.
 
     A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
     """
-    runs = tuple(str(path) for path in sorted(Path(step.inputs["runs"]).rglob("run.json")))
+    runs = tuple(str(path) for path in sorted(Path(SHARDS).rglob("run.json")))
     if not runs:
         raise UsageError(
-            f"input runs: there is no run.json below {step.inputs['runs']!r}",
-            "No shard left one; see their logs.",
+            f"there is no run.json below {SHARDS!r}",
+            "Download the shards' artifacts to there; where there are none, see the logs of the shards.",
         )
     with hold_rules(step) as rules:
         report_rules(step, rules)

@@ -96,7 +96,6 @@ _PROPOSE = Command(
     run="gate.cli.trusted:run_propose",
     arguments=(
         *(*CONFIG, BASELINES),
-        argument("--run-id", type=_parse_id, metavar="N", help="the workflow run that left the run.json"),
         argument("--artifact-name", metavar="NAME", default="compile-gate"),
         _CONCLUSION,
         _HEAD,

@@ -161,11 +161,10 @@ def _make_request(options: Namespace, context: JobContext, config: Config) -> Re
 
 
 def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> Run:
-    own = int(context.run_id) if context.run_id.isdecimal() else 0
-    if not (run_id := options.run_id or own):
+    if not context.run_id.isdecimal():
         what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
-        raise UsageError(what, "Name the run that left the artifact with --run-id.")
-    return fetch_run(client, run_id, options.artifact_name)
+        raise UsageError(what, "Run this in GitHub Actions, after the job that measures.")
+    return fetch_run(client, int(context.run_id), options.artifact_name)
 
 
 def _print_proposal(outcome: ProposalOutcome) -> None:

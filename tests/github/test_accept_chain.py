@@ -94,8 +94,9 @@ class Stage:
         tree = self.git.run("merge-tree", "--write-tree", base, head)
         merge = self.git.run("commit-tree", tree, "-p", base, "-p", head, "-m", "Merge")
         check_out(self.clone, merge)
-        shutil.rmtree(self.clone / "shards", ignore_errors=True)
-        save_run(self.make_run(merge, graph_breaks), self.clone / "shards" / "1" / "run.json")
+        shards = self.clone / given.get("working_directory", "") / "shards"
+        shutil.rmtree(shards, ignore_errors=True)
+        save_run(self.make_run(merge, graph_breaks), shards / "1" / "run.json")
         event = {"pull_request": {"head": {"sha": head}, "base": {"sha": "f" * 40}}}
         job = make_job(self.root / f"check {self.count}", event)
         job.workspace = self.clone
@@ -151,7 +152,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
     assert "Accepted by ada until" in green.summary
 
     for given in (
-        {"working_directory": "b", "baselines": "../baselines", "runs": "../shards"},
+        {"working_directory": "b", "baselines": "../baselines"},
         {"comment_key": "b"},
     ):
         beside = stage.check(head, 2.0, **given)

@@ -110,7 +110,6 @@ def test_defaults_are_a_check() -> None:
         ("head-python", "a\nb"),
         ("minutes", "0"),
         *(("shard", text) for text in ("2", "0/4", "1/0", "1/1000", "a/b")),
-        ("runs", "--out"),
         ("conclusion", "done"),
         ("fail-on", "always"),
         ("lock-timeout", "-1"),

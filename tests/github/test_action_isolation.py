@@ -175,9 +175,9 @@ def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
     moved = job.workspace.rename(tmp_path / "clone")
     job.workspace.mkdir()
     moved.rename(job.workspace / "repo")
-    moved_runs = job.workspace / "repo" / "shards"
+    shutil.copytree(job.workspace / "repo" / "shards", job.workspace / "shards")
     base = json.loads(Path(job.environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
-    given = {"mode": "judge", "runs": str(moved_runs), "python": str(bare_python)}
+    given = {"mode": "judge", "python": str(bare_python)}
 
     above = run_composite(ACTION, job, given)
     inside = run_composite(ACTION, job, given | {"working-directory": "repo"})
