@@ -29,18 +29,11 @@ _CSV = "--format=csv,noheader,nounits"
 _MIG = "MIG-"
 _LIMIT_S = 20.0  # without persistence mode nvidia-smi loads the driver first: seconds on large hosts
 
-_FIELDS = (
+FIELDS = (
     *("index", "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm"),
     *("temperature.gpu", "persistence_mode", "mig.mode.current", "compute_mode"),
     *("memory.used", "memory.total", "pci.bus_id"),
-)
-# Its name since driver 535, and before. nvidia-smi refuses a query with one field that it does not know.
-_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-_CAPABILITY = "compute_cap"  # since driver 510
-FIELD_SETS = (
-    *((*_FIELDS, reasons, _CAPABILITY) for reasons in _REASONS),
-    *((*_FIELDS, reasons) for reasons in _REASONS),
-    _FIELDS,
+    *("clocks_event_reasons.active", "compute_cap"),  # since driver 535
 )
 _INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s.*\(UUID: (?P<uuid>MIG-[^)]+)\)")
 _SLICE = re.compile(r"\.(?P<gib>\d+)gb")  # of a profile: "1g.18gb"
@@ -84,20 +77,20 @@ class GpuState:
 
 def load_gpus() -> tuple[GpuState, ...]:
     """Ask nvidia-smi; empty where it is missing or fails. Instances of MIG come after the boards."""
-    for fields in FIELD_SETS:
-        if table := _run_nvidia_smi(f"--query-gpu={','.join(fields)}", _CSV):
-            gpus = parse_gpus(table, _run_nvidia_smi("--query-compute-apps=gpu_uuid,pid", _CSV), fields)
-            listed = _run_nvidia_smi("-L") if any(gpu.mig for gpu in gpus) else ""
-            return (*gpus, *parse_instances(listed, gpus))
-    return ()
+    table = _run_nvidia_smi(f"--query-gpu={','.join(FIELDS)}", _CSV)
+    if not table:
+        return ()
+    gpus = parse_gpus(table, _run_nvidia_smi("--query-compute-apps=gpu_uuid,pid", _CSV))
+    listed = _run_nvidia_smi("-L") if any(gpu.mig for gpu in gpus) else ""
+    return (*gpus, *parse_instances(listed, gpus))
 
 
-def parse_gpus(table: str, processes: str, fields: Sequence[str]) -> tuple[GpuState, ...]:
+def parse_gpus(table: str, processes: str) -> tuple[GpuState, ...]:
     """Parse what nvidia-smi prints as CSV without header and units; lines that do not fit are left out."""
     busy = Counter(row[0] for row in _parse_rows(processes, 2))
     return tuple(
-        _parse_gpu(dict(zip(fields, row, strict=True)), busy[row[1]])
-        for row in _parse_rows(table, len(fields))
+        _parse_gpu(dict(zip(FIELDS, row, strict=True)), busy[row[1]])
+        for row in _parse_rows(table, len(FIELDS))
         if row[0].isdecimal()
     )
 
@@ -188,8 +181,7 @@ def _parse_rows(table: str, columns: int) -> list[list[str]]:
 
 
 def _parse_gpu(fields: Mapping[str, str], processes: int) -> GpuState:
-    mask = next((fields[name] for name in _REASONS if name in fields), "")
-    capability = fields.get(_CAPABILITY, "")
+    mask, capability = fields["clocks_event_reasons.active"], fields["compute_cap"]
     return GpuState(
         index=int(fields["index"]),
         uuid=fields["uuid"],

@@ -11,7 +11,7 @@ import pytest
 from gate.errors import MachineError
 from gate.lab.host import gpu as gpu_module
 from gate.lab.host.gpu import (
-    FIELD_SETS,
+    FIELDS,
     GpuState,
     find_gpu,
     load_gpus,
@@ -23,7 +23,7 @@ from gate.lab.host.gpu import (
     show_alone,
 )
 
-# As `--format=csv,noheader,nounits` prints FIELD_SETS[0].
+# As `--format=csv,noheader,nounits` prints FIELDS.
 TABLE = """\
 0, GPU-aaaa, H200, 580.65, 345, 1980, 31, Enabled, Disabled, Default, \
 0, 143771, 00000000:17:00.0, 0x0000000000000001, 9.0
@@ -39,11 +39,9 @@ GPU 1: NVIDIA H200 (UUID: GPU-bbbb)
   MIG 1g.18gb     Device  1: (UUID: MIG-GPU-bbbb/7/0)
 GPU 2: NVIDIA GeForce GTX 1650 (UUID: GPU-cccc)
 """
-# Answers as nvidia-smi does to a query with a field that it does not know: on stdout, with status 2.
 NVIDIA_SMI = """\
 #!/bin/sh
 case "$*" in
-  *@UNKNOWN@*) echo 'Field "@UNKNOWN@" is not a valid field to query.'; exit 2 ;;
   *--query-gpu=*) cat "$0.table" ;;
   -L) cat "$0.listed" ;;
 esac
@@ -53,7 +51,7 @@ PROCESSES = "GPU-bbbb, 101\nGPU-bbbb, 102\n"
 
 def test_parses_every_gpu() -> None:
     """Numbers, throttle reasons and processes of each GPU are read; what is not told is 0 or false."""
-    first, second, third = parse_gpus(TABLE, PROCESSES, FIELD_SETS[0])
+    first, second, third = parse_gpus(TABLE, PROCESSES)
     assert first == GpuState(
         index=0,
         uuid="GPU-aaaa",
@@ -79,7 +77,7 @@ def test_parses_every_gpu() -> None:
 )
 def test_words_for_nothing_are_no_values(nothing: str) -> None:
     """Drivers of all ages, and cards that share the host's memory, say in words what they do not tell."""
-    untold = {*FIELD_SETS[0]} - {"index", "uuid", "name", "driver_version", "pci.bus_id"}
+    untold = {*FIELDS} - {"index", "uuid", "name", "driver_version", "pci.bus_id"}
     told = {
         "index": "0",
         "uuid": "GPU-dd",
@@ -87,8 +85,8 @@ def test_words_for_nothing_are_no_values(nothing: str) -> None:
         "driver_version": "580.95",
         "pci.bus_id": "0000000F:01:00.0",
     }
-    row = ", ".join(nothing if field in untold else told[field] for field in FIELD_SETS[0])
-    (gpu,) = parse_gpus(row, "", FIELD_SETS[0])
+    row = ", ".join(nothing if field in untold else told[field] for field in FIELDS)
+    (gpu,) = parse_gpus(row, "")
     blind = GpuState(
         index=0,
         uuid="GPU-dd",
@@ -104,7 +102,7 @@ def test_words_for_nothing_are_no_values(nothing: str) -> None:
 @pytest.mark.parametrize("table", ["", "No devices were found\n", "Failed to initialize NVML\n", "a, b\n"])
 def test_without_gpus(table: str) -> None:
     """Messages instead of a table are no GPUs."""
-    assert parse_gpus(table, "", FIELD_SETS[0]) == ()
+    assert parse_gpus(table, "") == ()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +121,7 @@ def test_without_gpus(table: str) -> None:
 def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: int | None) -> None:
     """A device means what CUDA_VISIBLE_DEVICES makes of it, by number or by UUID."""
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    found = find_gpu(parse_gpus(TABLE, "", FIELD_SETS[0]), device, environ)
+    found = find_gpu(parse_gpus(TABLE, ""), device, environ)
     assert expected == (found.index if found else None)
 
 
@@ -138,7 +136,7 @@ def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: i
 def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) -> None:
     """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number a board."""
     uuid = visible if name else "GPU-bbbb"
-    gpus = parse_gpus(TABLE, "", FIELD_SETS[0])
+    gpus = parse_gpus(TABLE, "")
     found = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
     assert found is not None
     assert (found.uuid, found.mig, found.driver) == (uuid, True, "580.65")
@@ -150,36 +148,20 @@ def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) 
     assert show_alone(found, "cuda:1") == shown
 
 
-@pytest.mark.parametrize(
-    ("unknown", "cut"),
-    [
-        ("nothing", 0),
-        ("clocks_event_reasons.active", 0),
-        ("compute_cap", 1),
-        ("_reasons.active", 2),  # and what comes after them
-    ],
-)
-def test_a_field_that_nvidia_smi_lacks_takes_no_other_with_it(
-    unknown: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_nvidia_smi_is_asked_for_gpus_and_their_instances(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The UUID, which is the lock's key, and the rest are told by drivers of all ages."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text(NVIDIA_SMI.replace("@UNKNOWN@", unknown), encoding="ascii")
-    program.chmod(0o755)
-    # Of a table without some fields the last columns are not there.
-    rows = [line.split(", ") for line in TABLE.splitlines()]
-    table = "".join(f"{', '.join(row[: len(row) - cut])}\n" for row in rows)
-    (tmp_path / "nvidia-smi.table").write_text(table, encoding="ascii")
-    (tmp_path / "nvidia-smi.listed").write_text(LISTED, encoding="ascii")
+    """Boards first, as a program prints them; without one there are none."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert load_gpus() == ()
+    program = tmp_path / "nvidia-smi"
+    program.write_text(NVIDIA_SMI, encoding="ascii")
+    program.chmod(0o755)
+    (tmp_path / "nvidia-smi.table").write_text(TABLE, encoding="ascii")
+    (tmp_path / "nvidia-smi.listed").write_text(LISTED, encoding="ascii")
     gpus = load_gpus()
     assert [gpu.uuid for gpu in gpus[:3]] == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
     assert len(gpus) == 5
-    assert gpus[1].throttled == (
-        () if cut > 1 else ("software thermal slowdown", "hardware thermal slowdown")
-    )
-    assert gpus[1].blind == (("throttling",) if cut > 1 else ())
-    assert gpus[1].capability == ("" if cut else "9.0")
 
 
 GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
