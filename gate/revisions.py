@@ -222,9 +222,3 @@ def name_repository(url: str) -> str:
     """The name ``owner/name`` of a repository on GitHub; empty where the address is another."""
     found = _GITHUB.fullmatch(url)
     return found[1] if found else ""
-
-
-def find_page(directory: Path, commit: str) -> str:
-    """Find the page of a commit on GitHub; empty where ``origin`` is elsewhere."""
-    repository = find_repository(directory)
-    return f"https://github.com/{repository}/commit/{commit}" if repository else ""

@@ -170,9 +170,7 @@ def _conclude(bisector: Bisector, first: str) -> ExitCode:
     save_reports(verdict, place, code)
     finding = FirstBad(
         name=question.ends.describe(first),
-        page=question.ends.find_page(first),
-        state=state,
-        labels=question.ends.labels,
+        metric=state.metric,
         causes=tuple(one.fact for one in verdict.causes if one.case_id == state.case_id),
         row=row,
         mark=mark,

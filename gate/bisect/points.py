@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.bisect.search import rank_list
 from gate.errors import UsageError
 from gate.git import read_git
-from gate.revisions import describe_resolved_commit, find_page, resolve_ancestor, resolve_ref
+from gate.revisions import describe_resolved_commit, resolve_ancestor, resolve_ref
 
 _POINT_CHARS = 12  # of a commit, in the name of its directory
 _LIMIT_S = 600.0  # of the largest histories
@@ -56,10 +56,6 @@ class Ends:
     def describe(self, point: str) -> str:
         """A point for a reader: a commit by its short id and its subject."""
         return point if self.pythons else describe_resolved_commit(self.directory, point)
-
-    def find_page(self, point: str) -> str:
-        """The address of a commit on GitHub; empty where there is none."""
-        return "" if self.pythons else find_page(self.directory, point)
 
     def find_before(self, first: str) -> str:
         """The point before that one."""

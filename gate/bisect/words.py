@@ -10,7 +10,7 @@ from gate.metrics import SPECS, Family
 from gate.records import Comparison, Fact, Metric, Status, Verdict
 from gate.records.studies import Bisection, Mark
 from gate.report.clean import clean_line
-from gate.report.rows import complete_sentence, render_change_interval
+from gate.report.rows import complete_sentence
 from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_failure
 from gate.report.words.templates import describe_change, name_metric
@@ -26,9 +26,7 @@ class FirstBad:
     """The first bad point, as compared with the one before it."""
 
     name: str  # the commit with its subject, or the interpreter
-    page: str  # of the commit, where GitHub has it
-    state: Bisection
-    labels: tuple[str, str]
+    metric: Metric
     causes: tuple[Fact, ...]  # likeliest first
     row: Comparison | None
     mark: Mark  # what it is against the one before it: SKIP where the pairs do not show it
@@ -172,7 +170,7 @@ def render_candidates(candidates: Sequence[str]) -> str:
 
 
 def render_finding(finding: FirstBad) -> str:
-    """Render the answer, its cause, and a paragraph for an issue."""
+    """Render the answer and its causes."""
     first = f"first bad: {clean_line(finding.name)}"
     sentence = (
         complete_sentence(finding.row) if finding.row else "It could not be compared with the one before it."
@@ -186,22 +184,5 @@ def render_finding(finding: FirstBad) -> str:
         fix = "A step was wrong, or many small changes add up. Run again once the machine is quiet."
         return "\n".join([why, first, f"  {sentence}", fix])
     causes = [f"  cause  {clean_line(describe_cause(fact))}" for fact in finding.causes[:3]]
-    text = f"  {name_metric(finding.state.metric)}: {sentence}"
-    return "\n".join([first, text, *causes, "", _render_paragraph(finding), "", f"Report: {finding.place}"])
-
-
-def _render_paragraph(finding: FirstBad) -> str:
-    """One paragraph of Markdown, with a link that stays."""
-    state, row = finding.state, finding.row
-    name = clean_line(finding.name)
-    link = f"[{name}]({finding.page})" if finding.page else name
-    change = describe_change(state.metric, row.change.centre) if row and row.change else "worse"
-    interval = render_change_interval(state.metric, row.change) if row else ""
-    pairs = count_noun(row.pairs, "pair") if row else "pairs"
-    cause = f" Likeliest cause: {clean_line(describe_cause(finding.causes[0]))}" if finding.causes else ""
-    between = f"{count_noun(len(state.steps), 'step')} between {' and '.join(finding.labels)}"
-    within = f" ({interval})" if interval else ""
-    return (
-        f"`{state.case_id}`: {name_metric(state.metric)} {change}{within} with {link}, in {pairs}"
-        f" compared with the one before it; found in {between}.{cause}"
-    )
+    text = f"  {name_metric(finding.metric)}: {sentence}"
+    return "\n".join([first, text, *causes, "", f"Report: {finding.place}"])

@@ -156,9 +156,7 @@ def test_candidates_are_named_with_their_subjects() -> None:
 )
 def test_what_was_not_seen_again_is_no_answer(mark: Mark, told: str) -> None:
     """Too few pairs are told from pairs that deny it."""
-    finding = FirstBad(
-        name="ccccccc Fuse", page="", state=STATE, labels=LABELS, causes=(), row=None, mark=mark, place="out"
-    )
+    finding = FirstBad(name="ccccccc Fuse", metric=STATE.metric, causes=(), row=None, mark=mark, place="out")
     said = render_finding(finding)
     assert said.startswith("Could not tell")
     assert told in said
