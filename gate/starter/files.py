@@ -122,9 +122,6 @@ def render_factory(sketch: Sketch) -> str:
     call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
     comment = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
     inputs = "\n".join(f"        {_render_tensor(one)}," for one in sketch.inputs)
-    call_once = (
-        "    model(*inputs)  # a lazy module has the sizes of its first call\n" if sketch.is_lazy else ""
-    )
     return f'''\
 """What compile-gate measures of {module}: written by `compile-gate init`, and yours from now on."""
 
@@ -140,7 +137,7 @@ def build({f"*, {typed}" if typed else ""}) -> Workload:
     inputs = (  # make these what you ship: compiled code is made for one shape
 {inputs}
     )
-{call_once}    return Workload(
+    return Workload(
         forward=model,
         inputs=inputs,
         # A training case needs a loss; without an optimizer a step ends after the backward pass.

@@ -64,7 +64,6 @@ class Sketch:
     called: bool  # it is a class or function that makes the module
     inputs: tuple[TensorSketch, ...]
     arguments: Mapping[str, object]
-    is_lazy: bool = False  # its sizes are those of its first call
     has_cuda: bool = False
 
 
@@ -117,7 +116,6 @@ def probe_module(question: ProbeQuestion) -> Sketch:
             for one in answer["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
         ),
         arguments=question.arguments,
-        is_lazy=bool(answer["is_lazy"]),
         has_cuda=bool(answer["has_cuda"]),
     )
 

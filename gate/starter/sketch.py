@@ -8,7 +8,6 @@ the names of what its forward takes.
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import itertools
@@ -48,11 +47,10 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     arguments = request["arguments"]
     made, called = _make(found, arguments)
     if isinstance(made, Workload):
-        return {"kind": "factory", "called": True, "is_lazy": False, "inputs": [], "has_cuda": _has_cuda()}
+        return {"kind": "factory", "called": True, "inputs": [], "has_cuda": _has_cuda()}
     forward = made.forward if _is_module(made) else made
     inputs = _find_inputs(made, forward, request["inputs"])
-    found_out = {"called": called, "is_lazy": is_lazy(made), "inputs": inputs, "has_cuda": _has_cuda()}
-    return {"kind": "module", **found_out}
+    return {"kind": "module", "called": called, "inputs": inputs, "has_cuda": _has_cuda()}
 
 
 def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named
@@ -126,7 +124,7 @@ def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[d
     names = [one.name for one in required] or ["input"]
     for inputs in [given] if given else guess_inputs(made, names):
         try:
-            _call(copy.deepcopy(made) if is_lazy(made) else made, inputs)
+            _call(made, inputs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, these are no inputs of it
             first_error = first_error or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
@@ -148,15 +146,6 @@ def _describe_tensors(inputs: list[dict[str, Any]]) -> str:
         + (f" from {source}" if (source := one.get("source")) else "")
         for one in inputs
     )
-
-
-def is_lazy(made: Any) -> bool:  # noqa: ANN401
-    """Whether a module has parameters whose sizes are those of its first call."""
-    if not _is_module(made):
-        return False
-    from torch.nn.parameter import is_lazy as has_no_size  # noqa: PLC0415 - nothing before needs torch
-
-    return any(map(has_no_size, (*made.parameters(), *made.buffers())))
 
 
 def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
@@ -211,7 +200,7 @@ Guess = dict[str, Any]  # of a TensorSketch: shape, dtype, high, and what it is 
 
 BATCH, LENGTH, SIDE = 8, 64, 64  # what guessed inputs have of each: a call takes milliseconds
 SHORT = 16  # a length for a short table of positions
-CHANNELS = 3  # of an image, where a lazy convolution does not say
+CHANNELS = 3  # of an image
 IDS = 1000  # of a guessed vocabulary where no embedding says it
 _WIDTHS = ("in_features", "input_size", "embed_dim", "num_features")
 # Several inputs are guessed one by one as well, from so many guesses each.
@@ -268,15 +257,15 @@ def _guess_by_layers(made: Any, floats: str) -> Iterator[Guess]:  # noqa: ANN401
 
 
 def _list_shapes(layer: Any) -> Iterator[tuple[int, list[int]]]:  # noqa: ANN401 - any module
-    """List shapes that a layer takes, each with the width that it is made of; a lazy layer has none yet."""
+    """List shapes that a layer takes, each with the width that it is made of."""
     kernel = vars(layer).get("kernel_size")
-    if isinstance(kernel, tuple) and isinstance(width := vars(layer).get("in_channels"), int):
+    if isinstance(kernel, tuple) and (width := vars(layer).get("in_channels")):
         for side in (SIDE, 224):
-            yield width, [BATCH, width or CHANNELS, *[side] * len(kernel)]
+            yield width, [BATCH, width, *[side] * len(kernel)]
     for name in _WIDTHS:
-        if isinstance(width := vars(layer).get(name), int):
-            yield width, [BATCH, width or SIDE]
-            yield width, [BATCH, LENGTH, width or SIDE]
+        if width := vars(layer).get(name):
+            yield width, [BATCH, width]
+            yield width, [BATCH, LENGTH, width]
     if shape := vars(layer).get("normalized_shape"):
         yield shape[-1], [BATCH, LENGTH, *shape]
 
@@ -288,7 +277,7 @@ def _guess_blindly(floats: str) -> Iterator[Guess]:
 
 
 def _describe_layer(name: str, layer: Any, width: int) -> str:  # noqa: ANN401 - any module
-    kind = f"{type(layer).__name__} {width or ''}".rstrip()
+    kind = f"{type(layer).__name__} {width}"
     return f"{name} ({kind})" if name else kind
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from gate.cli import main
 from gate.errors import UsageError
@@ -29,12 +28,6 @@ class Base(nn.Module):
 
 class Record(Base):
     def forward(self, x): return Out(self.l(x))
-
-class Lazy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.c, self.l = nn.LazyConv2d(4, 3), nn.LazyLinear(2)
-    def forward(self, x): return self.l(self.c(x).mean((2, 3)))
 
 class Two(Base):
     def __init__(self):
@@ -82,7 +75,6 @@ def ask(place: Path, name: str) -> dict[str, Any]:
     ("name", "expected"),
     [
         ("Record", ["8x8 float32 from l (Linear 8)"]),
-        ("Lazy", ["8x3x64x64 float32 from c (LazyConv2d)"]),
         ("Two", ["8x8 float32 from l (Linear 8)", "8x6 float32 from r (Linear 6)"]),
         ("Graph", ["8x8 float32 from l (Linear 8)", "2x64 int64<8 from its name, edge_index"]),
         ("Half", ["8x8 bfloat16 from l (Linear 8)"]),
@@ -105,14 +97,11 @@ def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: 
         called=found["called"],
         inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in found["inputs"]),
         arguments={},
-        is_lazy=found["is_lazy"],
     )
     made: dict[str, Any] = {}
     exec(render_factory(sketch), made)  # noqa: S102 - our own text
     workload = made["build"]()
-    assert ("model(*inputs)" in render_factory(sketch)) is (name == "Lazy")
     workload.forward(*workload.inputs)
-    assert not any(map(torch.nn.parameter.is_lazy, workload.forward.parameters()))
 
 
 @pytest.mark.parametrize(
@@ -127,9 +116,9 @@ def test_inputs_are_guessed_and_say_from_what(place: Path, name: str, expected: 
         (
             "Nope",
             "name",
-            "guessed_models has no Nope; it has Base, Record, Lazy, Two, Graph, Half, Short, Dict",
+            "guessed_models has no Nope; it has Base, Record, Two, Graph, Half, Short, Dict, Named",
         ),
-        ("", "name", "guessed_models is a module; it has Base, Record, Lazy"),
+        ("", "name", "guessed_models is a module; it has Base, Record, Two"),
     ],
 )
 def test_what_cannot_be_guessed_is_told(place: Path, name: str, kind: str, told: str) -> None:
