@@ -214,7 +214,7 @@ class TrendStep:
 
     position: int  # in the series
     worse: float  # fraction, or units for counters and drift; negative is better
-    kind: str = "plain"  # bad or good; of a ratio only where compiled's part of it moved so too
+    kind: str = "plain"  # bad or good; plain of what follows another metric
 
 
 def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[TrendStep, ...]:
@@ -234,7 +234,7 @@ def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[T
     is_log = spec.is_ratio and min(values) > 0
     scaled = [math.log(value) for value in values] if is_log else list(values)
     least = (spec.threshold.relative if is_log else spec.threshold.absolute) / 2
-    ends = [0, *_search_windows(scaled, math.log1p(least) if is_log else least, old), len(values)]
+    ends = [0, *_search_parts(scaled, math.log1p(least) if is_log else least, old), len(values)]
     means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]
     found = []
     for position, before, after in zip(ends[1:-1], means, means[1:], strict=False):
@@ -245,33 +245,16 @@ def find_steps(metric: Metric, values: Sequence[float], old: int = 0) -> tuple[T
     return tuple(found)
 
 
-def mark_steps(
-    metric: Metric, series: TrendSeries, leader: TrendSeries | None = None, old: int = 0
-) -> tuple[TrendStep, ...]:
+def mark_steps(metric: Metric, series: TrendSeries, old: int = 0) -> tuple[TrendStep, ...]:
     """Find the steps of a series, and call each bad or good; the runs before number ``old`` stand for days.
 
-    Where the series follows another, the ``leader``, that must have moved by half its threshold too, over as
-    many runs: compiled over eager memory falls, and gets no better, where eager needs more.
+    One of a ratio stays plain: compiled over eager memory falls, and gets no better, where eager needs more.
+    What it is a ratio of has steps of its own.
     """
-    return tuple(
-        replace(step, kind="bad" if step.worse > 0 else "good")
-        if leader is None or _moves_along(metric, series, step, leader)
-        else step
-        for step in find_steps(metric, series.centres, bisect_left(series.runs, old))
-    )
-
-
-def _moves_along(metric: Metric, series: TrendSeries, step: TrendStep, leader: TrendSeries) -> bool:
-    known = dict(zip(leader.runs, leader.centres, strict=True))
-    start = max(0, step.position - FEWEST)
-    sides = series.runs[start : step.position], series.runs[step.position : step.position + FEWEST]
-    before, after = ([known[run] for run in side if run in known] for side in sides)
-    follows = SPECS[metric].follows
-    if not before or not after or follows is None or min(*before, *after) <= 0:
-        return True
-    change = median(after) / median(before) - 1
-    worse = -change if SPECS[follows].higher_is_better else change
-    return abs(worse) >= SPECS[follows].threshold.relative / 2 and worse * step.worse > 0
+    steps = find_steps(metric, series.centres, bisect_left(series.runs, old))
+    if SPECS[metric].follows is not None:
+        return steps
+    return tuple(replace(step, kind="bad" if step.worse > 0 else "good") for step in steps)
 
 
 def _list_moves(metric: Metric, values: Sequence[float]) -> Iterator[TrendStep]:
@@ -294,15 +277,10 @@ def _drop_blips(levels: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return kept
 
 
-def _search_windows(values: Sequence[float], least: float, old: int) -> list[int]:
-    """Search window by window: days are less noisy than runs, and the search takes the square of its length.
-
-    Windows overlap by as much as a step needs on both sides.
-    """
-    cuts = sorted({*range(0, old, RECENT), *range(old, len(values), RECENT)})
-    windows = ((max(0, start - 2 * FEWEST), end) for start, end in pairwise([*cuts, len(values)]))
+def _search_parts(values: Sequence[float], least: float, old: int) -> list[int]:
+    """Search days and runs apart, since days are less noisy; they overlap by what a step needs."""
     found: set[int] = set()
-    for start, end in windows:
+    for start, end in ((0, old), (max(0, old - 2 * FEWEST), len(values))):
         part = values[start:end]
         if len(part) >= 2 * FEWEST and min(part) < max(part):
             found.update(start + step for step in _search(part, least))

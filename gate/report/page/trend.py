@@ -185,14 +185,13 @@ def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
 def _list_suite(track: Track) -> Iterator[Curve]:
     for metric in select_metrics(lambda spec: spec.is_ratio and spec.role is not Role.EXPLAINS):
         mean, creep = average_cases(track, metric), average_creep(track, metric)
-        follows = SPECS[metric].follows
         if mean.runs and not mean.is_constant:
             yield Curve(
                 title=name_metric(metric),
                 note="geometric mean of all cases since the first runs",
                 series=mean,
                 write=lambda value: render_percent(value - 1),
-                steps=mark_steps(metric, mean, average_cases(track, follows) if follows else None, track.old),
+                steps=mark_steps(metric, mean, track.old),
             )
         if creep.runs and not creep.is_constant:
             yield _trace_creep(metric, creep)
@@ -208,9 +207,7 @@ def _trace_case(
         if series and series.is_constant:
             still.append((name_metric(metric), render_value(metric, series.centres[0])))
         elif series:
-            follows = SPECS[metric].follows
-            leader = track.values.get((case_id, follows)) if follows else None
-            steps = mark_steps(metric, series, leader, track.old)
+            steps = mark_steps(metric, series, track.old)
             found += [(metric, step) for step in steps]
             curves.append(_trace_values(metric, series, steps))
         if creep and any(creep.centres):
