@@ -183,13 +183,9 @@ def run_show(options: Namespace) -> ExitCode:
     place = f"in {config.baselines}"
     if not is_present(config.baselines):
         place += ", which does not exist"
-    print(render_baselines(baselines, now, options.format, place))
-    if not baselines and options.format != "text":
-        print(f"note: no baselines are stored {place}", file=sys.stderr)
+    print(render_baselines(baselines, now, place))
     if anchor is not None:
-        is_table = options.format == "text"  # below it; a program reads the list alone
-        note = f"anchor: {describe_anchor(anchor, now)}"
-        print(f"\n{note}" if is_table else f"note: {note}", file=sys.stdout if is_table else sys.stderr)
+        print(f"\nanchor: {describe_anchor(anchor, now)}")
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 
 

@@ -178,7 +178,7 @@ _INIT = Command(
         argument(
             "--action",
             metavar="OWNER/REPO@COMMIT",
-            help="the action that the workflows use (default: what this installation came from)",
+            help="the action that the workflows use; without it none is written",
         ),
         argument(
             "--runner", metavar="LABELS", help="the labels of your runner (default: self-hosted, linux)"
@@ -202,7 +202,7 @@ _SHOW = Command(
     success="there are some, and they were listed",
     codes=(ExitCode.NOTHING_COMPARED,),
     run="gate.cli.baseline:run_show",
-    arguments=(*CONFIG, BASELINES, SELECTION, listed_as()),
+    arguments=(*CONFIG, BASELINES, SELECTION),
 )
 _ACCEPT = Command(
     name="baseline accept",
