@@ -3,11 +3,11 @@
     pip install -e '.[pages]' && python tools/check_pages.py [--out DIR] [--picture FILE] [PAGE...]
 
 Without a PAGE, pages are made of the recorded runs in tests/recorded: one of measured pairs, one of 200
-cases with 10 trials a side, and one in which every text is hostile; and of a calibration, a selftest, and a
-history. Chromium is the system's (Debian: ``apt-get install chromium``; another with ``CHROMIUM=/path``),
-axe-core comes from npm at the version of tools/page_check/package-lock.json. Screenshots for a person to look
-at go into DIR (out/pages): each whole page at desktop's and phone's width, and dark. ``--picture`` and
-``--trend-picture`` take the README's.
+cases with 10 trials a side, and one in which every text is hostile; and of a history. Chromium is the
+system's (Debian: ``apt-get install chromium``; another with ``CHROMIUM=/path``), axe-core comes from npm at
+the version of tools/page_check/package-lock.json. Screenshots for a person to look at go into DIR
+(out/pages): each whole page at desktop's and phone's width, and dark. ``--picture`` and ``--trend-picture``
+take the README's.
 """
 
 from __future__ import annotations
@@ -32,13 +32,8 @@ sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
 from gate.records import Metric  # noqa: E402
 from gate.records.history import Figures  # noqa: E402
-from gate.report.calibration import study_calibration  # noqa: E402
-from gate.report.page.pages import (  # noqa: E402
-    render_study_page,
-    render_verdict_page,
-)
+from gate.report.page.pages import render_verdict_page  # noqa: E402
 from gate.report.page.trend import render_pages  # noqa: E402
-from gate.report.selftest import study_selftest  # noqa: E402
 from gate.report.trend import make_tracks  # noqa: E402
 from gate.store.history import HistoryReading, read_history  # noqa: E402
 from tests.recorded import situations  # noqa: E402
@@ -49,8 +44,6 @@ from tests.unit.report.page.test_verdict_page import (  # noqa: E402
     multiply,
     spoil,
 )
-from tests.unit.report.test_calibration import CALIBRATION  # noqa: E402
-from tests.unit.report.test_selftest import BAD, make_report  # noqa: E402
 from tests.unit.report.test_trend import make_line, make_year  # noqa: E402
 
 LONGEST_S = (
@@ -112,8 +105,6 @@ def write_pages(out: Path) -> list[Path]:
         "hostile": spoil(judge_pairs(), " ".join(HOSTILE)),
     }
     pages = {f"{name}.html": render_verdict_page(verdict) for name, verdict in verdicts.items()}
-    pages["calibration.html"] = render_study_page(study_calibration(CALIBRATION))
-    pages["selftest.html"] = render_study_page(study_selftest(make_report(BAD)))
     pages |= write_trend()
     for name, text in pages.items():
         (out / name).write_text(text, encoding="utf-8", errors="replace")

@@ -21,7 +21,7 @@ from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.records import Case, Comparison, Metric, Reason, Status
 from gate.records.verdict import SuiteSummary
-from gate.report.suite import describe_calls
+from gate.report.content import describe_calls
 from gate.units import render_ratio, render_seconds, render_value
 
 ROOT = Path(__file__).resolve().parent.parent

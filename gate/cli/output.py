@@ -117,10 +117,7 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
 
 
 def report_study(study: Study, path: Path) -> None:
-    """Print what a study found, and write its page beside its file."""
-    from gate.report.page.pages import render_study_page  # noqa: PLC0415 - jinja is slow to import
-
-    write_atomic(path.with_suffix(".html"), render_study_page(study))
+    """Print what a study found, and where its file is."""
     print(render_study(study))
     print(f"Wrote {path}.")
 

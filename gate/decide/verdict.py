@@ -15,7 +15,6 @@ from gate.decide.conclude.outcome import (
     decide_outcome,
     is_judged,
     measure_tally,
-    note_pairs,
     note_warnings,
     remark_regressed_anyway,
 )
@@ -129,7 +128,6 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         notes=(
             *note_target(run.environment),
             *list_notes(run, comparisons, used, policy),
-            *note_pairs(tally),
             *note_acquitted(screening.acquitted),
             *note_unchanged_speedup(comparisons),
             *note_cases(Code.UNCHANGED_SOURCES, screening.same),

@@ -114,7 +114,6 @@ class Code(StrEnum):
     BASELINES_OLD = "baselines_old", "baselines days oldest"
     NO_BASE = "no_base"  # to compare with, though none was refused; also of a run; names: reason, fix
     NOTHING_DIFFERS = "nothing_differs"  # from the base; also of a run; names: base
-    PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     UNCHANGED_SPEEDUP = "unchanged_speedup", "cases hidden"  # hidden: how much slower both could be
     UNCHANGED_SOURCES = "unchanged_sources", "cases"  # suspect, and no different from the base

@@ -32,7 +32,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.TRIALS_VARY: (
         "Even {trials} trials, the most of a check, could miss a change below {unseen:share}."
     ),
-    Code.PAIRS_BIASED: "In {pairs} pairs with itself, head differs by {change:signed_digit}.",
+    Code.PAIRS_BIASED: "In {pairs} pairs with itself, head differs by {change:percent}.",
     Code.PAIRS_VARY: "{pairs} pairs, the most of a check, settle nothing below {unseen:share}.",
 }
 
@@ -42,7 +42,6 @@ def study_calibration(calibration: Calibration) -> Study:
     headline, *lines = _list_unstable(calibration)
     return Study(
         outcome="CALIBRATION",
-        kind="unsure" if calibration.unstable else "good",
         headline=headline,
         facts=label_lines(
             calibration.environment,
@@ -145,7 +144,6 @@ def _make_replays(calibration: Calibration) -> Section:
             "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm.\n"
             "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."
         ),
-        rates=tuple(replay.regressed for replay in calibration.replays),
     )
 
 

@@ -21,7 +21,7 @@ from gate.units import render_seconds
 
 _T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
-OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
+_OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
 _MAX_LINES = 400  # of a kernel's difference
 _CODE_CUT = "Cut: this compares the beginnings; more may differ further on."
 _CODE_LOST = "Its source was not kept; pairs keep it (compile-gate ab)."
@@ -50,7 +50,7 @@ class Break:
 class CaseView:
     """Both sides of one case. A row of a table is a name, then what there is of it before and of head."""
 
-    phases: Section  # of a cold compile, in the order of ``OWN_PHASES``
+    phases: Section  # of a cold compile, in the order of ``_OWN_PHASES``
     parts: Section  # what only its kind has: the call of each shape, as an example
     differences: tuple[Difference, ...]
     more_kernels: int
@@ -69,8 +69,12 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
         phases=_make_table(
             ("Phases of a cold compile", "phase"),
             [
-                (name_phase(name), *(_render(side.phases_s, name, render_seconds) for side in evidence.sides))
-                for name in list_phases(evidence)
+                (
+                    _name_phase(name),
+                    *(_render(side.phases_s, name, render_seconds) for side in evidence.sides),
+                )
+                for name in _OWN_PHASES
+                if any(side.phases_s.get(name) for side in evidence.sides)
             ],
         ),
         parts=_make_table(
@@ -94,13 +98,7 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
     )
 
 
-def list_phases(evidence: CaseEvidence) -> tuple[str, ...]:
-    """List the phases of a cold compile that took any time."""
-    return tuple(name for name in OWN_PHASES if any(side.phases_s.get(name) for side in evidence.sides))
-
-
-def name_phase(phase: str) -> str:
-    """Name a phase of a compile: ``code generation``."""
+def _name_phase(phase: str) -> str:
     return "in no phase" if phase == OTHER_PHASE else phase.replace("_", " ")
 
 

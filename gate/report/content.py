@@ -6,22 +6,22 @@ counted; what could not be judged is summed up by reason, with its values in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gate.metrics import SPECS
-from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Outcome, Status, Verdict
+from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Metric, Outcome, Status, Verdict
 from gate.records.targets import TARGET_KIND
+from gate.records.verdict import SuiteRow
 from gate.report.blocks import LEAST_SHOWN, SHOWN, count_causes, make_blocks
 from gate.report.clean import clean_line
 from gate.report.footer import list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
-from gate.report.suite import list_sections, list_totals
-from gate.report.view import NextStep, Report
+from gate.report.view import ABSENT, NextStep, Report, Section, keep_filled
 from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 from gate.report.words.templates import name_metric, name_status
-from gate.units import count_noun, render_percent
+from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds, render_value
 
 _MACHINE = "machine"  # a line that a cause or a note makes superfluous
 _IN_PAIRS = "the same for base and head, which were measured side by side"
@@ -110,19 +110,18 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         return tuple(lines)
     stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
     is_paired = not stored and any(one.pairs for one in judged)
-    return (*lines, (_MACHINE, _IN_PAIRS if is_paired else describe_machine(verdict.machine)))
+    share = _IN_PAIRS if is_paired else describe_machine(verdict.machine)
+    return (*lines, (_MACHINE, share)) if share else tuple(lines)
 
 
 def describe_machine(shift: MachineShift) -> str:
-    """Say how much of any change in time is the machine's own."""
+    """Say how much of any change in time is the machine's own; "" where that is unknown."""
     parts = []
     if shift.known:
         parts.append(f"fixed test programs {render_percent(shift.canary)}")
     if shift.suite:
         parts.append(f"eager {render_percent(shift.suite)}")
-    if not parts:
-        return "cannot be separated out: no baseline from this machine"
-    return f"{', '.join(parts)} since the baselines (+ is slower)"
+    return f"{', '.join(parts)} since the baselines (+ is slower)" if parts else ""
 
 
 def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
@@ -133,3 +132,125 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
     size = f"{count_noun(len(metrics), 'metric')} of {count_noun(len(cases), 'case')}"
     names = ", ".join(name_metric(metric) for metric in SPECS if metric in metrics)
     return f"{size}: {names}" if named else size
+
+
+# The suite's summary: means by family and mode, modes, scopes.
+_NEVER = "never"
+
+
+def describe_break_even(row: SuiteRow, noun: str = "") -> str:
+    """The calls of those that ever pay back, with a noun if asked for, and how many never do."""
+    if row.break_even_calls is None:
+        return _NEVER if row.never_paid else ABSENT
+    calls = f"{render_count(round(row.break_even_calls))}{noun}"
+    return f"{calls} ({row.never_paid} {_NEVER})" if row.never_paid else calls
+
+
+def describe_calls(calls: float | None) -> str:
+    """Calls until something has paid, or that it never does."""
+    return _NEVER if calls is None else render_value(Metric.BREAK_EVEN_CALLS, round(calls))
+
+
+MIN_CASES = 2  # a mean of one case is the case's own figures
+_PAYS = "pays back"
+_MEANS = ("speedup", "cold compile", "warm compile", "memory", _PAYS)
+
+
+def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return a labelled line for each task and mode of which several cases were measured."""
+    whole = (row for row in verdict.summary.rows if not row.family and row.cases >= MIN_CASES)
+    return tuple(("suite", _describe_total(row)) for row in whole)
+
+
+def _describe_total(row: SuiteRow) -> str:
+    *figures, _ = _list_means(row)
+    means = [f"{name} {text}" for name, text in zip(_MEANS, figures, strict=False) if text != ABSENT]
+    paid = describe_break_even(row, " calls")
+    if paid != ABSENT:
+        means.append(f"{_NEVER} {_PAYS}" if paid == _NEVER else f"{_PAYS} after {paid}")
+    cases = count_noun(row.cases, "case")
+    return f"{row.task.value}, {row.mode.value}: {', '.join(means)} (geometric means of {cases})"
+
+
+def list_sections(verdict: Verdict) -> tuple[Section, ...]:
+    """Return the tables that there is something to say in."""
+    return keep_filled(_make_suite(verdict), _make_modes(verdict), _make_scopes(verdict))
+
+
+def _make_suite(verdict: Verdict) -> Section:
+    measured = sum(row.cases for row in verdict.summary.rows if not row.family)
+    rows = (
+        (row.task.value, row.mode.value, clean_line(row.family) or "all", str(row.cases), *_list_means(row))
+        for row in verdict.summary.rows
+    )
+    return Section(
+        title="The suite, geometric means",
+        header=("task", "mode", "family", "cases", *_MEANS),
+        rows=tuple(rows) if measured >= MIN_CASES else (),
+        right=frozenset({"cases", *_MEANS}),
+        meaning=(
+            "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
+            " after which a cold compile is saved, for cases where it ever is."
+        ),
+    )
+
+
+def _list_means(row: SuiteRow) -> tuple[str, ...]:
+    return (
+        _tell(render_ratio, row.speedup),
+        _tell(render_seconds, row.cold_compile_s),
+        _tell(render_seconds, row.warm_compile_s),
+        _tell(render_ratio, row.memory_ratio),
+        describe_break_even(row),
+    )
+
+
+def _tell(render: Callable[[float], str], value: float | None) -> str:
+    return ABSENT if value is None else render(value)
+
+
+def _make_modes(verdict: Verdict) -> Section:
+    means = ("cold compile", "one call", "pays back over eager", "over default")
+    rows = [
+        (
+            clean_line(row.case_id),
+            render_seconds(row.cold_compile_s),
+            render_seconds(row.compiled_s),
+            describe_calls(row.break_even_calls),
+            describe_calls(row.over_default_calls) if row.default_id not in {"", row.case_id} else ABSENT,
+        )
+        for row in verdict.summary.modes
+    ]
+    return Section(
+        title="Modes: which pays back after how many calls",
+        header=("case", *means),
+        rows=tuple(rows),
+        right=frozenset(means),
+        meaning=(
+            "Cold compile divided by the seconds that a call saves over eager; and the extra compile time"
+            " over mode default divided by the extra seconds saved."
+        ),
+    )
+
+
+def _make_scopes(verdict: Verdict) -> Section:
+    figures = ("cold compile", "of the whole model's", "speedup")
+    rows = [
+        (
+            clean_line(row.case_id),
+            render_seconds(row.cold_compile_s),
+            ABSENT if row.case_id == row.whole_id else render_ratio(row.cold_ratio),
+            render_ratio(row.speedup),
+        )
+        for row in verdict.summary.scopes
+    ]
+    return Section(
+        title="Scopes: what compiling a part of a model saves",
+        header=("case", *figures),
+        rows=tuple(rows),
+        right=frozenset(figures),
+        meaning=(
+            "Cold compile divided by that of the whole model, and the speedup over eager. The ratio decides"
+            " nothing; the times do."
+        ),
+    )

@@ -84,7 +84,7 @@ def _render_numbers(block: Block) -> list[str]:
     numbers = ["Numbers", head]
     for row, line in zip(block.rows, lines, strict=True):
         numbers.append(line)
-        if row.status is Status.UNCHANGED and not row.is_plain:
+        if row.status is Status.UNCHANGED and row.sentence:
             numbers.append(f"    {row.sentence}")
     return numbers
 
@@ -112,9 +112,11 @@ def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
     yield _list_lines(title, (line for one in view.breaks for line in _list_break(one)))
     yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
     count = len(view.differences) + view.more_kernels
-    page = PurePosixPath(folder, "report.html")
-    title = f"Generated code: {count_noun(count, 'kernel')} changed; {page} has more"
-    yield _list_lines(title, (line for one in view.differences[:_MAX_KERNELS] for line in _list_code(one)))
+    shown, rest = view.differences[:_MAX_KERNELS], view.differences[_MAX_KERNELS:]
+    has_more = rest or any(_find_only_side(one) or len(one.lines) > _MAX_CODE for one in shown)
+    more = f"; {PurePosixPath(folder, 'report.html')} has more" if has_more else ""
+    title = f"Generated code: {count_noun(count, 'kernel')} changed{more}"
+    yield _list_lines(title, (line for one in shown for line in _list_code(one)))
     yield _list_lines("torch's own trace of a compile like each trial's (pip install tlparse)", view.traces)
     yield _list_lines("Not known", view.unknown)
 
@@ -128,11 +130,16 @@ def _list_break(one: Break) -> list[str]:
     return [f"{one.location}: {one.reason}", *(f"  {line}" for line in one.stack)]
 
 
-def _list_code(one: Difference) -> list[str]:
+def _find_only_side(one: Difference) -> str:
+    """What became of a kernel that one side has: its lines are counted; "" where both have it."""
     kinds = {kind for kind, _ in one.lines[1:]}  # behind the line that says where
-    if kinds in ({"added"}, {"removed"}):  # one side has it
+    return {"added": "new", "removed": "gone"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
+
+
+def _list_code(one: Difference) -> list[str]:
+    if fate := _find_only_side(one):
         least = "at least " if one.note else ""  # it was cut
-        return [f"{one.name} is {'new' if 'added' in kinds else 'gone'}, {least}{len(one.lines) - 1} lines"]
+        return [f"{one.name} is {fate}, {least}{len(one.lines) - 1} lines"]
     heads = [f"--- before/{one.name}", f"+++ after/{one.name}"] if one.lines else [one.name]
     left = len(one.lines) - _MAX_CODE
     rest = f"... and {count_noun(left, 'more line')}" if left > 0 else one.note
@@ -152,7 +159,7 @@ def _render_commands(own: Verdict, case: Case) -> list[str]:
         "See it again",
         f"  {render_command(case.id, own.comparisons, own)}",
         f"  {write_selected('measure', names, setting)} --trials 1",
-        *([f"  {look}", f"  TORCH_TRACE=trace {look}  # then: tlparse trace/*"] if look else []),
+        *([f"  {look}"] if look else []),
     ]
 
 

@@ -22,15 +22,12 @@ _LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
 
 def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return labelled lines; what is unknown is left out."""
-    toolchain_s = verdict.toolchain_s
     return label_lines(
         verdict.environment,
         ("head", describe_commit(verdict.provenance)),
         ("base", _describe_base(verdict)),
         ("baselines", _describe_baselines(verdict)),
         ("run", _describe_run(verdict)),
-        ("overhead", _describe_overhead(verdict)),
-        ("toolchain", f"{render_duration(toolchain_s)} to warm up the compiler" if toolchain_s else ""),
     )
 
 
@@ -88,9 +85,11 @@ def _describe_base(verdict: Verdict) -> str:
     base = verdict.base
     if base is None:
         return ""
-    pairs = verdict.tally.pairs
-    pairing = f"side by side in {count_noun(pairs, 'pair')}" if pairs else "no pair was measured"
-    return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], pairing])
+    tally = verdict.tally
+    counted = f"{count_noun(tally.pairs, 'pair')} of {count_noun(tally.paired_cases, 'case')}"
+    pairing = f"side by side in {counted}" if tally.pairs else "no pair was measured"
+    in_turn = f"{tally.pairs_in_turn} of them one process after the other" if tally.pairs_in_turn else ""
+    return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], pairing, in_turn])
 
 
 def _describe_baselines(verdict: Verdict) -> str:
@@ -123,15 +122,14 @@ def _abbreviate(provenance: Provenance) -> str:
 
 
 def _describe_run(verdict: Verdict) -> str:
-    cases = count_noun(len(verdict.cases), "case")
-    return f"{count_noun(verdict.trials, 'trial')} of {cases} in {render_duration(verdict.wall_s)}"
-
-
-def _describe_overhead(verdict: Verdict) -> str:
-    if verdict.wall_s <= 0:
-        return ""
-    share = render_percent(verdict.overhead_s / verdict.wall_s, signed=False)
-    return f"{render_duration(verdict.overhead_s)} of it ({share}) spent by compile-gate"
+    """How much ran, and what of its time was not spent on measuring."""
+    cases, wall_s = count_noun(len(verdict.cases), "case"), verdict.wall_s
+    whole = f"{count_noun(verdict.trials, 'trial')} of {cases} in {render_duration(wall_s)}"
+    parts = [f"warm-up {render_duration(verdict.toolchain_s)}"] if verdict.toolchain_s else []
+    if verdict.overhead_s > 0 and wall_s > 0:
+        share = render_percent(verdict.overhead_s / wall_s, signed=False)
+        parts.append(f"compile-gate itself {render_duration(verdict.overhead_s)} ({share})")
+    return f"{whole}: {', '.join(parts)}" if parts else whole
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from gate.metrics import SPECS, Family
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, Row
-from gate.report.words.comparisons import describe_comparison, describe_undecided, exceeds_limit
+from gate.report.words.comparisons import describe_comparison, describe_undecided, looks_large
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
 from gate.units import (
     count_noun,
@@ -36,7 +36,7 @@ RANK: Mapping[Status, int] = {status: rank for rank, status in enumerate(STATUS_
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
 # Of what is unchanged, reasons that its numbers show: any other is written beside them.
-# BEYOND_BAR: of a counter that only explains.
+# BEYOND_BAR: of a figure that only explains, which is neither better nor worse.
 _PLAIN = frozenset({Reason.BELOW_THRESHOLD, Reason.BEYOND_BAR})
 _COULD_NOT_TELL = "could not tell"
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
@@ -67,10 +67,16 @@ def make_row(part: Sequence[Comparison]) -> Row:
         change=_describe_changes([first]),
         interval=_render_interval(first),
         limit=_render_limit(first),
-        sentence=complete_sentence(first, with_values=first.change is None),
+        sentence="" if _says_it_all(first) else complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
-        is_plain=first.status is Status.UNCHANGED and first.reason in _PLAIN and not exceeds_limit(first),
     )
+
+
+def _says_it_all(one: Comparison) -> bool:
+    """Whether the numbers of what is unchanged say why: a change that looks large needs a sentence."""
+    if one.status is not Status.UNCHANGED or one.reason not in _PLAIN:
+        return False
+    return one.reason is Reason.BEYOND_BAR or not looks_large(one)
 
 
 def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
@@ -116,6 +122,8 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
 def _label_status(comparison: Comparison) -> str:
     if comparison.decides:
         return comparison.status.value
+    if comparison.status is Status.UNCHANGED and comparison.reason is Reason.BEYOND_BAR:
+        return "(changed)"
     return _BESIDE_LABELS.get(comparison.status, f"({comparison.status.value.lower().replace('_', ' ')})")
 
 

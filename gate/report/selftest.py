@@ -39,7 +39,6 @@ _MARKS: Mapping[Result, str] = {
     Result.BROKEN: "could not be tried",
 }
 PASSED = "PASSED"
-_KINDS = {PASSED: "good", "FAILED": "bad", "INCONCLUSIVE": "unsure", "INCOMPLETE": "unsure"}
 _HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
 _HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
 _WORDS: Mapping[FaultKind, str] = {
@@ -77,7 +76,6 @@ def study_selftest(report: SelftestReport) -> Study:
     cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
     return Study(
         outcome=outcome,
-        kind=_KINDS[outcome],
         headline=headline,
         facts=label_lines(report.environment, ("cases", cases), ("time", time)),
         sections=keep_filled(
@@ -145,7 +143,6 @@ def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: 
         rows=tuple(tuple(_CELLS[column](score) for column in header) for score in scores),
         right=frozenset(header) - _WORDY,
         meaning=meaning,
-        rates=tuple(score.rate for score in scores),
     )
 
 

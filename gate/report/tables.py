@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
-from gate.metrics import NOISY_DECIDING, SPECS, Family
+from gate.metrics import NOISY_DECIDING, SPECS
 from gate.project.plan import Plan
 from gate.records import Baseline, Case, CaseFailure, Metric
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
-from gate.report.terminal import lay_out
+from gate.report.terminal import count_columns, lay_out
 from gate.report.view import Section, Study
 from gate.report.words.failures import describe_whole
 from gate.report.words.findings import advise_check, describe_finding
@@ -81,16 +81,12 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
     return f"{table}\n\n{'; '.join(lines)}"
 
 
-def render_baselines(
-    baselines: Sequence[Baseline], now: str, table_format: str = "text", place: str = "here"
-) -> str:
+def render_baselines(baselines: Sequence[Baseline], now: str, place: str = "here") -> str:
     """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin, trials and noise.
 
     Noise is the standard deviation of the logarithm between trials: about a fraction of the value.
     ``place`` says where there are none.
     """
-    if table_format == JSON:
-        return _render_json([_list_baseline(baseline) for baseline in baselines])
     if not baselines:
         return f"no baselines are stored {place}; record some with: compile-gate baseline refresh"
     by_environment: dict[str, list[Baseline]] = {}
@@ -154,21 +150,6 @@ def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
     )
 
 
-def _list_baseline(baseline: Baseline) -> dict[str, object]:
-    noisy = {
-        metric: values for metric, values in baseline.trials.items() if SPECS[metric].family is Family.NOISY
-    }
-    return {
-        "case_id": baseline.case_id,
-        "environment_id": compute_environment_id(baseline.environment),
-        "definition": baseline.definition,
-        "trials": _count_trials(baseline),
-        "disturbed": baseline.disturbed,
-        "provenance": encode(baseline.provenance),
-        "noise": {metric.value: compute_log_noise(values) for metric, values in noisy.items()},
-    }
-
-
 def _count_trials(baseline: Baseline) -> int:
     return max((len(values) for values in baseline.trials.values()), default=0)
 
@@ -176,7 +157,7 @@ def _count_trials(baseline: Baseline) -> int:
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
     """Return a table with a rule below its head; the columns named in ``right`` are set to the right."""
     cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
-    rule = ["-" * max(map(len, column)) for column in zip(*cleaned, strict=True)]
+    rule = ["-" * max(map(count_columns, column)) for column in zip(*cleaned, strict=True)]
     numbers = {number for number, title in enumerate(header) if title in right}
     return "\n".join(lay_out([cleaned[0], rule, *cleaned[1:]], numbers))
 

@@ -39,16 +39,30 @@ def make_console(stream: TextIO) -> Console:
     return console
 
 
+def count_columns(text: str) -> int:
+    """Count the columns that a text takes: a Chinese or Japanese character takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - only printing needs rich
+
+    return cell_len(text)
+
+
 def lay_out(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
     """Return a line for each row, with its cells in columns; those of the numbers ``right`` end alike."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.rjust(width) if number in right else cell.ljust(width)
+            _pad(cell, width, is_right=number in right)
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
+
+
+def _pad(cell: str, width: int, *, is_right: bool) -> str:
+    space = " " * (width - count_columns(cell))
+    return f"{space}{cell}" if is_right else f"{cell}{space}"
 
 
 def write_text(stream: TextIO, text: str) -> None:

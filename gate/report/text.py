@@ -12,7 +12,7 @@ from typing import TextIO
 from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.footer import COLUMNS, list_marks
-from gate.report.terminal import WIDTH, find_style, lay_out, write_text
+from gate.report.terminal import WIDTH, count_columns, find_style, lay_out, write_text
 from gate.report.view import ABSENT, OUTCOME_KINDS, STATUS_KINDS, Block, CaseLine, NextStep, Report, Row
 from gate.units import join_some
 
@@ -190,17 +190,17 @@ def _choose_layout(rows: Sequence[Row], width: int) -> tuple[Sequence[str], list
         ]
         right = {number for number, name in enumerate(used) if name in {"before", "after"}}
         texts = [f"{_INDENT}{line}" for line in lay_out(cells, right)]
-        if max(map(len, texts)) <= width:
+        if max(map(count_columns, texts)) <= width:
             break
     return used, texts
 
 
 def _list_details(row: Row, columns: Sequence[str]) -> str:
-    """The sentence of what is not unchanged, and whatever has no column."""
+    """The sentence, and whatever has no column."""
     values = f"{row.before} -> {row.after}" if row.before and "before" not in columns else ""
     change = row.change if "change" not in columns else ""
     numbers = ", ".join(filter(None, (values, change)))
-    return " ".join(filter(None, (f"{numbers}." if numbers else "", "" if row.is_plain else row.sentence)))
+    return " ".join(filter(None, (f"{numbers}." if numbers else "", row.sentence)))
 
 
 def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
@@ -227,7 +227,7 @@ def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
 
 def _choose_columns(lines: Sequence[CaseLine], width: int) -> list[int]:
     """Those with values that fit beside the case."""
-    used = max(len(line.case_id) for line in lines)
+    used = max(count_columns(line.case_id) for line in lines)
     chosen: list[int] = []
     for index, title in enumerate(_FIGURES):
         cells = [line.cells[index] for line in lines]

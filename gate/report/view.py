@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
-from gate.records.studies import Rate
 
 ABSENT = "-"
 # By what a reader does about it: the colour and sign of a badge.
@@ -42,9 +41,8 @@ class Row:
     change: str = ""  # with a word: "+30.6 % (slower)"
     interval: str = ""  # of the change; only where all is shown of a case
     limit: str = ""  # beyond which the change counts; there, too
-    sentence: str = ""
+    sentence: str = ""  # "" where the numbers say it all
     decides: bool = True
-    is_plain: bool = False  # unchanged, and the sentence says no more
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +105,6 @@ class Section:
     rows: tuple[tuple[str, ...], ...]
     right: frozenset[str]  # columns of numbers
     meaning: str = ""
-    rates: tuple[Rate | None, ...] = ()  # of each row
 
 
 def keep_filled(*made: Section) -> tuple[Section, ...]:
@@ -117,10 +114,9 @@ def keep_filled(*made: Section) -> tuple[Section, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """What a calibration or a selftest found, for a text or a page."""
+    """What a calibration or a selftest found."""
 
     outcome: str
-    kind: str  # of its badge, as of an outcome
     headline: str
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
@@ -143,4 +139,4 @@ class Report:
     next_steps: tuple[NextStep, ...]
     causes: tuple[str, ...]  # that are shown once for many cases
     footer: tuple[tuple[str, str], ...]
-    summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes, published figures
+    summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes

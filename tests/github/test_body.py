@@ -253,7 +253,7 @@ def test_what_limits_a_verdict_is_told() -> None:
     body = render_body(make_marker("default", RUN), make_situations()["side_by_side"])
     said = (
         f"against [bbbbbbbbbbbb](https://github.com/octo-org/models/commit/{'b' * 40})",
-        "Measured side by side with the base commit bbbbbbbbbbbb on this machine: 12 pairs of 2 cases.",
+        "- **base** bbbbbbbbbb, side by side in 12 pairs of 2 cases",
         "The machine was disturbed during 2 of 9 trials.",
         "The machine was disturbed during 1 of 12 pairs, base and head alike.",
         "Worse than the stored baseline, but not worse than the base: 1 comparison.",
@@ -266,7 +266,7 @@ def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
     """The artifact may call any commit its base."""
     body = render_body(make_marker("default", RUN), make_finding(make_paired()))
     assert "b" * 10 not in body
-    assert "Measured side by side with the base on this machine" in body
+    assert "- **base** side by side in 12 pairs of 2 cases" in body
 
 
 @pytest.mark.parametrize("name", sorted(make_situations()))

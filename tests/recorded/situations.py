@@ -546,13 +546,6 @@ def list_code(runs: Recorded) -> Iterator[tuple[str, Situation]]:
             replace(b, provenance=replace(b.provenance, created="2026-01-02T03:04:05+00:00")) for b in stored
         ),
     )
-    yield hold(
-        "ahead",
-        again,
-        tuple(
-            replace(b, provenance=replace(b.provenance, created="2027-01-02T03:04:05+00:00")) for b in stored
-        ),
-    )
     yield hold("uncommitted", replace(slower, provenance=replace(slower.provenance, dirty=True)))
 
 

@@ -114,7 +114,6 @@ def note_tally(tally: Tally) -> tuple[Fact, ...]:
     worse = {"comparisons": tally.cleared}
     return (
         *note_stop(finished=tally.finished),
-        *note_pairs(tally),
         *([Fact(code=Code.CLEARED, numbers=worse)] if tally.cleared else []),
         *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
         *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
@@ -124,12 +123,6 @@ def note_tally(tally: Tally) -> tuple[Fact, ...]:
 def note_stop(*, finished: bool) -> tuple[Fact, ...]:
     """A note on a run that did not come to its end."""
     return () if finished else (Fact(code=Code.STOPPED),)
-
-
-def note_pairs(tally: Tally) -> tuple[Fact, ...]:
-    """How much ran side by side with the base, and how."""
-    numbers = {"pairs": tally.pairs, "cases": tally.paired_cases, "turns": tally.pairs_in_turn}
-    return (Fact(code=Code.PAIRS, numbers=numbers),) if tally.pairs else ()
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:

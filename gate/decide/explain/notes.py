@@ -16,7 +16,7 @@ from gate.decide.conclude.accept import (
     note_elsewhere,
     note_quarantine,
 )
-from gate.decide.conclude.outcome import find_unjudged_code, note_pairs, note_stop, note_warnings
+from gate.decide.conclude.outcome import find_unjudged_code, note_stop, note_warnings
 from gate.decide.evidence.case_evidence import note_unchanged_code
 from gate.decide.evidence.disturbed import note_disturbed
 from gate.decide.evidence.stored import Evidence
@@ -84,7 +84,6 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
         *note_target(run.environment),
         *note_unchanged_code(run),
         *note_stop(finished=run.finished),
-        *note_pairs(verdict.tally),
         *note_vanished(run),
         *note_disturbed(run),
         *note_warnings(run),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
 from gate.records import CaseEvidence, Comparison, Estimate, Metric, Status
 from gate.report.blocks import SHOWN, order_comparison
-from gate.report.case import OWN_PHASES, CaseView, list_phases, make_view, name_phase
+from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
 from gate.report.page.charts import (
     BEFORE,
@@ -19,19 +19,17 @@ from gate.report.page.charts import (
     Lane,
     Write,
     draw_interval,
-    draw_stack,
     draw_strip,
 )
 from gate.report.rows import make_row
 from gate.report.view import STATUS_KINDS, Block, Cell, Row
 from gate.report.words.comparisons import exceeds_limit
 from gate.report.words.templates import describe_move, name_metric
-from gate.units import KIBI, count_noun, render_seconds, render_threshold, render_value
+from gate.units import KIBI, count_noun, render_threshold, render_value
 
 _MAX_HEADLINE = 160  # characters beside a case's name
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
-_MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +58,6 @@ class PageCase:
     cells: tuple[Cell, ...]  # main figures, as the report's columns
     others: tuple[Row, ...]
     plots: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)  # by what a reader asks
-    phases: tuple[Plot, tuple[Drawing, ...]] | None = None  # a chart, and the colour of each row of the view
     view: CaseView | None = None  # of what was kept of both sides
 
 
@@ -86,13 +83,8 @@ def make_case(
         severity=leading.severity if leading else None,
         drawing=draw_change(leading) if leading else None,
         cells=cells,
-        others=tuple(
-            replace(row, sentence="") if row.is_plain else row
-            for row in block.rows
-            if row.status not in SHOWN
-        ),
+        others=tuple(row for row in block.rows if row.status not in SHOWN),
         plots=list_plots(comparisons, evidence) if evidence else {},
-        phases=plot_phases(evidence) if evidence else None,
         view=make_view(evidence) if evidence else None,
     )
 
@@ -135,7 +127,6 @@ _GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Memory": _select_drawn("larger"),
     "Accuracy": _select_drawn("less exact"),
 }
-_COLOURS = {name: number for number, name in enumerate(OWN_PHASES)}
 
 
 def list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Mapping[str, tuple[Plot, ...]]:
@@ -215,29 +206,6 @@ def find_limit(one: Comparison) -> float | None:
     return before.centre - allowed if spec.higher_is_better else before.centre + allowed
 
 
-def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[Drawing, ...]] | None:
-    """Draw the phases of a cold compile on both sides, and the colour of each; ``None`` without any."""
-    sides = [(HEAD, evidence.after.phases_s)]
-    if evidence.before and evidence.before.phases_s:
-        sides.insert(0, (BEFORE, evidence.before.phases_s))
-    names = list_phases(evidence)
-    if not names:
-        return None
-    bars = {
-        side: tuple((_COLOURS[name], phases_s.get(name, 0.0), name_phase(name)) for name in names)
-        for side, phases_s in sides
-    }
-    totals = ", ".join(f"{side} {render_seconds(sum(phases_s.values()))}" for side, phases_s in sides)
-    drawing = draw_stack(f"phases of a cold compile: {totals}", bars, render_seconds)
-    return Plot(title="By each phase itself", drawing=drawing), tuple(map(_draw_colour, names))
-
-
-def _draw_colour(phase: str) -> Drawing:
-    colour = Drawing(label="", width=8, height=8, kind="swatch")
-    colour.add("rect", f"part-{_COLOURS[phase]}", x=0, y=0, width=8, height=8)
-    return colour
-
-
 def draw_change(one: Comparison) -> Drawing | None:
     """Draw a change with its interval, in limits; ``None`` where it has no limit or nothing changed."""
     bar, change = one.threshold, one.change
@@ -246,5 +214,4 @@ def draw_change(one: Comparison) -> Drawing | None:
         return None
     label = f"{name_metric(one.metric)} {describe_move(one)}"
     places = (change.low / limit, change.centre / limit, change.high / limit)
-    bounds, marks = (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0)
-    return draw_interval(label, places, bounds, marks, STATUS_KINDS[one.status])
+    return draw_interval(label, places, STATUS_KINDS[one.status])

@@ -1,4 +1,4 @@
-"""The kinds of charts, as SVG: two sides as points, stacked bars, intervals; pure.
+"""The kinds of charts, as SVG: two sides as points, intervals; pure.
 
 Base is drawn hollow and head filled, so that both differ without colour.
 """
@@ -6,7 +6,7 @@ Base is drawn hollow and head filled, so that both differ without colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
@@ -83,19 +83,15 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
 
-def make_scale(
-    values: Iterable[float], start: float, end: float, *, least_span: float = 0.0, from_zero: bool = False
-) -> Scale:
+def make_scale(values: Iterable[float], start: float, end: float, *, least_span: float = 0.0) -> Scale:
     """Make a scale that all finite ``values`` fit on with a margin, at least ``least_span`` wide."""
     finite = [value for value in values if abs(value) < _LARGEST] or [0.0]
     low, high = min(finite), max(finite)
-    if from_zero:
-        low, high = min(low, 0.0), max(high, 0.0)
     lacking = max(least_span, abs(high) * 1e-6, 1e-12) - (high - low)
     if lacking > 0:
-        low, high = (low, high + lacking) if from_zero else (low - lacking / 2, high + lacking / 2)
+        low, high = low - lacking / 2, high + lacking / 2
     margin = (high - low) * _MARGIN
-    return Scale(low=low - (0 if from_zero and not low else margin), high=high + margin, start=start, end=end)
+    return Scale(low=low - margin, high=high + margin, start=start, end=end)
 
 
 def list_ticks(scale: Scale, unit: float = 1.0) -> tuple[float, ...]:
@@ -116,9 +112,8 @@ _LANE = 30.0  # height of a lane
 _AXIS = 22.0  # height of an axis and its marks
 _SPREAD = 4.0  # points of a lane are moved up and down by so much, so that equal ones are seen
 _POINT = 3.2
-_BAR = 18.0
-_GAP = 1.0  # between two parts of a bar
 _INTERVAL = (96.0, 16.0)
+_MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,46 +186,16 @@ def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit
     drawing.add_line("axis", (scale.start, bottom), (scale.end, bottom))
 
 
-def draw_stack(label: str, bars: Mapping[str, Sequence[tuple[int, float, str]]], write: Write) -> Drawing:
-    """Draw bars of parts that add up, on one scale from zero.
+def draw_interval(label: str, places: tuple[float, float, float], kind: str) -> Drawing:
+    """Draw a small interval for a table's cell, in limits: its low end, centre and high end.
 
-    A part is a colour's number, its size and what it is called.
-    """
-    bottom = (_BAR + 10) * len(bars) + 4
-    totals = [sum(size for _, size, _ in parts) for parts in bars.values()]
-    scale = make_scale(totals, _LEFT, CHART_WIDTH - _RIGHT, from_zero=True)
-    drawing = Drawing(label=label, height=bottom + _AXIS)
-    _draw_axis(drawing, scale, bottom, write)
-    for index, (side, parts) in enumerate(bars.items()):
-        top, reached = (_BAR + 10) * index + 6, 0.0
-        drawing.add("text", "lane", x=_LEFT - 8, y=top + _BAR / 2 + 4, text=side)
-        for colour, size, name in parts:
-            left, right = scale.place(reached), scale.place(reached + size)
-            reached += size
-            width = max(right - left - _GAP, 0.3)
-            hint = f"{name}: {write(size)}"
-            drawing.add("rect", f"part-{colour}", x=left, y=top, width=width, height=_BAR, hint=hint)
-    return drawing
-
-
-def draw_interval(
-    label: str,
-    places: tuple[float, float, float],
-    bounds: Iterable[float],
-    marks: Sequence[float],
-    kind: str = HEAD,
-) -> Drawing:
-    """Draw a small interval for a table's cell: its low end, centre and high end.
-
-    It is on a scale that spans ``bounds``; ``marks`` are lines.
+    Lines stand at no change and at the limit; what is beyond ``_MOST_LIMITS`` stands at the edge.
     """
     width, height = _INTERVAL
     drawing = Drawing(label=label, width=width, height=height, kind="small")
-    scale = make_scale(bounds, 2, width - 2)
-    for index, value in enumerate(marks):
-        drawing.add_line(
-            "axis" if not index else "limit", (scale.place(value), 0), (scale.place(value), height)
-        )
+    scale = make_scale((-_MOST_LIMITS, _MOST_LIMITS), 2, width - 2)
+    for value, name in ((0.0, "axis"), (1.0, "limit")):
+        drawing.add_line(name, (scale.place(value), 0), (scale.place(value), height))
     left, centre, right = map(scale.place, places)
     middle = height / 2
     drawing.add_line(f"whisker {kind}", (left, middle), (max(right, left + 0.5), middle))

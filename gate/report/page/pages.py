@@ -1,4 +1,4 @@
-"""Whole pages: a frame with style and script, filled with a verdict or a study; pure."""
+"""Whole pages: a frame with style and script, filled with a verdict or a history; pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from markupsafe import Markup
 from gate.fingerprint import compute_environment_id, list_parts
 from gate.records import Environment, Status, Verdict
 from gate.records.cases import group_cases
-from gate.records.studies import Rate
 from gate.report.clean import clean_line
 from gate.report.content import make_report
 from gate.report.footer import COLUMNS, MARKS
 from gate.report.page.cases import PageCase, make_anchors, make_case
-from gate.report.page.charts import Drawing, draw_interval
-from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report, Study
+from gate.report.view import OUTCOME_KINDS, STATUS_KINDS, Report
 from gate.report.words.templates import name_status
 from gate.units import MICRO
 from gate.version import __version__
@@ -94,9 +92,7 @@ _KIND_NAMES = {
     "same": "unchanged",
 }
 _MOST_OPEN = 5  # cases that are read without a click: they are the gravest
-# Cases whose sections, some 30 KB each, are all in the page; of more, so many are, and the others are pages.
-_ALL_WHOLE = 50
-MOST_WHOLE = 20
+MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
 _MOST_ROWS = 1000  # of its table, and cases that have a page
 VERDICT_PAGE, CASE_PAGES = "report.html", "cases"  # the file, and the directory beside it
 _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
@@ -113,10 +109,10 @@ def render_verdict_page(verdict: Verdict) -> str:
         cases=cases,
         environment=list_environment(verdict.environment),
         differing=list_differences(verdict.base_environment, verdict.environment),
-        has_base=verdict.base_environment is not None,
+        has_base=verdict.base_environment is not None and any(one.change for one in verdict.comparisons),
         run_url=find_link(verdict.provenance.run_url),
         most_open=_MOST_OPEN,
-        most_whole=count_whole(verdict),
+        most_whole=MOST_WHOLE,
         unlisted=max(0, len(verdict.cases) - len(cases)),
     )
 
@@ -129,7 +125,7 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
     report = make_report(verdict, everything=True, most=_MOST_ROWS)
     blocks = enumerate(report.blocks)
     has_news = {place for place, block in blocks if block.status is not Status.UNCHANGED}
-    own_page = has_news - {*range(count_whole(verdict))}
+    own_page = has_news - {*range(MOST_WHOLE)}
     for place, case in enumerate(_list_cases(verdict, report, own_page)):
         if place in own_page:
             text = render_page("case_page.html", title=case.block.title, case=case, home=VERDICT_PAGE)
@@ -138,14 +134,8 @@ def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 def make_case_views(verdict: Verdict, report: Report) -> tuple[PageCase, ...]:
     """Make what is shown of all cases, those first that need a reader most, and the first of them whole."""
-    whole = count_whole(verdict)
-    cases = tuple(_list_cases(verdict, report, range(whole)))
-    return (*cases[:whole], *map(_lead_away, cases[whole:]))
-
-
-def count_whole(verdict: Verdict) -> int:
-    """Count the cases whose sections are in the page of the verdict itself."""
-    return MOST_WHOLE if len(verdict.cases) > _ALL_WHOLE else _ALL_WHOLE
+    cases = tuple(_list_cases(verdict, report, range(MOST_WHOLE)))
+    return (*cases[:MOST_WHOLE], *map(_lead_away, cases[MOST_WHOLE:]))
 
 
 def _lead_away(case: PageCase) -> PageCase:
@@ -184,20 +174,3 @@ def list_differences(before: Environment | None, after: Environment) -> tuple[tu
 def find_link(address: str) -> str:
     """The address, where it is one that a link may lead to: of the web, and encrypted."""
     return address if _LINK.fullmatch(address) else ""
-
-
-def render_study_page(study: Study) -> str:
-    """Return the page of a calibration or a selftest."""
-    return render_page(
-        "study.html",
-        title=f"{study.outcome}: {study.headline}",
-        study=study,
-        sections=[(one, [_draw_rate(rate) for rate in one.rates]) for one in study.sections],
-    )
-
-
-def _draw_rate(rate: Rate | None) -> Drawing | None:
-    if rate is None or not rate.of:
-        return None
-    label = f"{100 * rate.share:.1f} %, interval {100 * rate.low:.1f} to {100 * rate.high:.1f} %"
-    return draw_interval(label, (rate.low, rate.share, rate.high), (0.0, 1.0), (0.0,))

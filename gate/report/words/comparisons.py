@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
@@ -225,15 +226,19 @@ def _choose_open(one: Comparison) -> str:
 
 def _choose_small(one: Comparison) -> str:
     """Why nothing that matters is there: it was not, or noise is larger, or the change is small."""
-    change = one.change
+    change, bar = one.change, one.threshold
     if change is None or change.low == change.high == 0.0:
         return _EQUAL
-    if one.pairs and SPECS[one.metric].family is Family.NOISY:
+    is_large, is_noisy_pair = exceeds_limit(one), one.pairs and SPECS[one.metric].family is Family.NOISY
+    if is_large and change.centre < 0 and (is_noisy_pair or change.high < 0):
+        return "not worse, and not surely better by more than{limit}{beside}"
+    if bar and not is_large and looks_large(one):
+        absolute = render_threshold(one.metric, replace(bar, relative=0.0))
+        return f"a difference below {absolute}"
+    if is_noisy_pair:
         return "not worse by more than{limit}{beside}"
-    if change.low <= 0.0 <= change.high or (change.centre > 0 and exceeds_limit(one)):
+    if is_large or change.low <= 0.0 <= change.high:
         return "within noise"
-    if exceeds_limit(one):
-        return "not worse, and not surely better by more than{limit}"
     return REASONS[Reason.BELOW_THRESHOLD]
 
 
@@ -261,6 +266,14 @@ def exceeds_limit(one: Comparison) -> bool:
     is_ratio = SPECS[one.metric].is_ratio
     absolute = bar.absolute / before if is_ratio and before > 0 else bar.absolute
     return abs(change.centre) > (max(bar.relative, absolute) if is_ratio else absolute)
+
+
+def looks_large(one: Comparison) -> bool:
+    """Whether its percentage alone is beyond the limit, of which the absolute part may not be."""
+    bar, change = one.threshold, one.change
+    if bar is None or change is None:
+        return False
+    return exceeds_limit(one) or (SPECS[one.metric].is_ratio and 0.0 < bar.relative < abs(change.centre))
 
 
 def _describe_leader(one: Comparison) -> str:

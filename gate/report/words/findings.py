@@ -23,7 +23,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.LOAD: "{load:.2f} on {cores} cores",
     Code.THREADS: "{threads} of {cores} cores",
     Code.GOVERNOR: "governor [{governor}|unknown]",
-    Code.STOLEN: "{share:digit} of CPU time since boot",
+    Code.STOLEN: "{share:part} of CPU time since boot",
     Code.FREE_MEMORY: "{gib:.1f} GiB available",
     Code.FREE_DISK: "{gib:.1f} GiB free",
     Code.GIT_LACKING: "not installed",

@@ -119,7 +119,8 @@ def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
     text = fill("{broken} of {cases:case} could not be measured", fact)
     if broken and broken.reason not in OF_WHOLE_CASE:
         text += " in full"
-    return f"{text}: {_name_case(broken.case_id, verdict)}" if broken else text
+    first = ", the first is" if fact.numbers["broken"] > 1 else ":"
+    return f"{text}{first} {_name_case(broken.case_id, verdict)}" if broken else text
 
 
 def _name_case(case_id: str, verdict: Verdict) -> str:
@@ -185,14 +186,16 @@ def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
     return f"{text}: {', '.join(parts)}" if parts else text
 
 
-def _write_pass(fact: Fact, _verdict: Verdict) -> str:
-    """What was judged, and how much of all: neither may hide the other."""
+def _write_pass(fact: Fact, verdict: Verdict) -> str:
+    """What was judged, and how much of all: neither may hide the other, nor what somebody accepted."""
     numbers, also = fact.numbers, "[, {improved} better]"
+    is_accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
+    nothing = f"nothing got worse{' but what was accepted' if is_accepted else ''}"
     if numbers["judged"] == numbers["comparisons"]:
-        return fill(f"nothing got worse: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact)
+        return fill(f"{nothing}: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact)
     some = "" if numbers["judged_cases"] == numbers["cases"] else "{judged_cases} of "
     part = f"{{judged:,.0f}} of {{comparisons:comparison}}, in {some}{{cases:case}}"
-    return fill(f"nothing got worse in what was judged: {part}{also}", fact)
+    return fill(f"{nothing} in what was judged: {part}{also}", fact)
 
 
 def _use(template: str) -> Callable[[Fact, Verdict], str]:

@@ -82,10 +82,6 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.BASELINES_OLD: (
         "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."
     ),
-    Code.PAIRS: (
-        "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}"
-        "[, {turns} of them one process after the other]."
-    ),
     Code.CLEARED: "Worse than the stored baseline, but not worse than the base: {cleared}.",
     Code.UNCHANGED_SPEEDUP: (
         "Latencies of {case_list:some} differ from the baselines, or vary too much to tell. They count as"

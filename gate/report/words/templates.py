@@ -255,8 +255,6 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "percent": render_percent,
     "part": lambda share: render_percent(share, signed=False),
     "share": lambda share: f"{100 * share:.0f} %",
-    "digit": lambda share: f"{100 * share:.1f} %",
-    "signed_digit": lambda share: f"{100 * share:+.1f} %",
     "slower": describe_slower,
     "speed": describe_speed,
     "bytes": render_bytes,

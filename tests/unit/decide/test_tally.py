@@ -23,10 +23,8 @@ def test_all_that_the_counts_say() -> None:
         disturbed_pairs=1,
         cleared=1,
     )
-    turns = ", 3 of them one process after the other"
     assert tuple(write_note(fact, PairBase(label="main")) for fact in note_tally(tally)) == (
         "The run was stopped before its end.",
-        f"Measured side by side with main on this machine: 7 pairs of 1 case{turns}.",
         "Worse than the stored baseline, but not worse than the base: 1 comparison.",
         "The machine was disturbed during 2 of 12 trials.",
         "The machine was disturbed during 1 of 7 pairs, base and head alike.",

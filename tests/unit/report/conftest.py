@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.conclude.outcome import decide_outcome, note_pairs
+from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.explain.advice import list_next_steps, make_headline
 from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import SPECS, Family, Role
@@ -226,7 +226,6 @@ def make_side_by_side() -> Verdict:
     return replace(
         found,
         causes=tuple(make_cause(BERT, kind, fact) for kind, fact in BERT_CAUSES),
-        notes=note_pairs(tally),
         base=base,
         tally=tally,
     )

@@ -73,3 +73,15 @@ def test_story_shows_the_beginning_of_what_changed(verdicts: Mapping[str, Verdic
     assert code[1:3] == ["  --- before/both", "  +++ after/both"]
     assert code[23:25] == ["  ... and 61 more lines", "  new is new, 40 lines"]
     assert code[25] == "  gone is gone, at least 40 lines"
+
+
+def test_explain_names_the_page_only_where_it_shows_more(verdicts: Mapping[str, Verdict]) -> None:
+    """Of one short kernel the difference is whole; its source may also be in neither."""
+    verdict = verdicts["regression"]
+    case = verdict.cases[0]
+    kernels = (KernelChange(name="gelu", before="mul 2", after="mul 3"), KernelChange(name="lost"))
+    evidence = CaseEvidence(case_id=case.id, after=SideEvidence(), kernels=kernels)
+    story = render_explanation(replace(verdict, evidence=(evidence,)), case, "out")
+
+    assert "\nGenerated code: 2 kernels changed\n" in story
+    assert "report.html" not in story

@@ -266,8 +266,8 @@ def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None
 @pytest.mark.parametrize(
     ("fact", "is_right"),
     [
-        (Fact(code=Code.PAIRS, numbers={"pairs": 2.0, "cases": 1.0, "turns": 0.0}), True),
-        (Fact(code=Code.PAIRS, numbers={"pairs": 2.0, "cases": 1.0}), False),
+        (Fact(code=Code.PAIRS_DISTURBED, numbers={"disturbed": 2.0, "measured": 3.0}), True),
+        (Fact(code=Code.TRIALS_CAME, numbers={"came": 2.0}), False),
         (Fact(code=Code.STOPPED, numbers={"minutes": 2.0}), False),
         (Fact(code=Code.CHANGED_PHASES, numbers={"inductor_after_s": 2.0}), True),
         (Fact(code=Code.CHANGED_PHASES, numbers={"evil_after_s": 2.0}), False),

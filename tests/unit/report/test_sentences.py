@@ -10,6 +10,7 @@ import pytest
 from gate.records import Change, Code, Comparison, Estimate, Fact, Metric, Reason, Status, Threshold
 from gate.report.rows import make_row
 from gate.report.words.comparisons import describe_comparison
+from gate.units import KIBI
 
 LATENCY, SPEEDUP, COLD = Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP, Metric.COLD_COMPILE_TIME
 MEMORY = Metric.PEAK_MEMORY
@@ -62,8 +63,8 @@ def tell(one: Comparison) -> str:
         (
             compare(Reason.BELOW_THRESHOLD, (-0.15, -0.08, -0.01), pairs=3),
             (
-                "Not worse by more than the limit of 5 % in 3 pairs side by side with the base"
-                " (the change is of calls side by side, the values are averages of each side)."
+                "Not worse, and not surely better by more than the limit of 5 % in 3 pairs side by side with"
+                " the base (the change is of calls side by side, the values are averages of each side)."
             ),
         ),
     ],
@@ -119,7 +120,25 @@ def test_a_sentence_says_what_its_interval_leaves_open(one: Comparison, told: st
 def test_what_is_better_and_not_surely_so_has_its_sentence_beside_it(centre: float, plain: bool) -> None:
     """A change beyond its limit that counts as none has to be explained."""
     row = compare(Reason.BELOW_THRESHOLD, (centre - 0.02, centre, centre + 0.02))
-    assert make_row([row]).is_plain is plain
+    assert (not make_row([row]).sentence) is plain
+
+
+@pytest.mark.parametrize(("centre", "told"), [(-0.53, "A difference below 6 MiB."), (-0.02, "")])
+def test_a_change_that_is_large_in_percent_alone_says_so(centre: float, told: str) -> None:
+    """Half of 4 MiB is no 6 MiB: both parts of a limit must be exceeded."""
+    row = replace(
+        compare(Reason.BELOW_THRESHOLD, (centre, centre, centre), MEMORY),
+        threshold=Threshold(relative=0.03, absolute=6 * KIBI**2),
+        baseline=Estimate(centre=4.0 * KIBI**2, low=None, high=None, noise=None, n=3),
+    )
+    assert make_row([row]).sentence == told
+
+
+def test_what_only_explains_and_moved_is_called_changed() -> None:
+    """Two operations more are neither worse nor unchanged."""
+    row = compare(Reason.BEYOND_BAR, (2.0, 2.0, 2.0), Metric.CAPTURED_OPS)
+    more = make_row([replace(row, status=Status.UNCHANGED, decides=False)])
+    assert (more.label, more.change, more.sentence) == ("(changed)", "+2", "")
 
 
 @pytest.mark.parametrize(

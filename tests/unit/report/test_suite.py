@@ -1,4 +1,4 @@
-"""What reports say of a whole suite: a line of totals, tables, and published figures that are marked."""
+"""What reports say of a whole suite: a line of totals, and tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Case, Metric, Mode, Task, Verdict
+from gate.records import Mode, Task, Verdict
 from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 from gate.report import render
-from gate.report.suite import describe_break_even, list_sections, list_totals
-from tests.unit.report.conftest import estimate, make_pass, unchanged
+from gate.report.content import describe_break_even, list_sections, list_totals
+from tests.unit.report.conftest import make_pass
 
 WHOLE = SuiteRow(
     task=Task.INFERENCE,
@@ -101,21 +101,6 @@ def test_a_total_without_a_break_even(never: int, told: str) -> None:
 
     verdict = replace(make_pass(), summary=SuiteSummary(rows=(row,)))
     assert list_totals(verdict) == (("suite", f"training, default: {told} (geometric means of 2 cases)"),)
-
-
-def test_published_figures_stand_beside_the_case_they_are_of() -> None:
-    """Theirs has its source and hardware, and no figure is shown without a case of the same batch."""
-    case = Case(id="resnet50_batches/i", model="resnet50_batches", size="batch16")
-    mine = replace(unchanged(case.id, Metric.WARM_SPEEDUP, 1.3), candidate=estimate(1.3))
-    verdict = replace(make_pass(), cases=(case,), comparisons=(mine,))
-
-    (section,) = list_sections(verdict)
-    assert section.title == "Published results for comparison"
-    # 7.018 ms over 5.024 ms.
-    address = "https://huggingface.co/datasets/stevhliu/compile-benchmarks/blob/main/a100-benchmarks.csv"
-    assert section.rows == (
-        ("resnet50_batches, batch 16", "1.40x", "NVIDIA A100, torch 2.0.1", address, case.id, "1.30x"),
-    )
 
 
 @pytest.mark.parametrize("report_format", ["text", "markdown", "html"])

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from gate.report.terminal import MAX_WIDTH, WIDTH, find_style, write_text
+from gate.report.terminal import MAX_WIDTH, WIDTH, find_style, lay_out, write_text
 
 
 class Terminal(io.StringIO):
@@ -75,3 +75,11 @@ def test_columns_are_believed_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "132")
 
     assert find_style(io.StringIO()) == (132, False)
+
+
+def test_columns_align_where_a_character_takes_two() -> None:
+    """A case that is named in Chinese stands in a table as one in Latin letters does."""
+    assert lay_out([["\u6a21\u578b/x", "1.00 ms"], ["bert/x", "15.8 ms"]], {1}) == [
+        "\u6a21\u578b/x  1.00 ms",
+        "bert/x  15.8 ms",
+    ]

@@ -12,7 +12,6 @@ from gate.report.page.charts import (
     Drawing,
     Lane,
     draw_interval,
-    draw_stack,
     draw_strip,
 )
 
@@ -66,21 +65,9 @@ def test_strip() -> None:
     assert float(base[0]) < float(base[1]) < limit < float(head[0])
 
 
-def test_stack() -> None:
-    """The parts of a bar stand side by side and are as wide as they are large."""
-    bars = {"head": ((0, 1.0, "dynamo"), (1, 3.0, "inductor"))}
-
-    boxes = list(parse(draw_stack("phases", bars, str)).iter("rect"))
-
-    widths = [float(box.attrib["width"]) + 1 for box in boxes]  # with the gap behind it
-    assert round(widths[1] / widths[0], 1) == 3.0
-    assert float(boxes[1].attrib["x"]) - float(boxes[0].attrib["x"]) - widths[0] < 0.2
-    assert boxes[0].findtext("title") == "dynamo: 1.0"
-
-
 def test_interval() -> None:
     """An interval in a cell spans from its low to its high end around its centre."""
-    svg = parse(draw_interval("change", (0.1, 0.2, 0.3), (0.0, 0.4), (0.0,)))
+    svg = parse(draw_interval("change", (0.1, 0.2, 0.3), "bad"))
 
-    line = svg.findall("line[@class='whisker head']")[0].attrib
+    line = svg.findall("line[@class='whisker bad']")[0].attrib
     assert float(line["x1"]) < float(svg.findall("circle")[0].attrib["cx"]) < float(line["x2"])

@@ -37,11 +37,6 @@ def test_least_span() -> None:
     assert (scale.low, scale.high) == pytest.approx((4.44, 5.56))
 
 
-def test_from_zero() -> None:
-    """A bar's scale begins at zero and not before it."""
-    assert make_scale([3.0], 0, 100, from_zero=True).low == 0.0
-
-
 def test_ticks() -> None:
     """Ticks are round: steps of 1, 2, 2.5 or 5 of a power of ten."""
     assert list_ticks(Scale(low=0.3, high=9.9, start=0, end=1)) == (2.5, 5.0, 7.5)
