@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TextIO
 
-from gate.records import Outcome, Status, Verdict
+from gate.records import Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.footer import COLUMNS, list_marks
 from gate.report.terminal import WIDTH, count_columns, find_style, lay_out, write_text
@@ -26,8 +26,6 @@ _INDENT = "  "  # of a row; what is said of it stands twice as deep
 # How a terminal is told to colour, by what a reader does about it.
 _STYLES = {"bad": "1;31", "unsure": "1;33", "other": "34", "good": "1;32", "same": "2"}
 _BOLD, _DIM, _RED = "1", "2", "31"
-OUTCOME_STYLES: Mapping[Outcome, str] = {one: _STYLES[kind] for one, kind in OUTCOME_KINDS.items()}
-STATUS_STYLES: Mapping[Status, str] = {one: _STYLES[kind] for one, kind in STATUS_KINDS.items()}
 # Columns of a row by the width there is: what has none stands below the row.
 _LAYOUTS = (
     ("label", "metric", "before", "after", "change"),
@@ -81,7 +79,7 @@ def render_text(
     everything = detail is Detail.EVERYTHING
     report = make_report(verdict, everything=everything)
     lines = _Lines(width=max(width, MIN_WIDTH), colour=colour)
-    lines.say(report.outcome.value, report.headline, style=OUTCOME_STYLES[report.outcome])
+    lines.say(report.outcome.value, report.headline, style=_STYLES[OUTCOME_KINDS[report.outcome]])
     if report.why:
         lines.say("why", report.why)
     _add_steps(lines, report.next_steps[:1])
@@ -136,7 +134,7 @@ def _add_blocks(lines: _Lines, report: Report, *, everything: bool) -> None:
         lines.add()
         lines.add(block.title, _BOLD)
         for row in block.rows:
-            style = STATUS_STYLES[row.status] if row.decides else _DIM
+            style = _STYLES[STATUS_KINDS[row.status]] if row.decides else _DIM
             lines.shown.append(next(drawn).replace(row.label, lines.paint(row.label, style), 1))
             if details := _list_details(row, columns):
                 lines.wrap(details, "" if row.decides else _DIM, indent=2 * _INDENT)

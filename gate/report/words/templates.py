@@ -221,11 +221,6 @@ def sign_seconds(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '-'}{render_seconds(abs(seconds))}"
 
 
-def describe_slower(change: float) -> str:
-    """The change of a time: ``+30.6 % (slower)``."""
-    return describe_change(Metric.EAGER_LATENCY, change)
-
-
 _LEAST_TIME = 1e-3  # as a part of what it was: a file may say anything
 
 
@@ -255,7 +250,7 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "percent": render_percent,
     "part": lambda share: render_percent(share, signed=False),
     "share": lambda share: f"{100 * share:.0f} %",
-    "slower": describe_slower,
+    "slower": lambda change: describe_change(Metric.EAGER_LATENCY, change),  # any time
     "speed": describe_speed,
     "bytes": render_bytes,
     "seconds": render_seconds,
