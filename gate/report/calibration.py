@@ -22,7 +22,6 @@ from gate.units import (
     render_value,
 )
 
-_WORDS = frozenset({"case", "metric", "threshold", "planted"})
 _NOISE_HEADER = (
     *("case", "metric", "typical", "within", "between", "notices", "threshold"),
     *("pairs", "pair", "pair bias"),
@@ -83,7 +82,7 @@ def _make_noise(calibration: Calibration) -> Section:
         title="Noise",
         header=_NOISE_HEADER,
         rows=tuple(map(_make_noise_row, shown)),
-        right=frozenset(_NOISE_HEADER) - _WORDS,
+        words=2,
         meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
     )
 
@@ -134,12 +133,10 @@ def describe_instability(found: Instability) -> str:
 
 
 def _make_replays(calibration: Calibration) -> Section:
-    header = ("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs")
     return Section(
         title="The gate itself, replayed on these trials",
-        header=header,
+        header=("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs"),
         rows=tuple(map(_make_replay_row, calibration.replays)),
-        right=frozenset(header[1:]),
         meaning=(
             "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm.\n"
             "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."

@@ -6,11 +6,11 @@ Every word of a model, a log or code is made harmless: no control characters, an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gate.records import OTHER_PHASE, PHASES, CaseEvidence, GraphBreak, KernelChange, SideEvidence
+from gate.records import OTHER_PHASE, PHASES, CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE
 from gate.report.view import ABSENT, Section
@@ -22,6 +22,7 @@ from gate.units import render_seconds
 _T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
 _OWN_PHASES = (*(one for one in PHASES if one != "backward"), OTHER_PHASE)
+_SIDES = ("before", "head")
 _MAX_LINES = 400  # of a kernel's difference
 _CODE_CUT = "Cut: this compares the beginnings; more may differ further on."
 _CODE_LOST = "Its source was not kept; pairs keep it (compile-gate ab)."
@@ -66,50 +67,42 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
     """Make the view of a case; ``folder`` is where its verdict lies, and its traces below it."""
     before, after = evidence.sides
     return CaseView(
-        phases=_make_table(
-            ("Phases of a cold compile", "phase"),
-            [
-                (
-                    _name_phase(name),
-                    *(_render(side.phases_s, name, render_seconds) for side in evidence.sides),
-                )
-                for name in _OWN_PHASES
-                if any(side.phases_s.get(name) for side in evidence.sides)
-            ],
+        phases=Section(
+            title="Phases of a cold compile", header=("phase", *_SIDES), rows=tuple(_list_phases(evidence))
         ),
-        parts=_make_table(
-            ("Parts", "part"), _list_sides(evidence, lambda side: side.parts_s, render_seconds)
+        parts=Section(
+            title="Parts",
+            header=("part", *_SIDES),
+            rows=tuple(_list_sides(evidence, lambda side: side.parts_s, render_seconds)),
         ),
         differences=tuple(map(_compare_code, evidence.kernels)),
         more_kernels=evidence.more_kernels,
         breaks=tuple(map(_make_break, after.graph_breaks)),
         breaks_before=len(before.graph_breaks),
         recompiles=tuple(_clean(describe_recompile(one)) for one in after.recompile_reasons),
-        caches=_make_table(
-            ("Caches in the second process: hits / misses / bypasses", "cache"),
-            _list_sides(
-                evidence,
-                lambda side: side.caches,
-                lambda use: f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}",
-            ),
+        caches=Section(
+            title="Caches in the second process: hits / misses / bypasses",
+            header=("cache", *_SIDES),
+            rows=tuple(_list_sides(evidence, lambda side: side.caches, _render_use)),
         ),
         traces=tuple(_clean(write_tlparse(one, folder)) for side in evidence.sides for one in side.traces),
         unknown=tuple(_clean(describe_measuring(one)) for one in after.unknown),
     )
 
 
-def _name_phase(phase: str) -> str:
-    return "in no phase" if phase == OTHER_PHASE else phase.replace("_", " ")
-
-
 def _render(found: Mapping[str, _T], name: str, write: Callable[[_T], str]) -> str:
     return write(found[name]) if name in found else ABSENT
 
 
-def _make_table(names: tuple[str, str], rows: Iterable[tuple[str, ...]]) -> Section:
-    title, column = names
-    sides = ("before", "head")
-    return Section(title=title, header=(column, *sides), rows=tuple(rows), right=frozenset(sides))
+def _list_phases(evidence: CaseEvidence) -> Iterator[tuple[str, ...]]:
+    for phase in _OWN_PHASES:
+        if any(side.phases_s.get(phase) for side in evidence.sides):
+            name = "in no phase" if phase == OTHER_PHASE else phase.replace("_", " ")
+            yield (name, *(_render(side.phases_s, phase, render_seconds) for side in evidence.sides))
+
+
+def _render_use(use: CacheUse) -> str:
+    return f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}"
 
 
 def _list_sides(

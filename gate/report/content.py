@@ -187,7 +187,7 @@ def _make_suite(verdict: Verdict) -> Section:
         title="The suite, geometric means",
         header=("task", "mode", "family", "cases", *_MEANS),
         rows=tuple(rows) if measured >= MIN_CASES else (),
-        right=frozenset({"cases", *_MEANS}),
+        words=3,
         meaning=(
             "Plain calls compiled by Inductor, each case with equal weight. Decides nothing. Pays back: calls"
             " after which a cold compile is saved, for cases where it ever is."
@@ -210,7 +210,6 @@ def _tell(render: Callable[[float], str], value: float | None) -> str:
 
 
 def _make_modes(verdict: Verdict) -> Section:
-    means = ("cold compile", "one call", "pays back over eager", "over default")
     rows = [
         (
             clean_line(row.case_id),
@@ -223,9 +222,8 @@ def _make_modes(verdict: Verdict) -> Section:
     ]
     return Section(
         title="Modes: which pays back after how many calls",
-        header=("case", *means),
+        header=("case", "cold compile", "one call", "pays back over eager", "over default"),
         rows=tuple(rows),
-        right=frozenset(means),
         meaning=(
             "Cold compile divided by the seconds that a call saves over eager; and the extra compile time"
             " over mode default divided by the extra seconds saved."
@@ -234,7 +232,6 @@ def _make_modes(verdict: Verdict) -> Section:
 
 
 def _make_scopes(verdict: Verdict) -> Section:
-    figures = ("cold compile", "of the whole model's", "speedup")
     rows = [
         (
             clean_line(row.case_id),
@@ -246,9 +243,8 @@ def _make_scopes(verdict: Verdict) -> Section:
     ]
     return Section(
         title="Scopes: what compiling a part of a model saves",
-        header=("case", *figures),
+        header=("case", "cold compile", "of the whole model's", "speedup"),
         rows=tuple(rows),
-        right=frozenset(figures),
         meaning=(
             "Cold compile divided by that of the whole model, and the speedup over eager. The ratio decides"
             " nothing; the times do."

@@ -261,7 +261,7 @@ def _render_case_line(line: CaseLine) -> str:
 def _render_section(section: Section) -> str:
     rows = [join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
     more = _render_more(len(section.rows) - len(rows), "row")
-    parts = (render_table(section.header, section.right, rows, more), escape_text(section.meaning))
+    parts = (render_table(section.header, section.numbers, rows, more), escape_text(section.meaning))
     return fold(section.title, join_parts(parts))
 
 

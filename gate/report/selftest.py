@@ -29,7 +29,6 @@ _MEANING = (
     "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
     "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
 )
-_WORDY = frozenset({"fault", "harmless", "required"})  # columns that are set to the left
 _MARKS: Mapping[Result, str] = {
     Result.CAUGHT: "caught",
     Result.QUIET: "rightly not red",
@@ -141,7 +140,6 @@ def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: 
         title="",
         header=header,
         rows=tuple(tuple(_CELLS[column](score) for column in header) for score in scores),
-        right=frozenset(header) - _WORDY,
         meaning=meaning,
     )
 

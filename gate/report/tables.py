@@ -164,7 +164,7 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Co
 
 def render_section(section: Section) -> str:
     """Return a section with its title above and its meaning below."""
-    table = render_table(section.header, section.rows, right=section.right)
+    table = render_table(section.header, section.rows, right=section.numbers)
     return "\n".join(part for part in (section.title, table, section.meaning) if part)
 
 

@@ -103,8 +103,13 @@ class Section:
     title: str  # "" where the text has none
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    right: frozenset[str]  # columns of numbers
+    words: int = 1  # columns of words, which come first; the others are numbers
     meaning: str = ""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers, which are set to the right."""
+        return self.header[self.words :]
 
 
 def keep_filled(*made: Section) -> tuple[Section, ...]:

@@ -259,11 +259,12 @@ def _guess_by_layers(made: Any, floats: str) -> Iterator[Guess]:  # noqa: ANN401
 def _list_shapes(layer: Any) -> Iterator[tuple[int, list[int]]]:  # noqa: ANN401 - any module
     """List shapes that a layer takes, each with the width that it is made of."""
     kernel = vars(layer).get("kernel_size")
-    if isinstance(kernel, tuple) and (width := vars(layer).get("in_channels")):
+    width = vars(layer).get("in_channels")
+    if isinstance(kernel, tuple) and isinstance(width, int) and width:  # 0: a lazy layer
         for side in (SIDE, 224):
             yield width, [BATCH, width, *[side] * len(kernel)]
     for name in _WIDTHS:
-        if width := vars(layer).get(name):
+        if isinstance(width := vars(layer).get(name), int) and width:
             yield width, [BATCH, width]
             yield width, [BATCH, LENGTH, width]
     if shape := vars(layer).get("normalized_shape"):
