@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gate.installation import find_page
 from gate.records.targets import TARGET_KIND, is_target
 
 
@@ -35,7 +34,6 @@ class DeviceKind:
     draws_tuning: bool  # kernels are tuned by timing them, so each compile may choose others
     forks: bool  # its workers from a server; else each is a process of its own
     toolchain: str  # what compiles for it
-    toolchain_fix: str
     limits: Mapping[str, float]  # keys of gate.yml whose default is another than that of the file
     warmup_s: float  # before anything is timed, at least
     live_block_s: float  # of a live pair's blocks, at least
@@ -52,7 +50,6 @@ CPU = DeviceKind(
     draws_tuning=False,
     forks=True,
     toolchain="C++ compiler",
-    toolchain_fix="Install a C++ compiler (g++) or set CXX.",
     limits={},
     warmup_s=0.0,
     # The speed of two virtual cores wanders within a tenth of a second: blocks of 10 ms show it in a third of
@@ -70,7 +67,6 @@ CUDA = DeviceKind(
     draws_tuning=True,
     forks=False,  # it is not known whether forked ones measure the same on a GPU
     toolchain="CUDA toolchain",
-    toolchain_fix="Check triton and driver.",
     # Full-size models compile in minutes, a tuned one in up to 7, and a trial compiles six times. Two full
     # trials of the slowest case fit into either budget, and both, beside a run of half an hour, into the 90
     # minutes of the example workflow.
@@ -92,7 +88,6 @@ TARGET = replace(
     name=TARGET_KIND,
     forks=False,  # torch must know of a target before it is imported
     toolchain="compiler for the target",
-    toolchain_fix=f"Try another triton or torch: {find_page('targets')} lists those that were tried.",
 )
 KINDS: Mapping[str, DeviceKind] = {kind.name: kind for kind in (CPU, CUDA)}
 DEFAULT_DEVICE = CPU.name

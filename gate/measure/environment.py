@@ -58,7 +58,7 @@ def prime_toolchain(device: Device) -> None:
             (_compile_for_target if device.kind is TARGET else _compile_trivial)(device)
     except Exception as error:
         what = f"the {device.kind.toolchain} does not work: {_describe_cause(error)}"
-        raise MachineError(what, device.kind.toolchain_fix) from error
+        raise MachineError(what, "Try `compile-gate doctor`.") from error
 
 
 def load_toolchain(device: Device) -> None:

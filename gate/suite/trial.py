@@ -37,9 +37,9 @@ from gate.units import join_some
 
 _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 
-# The part of `addopts` that holds, by where pytest keeps it: pytest's own, then pytest-django's. `-p` and
-# `--disable-plugin-autoload` have taken effect before.
-_KEPT_OPTIONS = {"importmode": "--import-mode", "confcutdir": "--confcutdir", "ds": "--ds", "dc": "--dc"}
+# The part of `addopts` that holds, by where pytest keeps it. `-p` and `--disable-plugin-autoload` have taken
+# effect before.
+_KEPT_OPTIONS = {"importmode": "--import-mode", "confcutdir": "--confcutdir"}
 _PLAIN_PLUGIN = "gate.suite.plugin"  # a person's session, which a project may load in all of its runs
 
 Hook = Generator[None, Any, Any]

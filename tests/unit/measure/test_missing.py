@@ -55,6 +55,6 @@ def test_our_own_words_decide_nothing(
     kind: DeviceKind, said: Exception, expected: Prerequisite | None
 ) -> None:
     """`prime_toolchain` says "the C++ compiler does not work" of whatever it was, and what to install."""
-    wrapped = MachineError(f"the {kind.toolchain} does not work: {said}", kind.toolchain_fix)
+    wrapped = MachineError(f"the {kind.toolchain} does not work: {said}", "Install a C++ compiler.")
     wrapped.__cause__ = said
     assert find_missing(wrapped) is expected
