@@ -76,10 +76,8 @@ def compare_arms(
 ) -> Checked:
     """Measure both arms in pairs, until all is settled; ``previous`` is the run that is continued."""
     opening = partial(open_arms_lane, options, request, arms)
-    with open_measurer(options, request.config, opening) as opened:
-        run, measurer = opened.run, opened.measurer
-        if previous:
-            run = carry_over(run, previous)
+    with open_measurer(options, request.config, opening) as (measurer, fresh):
+        run = carry_over(fresh, previous) if previous else fresh
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
         alone = replace(measurer, save=lambda begun: measurer.save(replace(begun, finished=False)))

@@ -78,8 +78,8 @@ def _measure(options: Namespace, request: Project) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     trials = options.trials or request.config.refresh_trials + request.config.max_trials
     pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
-    with open_measured(options, request, trials) as opened:
-        return _measure_pairs(opened.measurer, opened.run, pairs)
+    with open_measured(options, request, trials) as (measurer, run):
+        return _measure_pairs(measurer, run, pairs)
 
 
 def _measure_pairs(measurer: Measurer, run: Run, pairs: int) -> Run:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run, find_history
-from gate.cli.lanes import Opened, begin_sources, load_previous, open_lane, open_measurer
+from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import find_gate, note_idle, note_origin, note_rules
@@ -53,10 +54,10 @@ def run_check(options: Namespace) -> ExitCode:
     )
     alone = find_why_alone(options, config)
     _refuse_in_vain(options, request, alone)
-    with open_measured(options, request, config.trials, partial(open_check, alone)) as opened:
-        judge = check_against_baselines if opened.run.base is None else check_against_base
-        checked = judge(replace(opened.measurer, budget_s=config.budget_s), opened.run, terms)
-        opened.measurer.save(checked.run)
+    with open_measured(options, request, config.trials, partial(open_check, alone)) as (measurer, run):
+        judge = check_against_baselines if run.base is None else check_against_base
+        checked = judge(replace(measurer, budget_s=config.budget_s), run, terms)
+        measurer.save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *([alone] if alone else []), *verdict.notes))
@@ -185,16 +186,16 @@ def run_measure(options: Namespace) -> ExitCode:
 @contextmanager
 def open_measured(
     options: Namespace, request: Project, trials: int, opening: Opening | None = None
-) -> Iterator[Opened]:
+) -> Iterator[tuple[Measurer, Run]]:
     """Measure ``trials`` trials of each selected case; what measures is still open."""
     check_factories(request.config, request.cases)
     previous = load_previous(options, request.config.out)
     opening = opening or partial(open_trials, trials=trials)
-    with open_measurer(options, request.config, partial(opening, options, request)) as opened:
-        yield replace(opened, run=measure_plan(opened.measurer, opened.run, previous))
+    with open_measurer(options, request.config, partial(opening, options, request)) as (measurer, run):
+        yield measurer, measure_plan(measurer, run, previous)
 
 
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Measure ``trials`` trials of each selected case."""
-    with open_measured(options, request, trials) as opened:
-        return opened.run
+    with open_measured(options, request, trials) as (_, run):
+        return run

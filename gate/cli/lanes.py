@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +37,6 @@ if TYPE_CHECKING:
     from gate.fleet import RayEngine
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Opened:
-    """What measures, and the run that is still to be measured."""
-
-    measurer: Measurer
-    run: Run
-
-
 def load_previous(options: Namespace, out: Path) -> Run | None:
     """Load the run that ``--resume`` continues, before anything else is waited for.
 
@@ -62,8 +54,8 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
 
 
 @contextmanager
-def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iterator[Opened]:
-    """Open what the command measures with, and show its progress.
+def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iterator[tuple[Measurer, Run]]:
+    """Open what the command measures with, show its progress, and give the run that is still to be measured.
 
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
@@ -76,11 +68,11 @@ def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iter
                 note_config(config, options, observe)
                 patience_s = _PATIENCE * config.trial_timeout_s
                 fleet = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
-                yield Opened(measurer=fleet, run=lanes.run)
+                yield fleet, lanes.run
             return
         with opening(LaneTerms(out=config.out, observe=observe)) as lane, closing(saver):
             note_config(config, options, observe)
-            yield Opened(measurer=make_measurer(lane.lab, saver.save), run=lane.run)
+            yield make_measurer(lane.lab, saver.save), lane.run
 
 
 def _refuse_fork(environ: Mapping[str, str]) -> None:

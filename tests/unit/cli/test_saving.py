@@ -129,7 +129,7 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
         seen.append(load_run(tmp_path / "run.json"))
 
     options = Namespace(quiet=True, config=None, reference_models=False)
-    with open_measurer(options, config, open_lane) as opened:
+    with open_measurer(options, config, open_lane) as (measurer, _):
         for run in runs:
-            opened.measurer.save(run)
+            measurer.save(run)
     assert seen == [runs[2]]
