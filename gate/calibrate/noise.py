@@ -7,20 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.decide.constants import LOOKS
+from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, LOOKS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
 from gate.decide.judge.compare import SITTING, find_threshold
 from gate.decide.judge.families import judge_steady
 from gate.decide.judge.interval import (
     Bar,
+    Level,
     Reading,
     compute_edge,
-    compute_floor,
     compute_margin,
     extend_reading,
-    is_too_noisy,
+    find_level,
     read_stored,
+    to_fraction,
 )
 from gate.decide.judge.pairs import (
     CasePairs,
@@ -128,7 +129,13 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
 
 def _compute_noticed(reading: Reading, threshold: Threshold) -> float:
     """Smallest change, as a fraction, that matters and shows in the noise, whatever the error budget."""
-    return max(compute_edge(threshold, reading.baseline), compute_floor(reading))
+    floor = sum(compute_margin(reading, p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
+    return max(compute_edge(threshold, reading.baseline), to_fraction(floor))
+
+
+def is_too_noisy(reading: Reading, bar: Bar) -> bool:
+    """Whether even no change at all would be left open."""
+    return find_level(replace(reading, change=0.0), bar) is not Level.CLEAR
 
 
 def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Series]:

@@ -176,16 +176,6 @@ def compute_detectable(reading: Reading, bar: Bar) -> float:
     return to_fraction(min(bar.edges * edge - clear, edge) + seen)
 
 
-def compute_floor(reading: Reading) -> float:
-    """Smallest true change, as a fraction, that is found in 95 % of cases, whatever matters."""
-    return to_fraction(sum(compute_margin(reading, p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE)))
-
-
-def is_too_noisy(reading: Reading, bar: Bar) -> bool:
-    """Whether even no change at all would be left open."""
-    return find_level(replace(reading, change=0.0), bar) is not Level.CLEAR
-
-
 def make_change(reading: Reading, detectable: float) -> Change:
     """The change as fractions with its two-sided interval; + is worse."""
     half = compute_margin(reading, 1 - (1 - INTERVAL_CONFIDENCE) / 2)

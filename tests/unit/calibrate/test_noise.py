@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.calibrate.noise import gather_series, list_blocks, list_instabilities, measure_noise
+from gate.calibrate.noise import (
+    gather_series,
+    is_too_noisy,
+    list_blocks,
+    list_instabilities,
+    measure_noise,
+)
 from gate.decide.constants import SESSION_SD
+from gate.decide.judge.interval import Bar
 from gate.decide.stats import compute_t_quantile
 from gate.records import (
     Case,
@@ -20,11 +27,13 @@ from gate.records import (
     Pairing,
     Policy,
     Run,
+    Threshold,
     Trial,
 )
 from gate.records.studies import Effort, Flaw, MetricNoise
 from gate.report.calibration import describe_instability
 from tests.make import make_failure, make_run
+from tests.unit.decide.test_interval import make_reading
 
 Make = Callable[..., Run]
 BLOCKS = (0.010, 0.011, 0.010, 0.012)
@@ -83,6 +92,15 @@ def test_trials_of_pairs_are_left_out(make: Make, policy: Policy, effort: Effort
     beside = replace(run.trials[2], pairing=Pairing.LIVE)
     run = replace(run, trials=(*run.trials[:2], beside))
     assert measure(run, policy, effort, Metric.COLD_COMPILE_TIME).trials == 2
+
+
+@pytest.mark.parametrize("edges", [0.7, 1.0, 1.5])
+def test_too_noisy_is_what_leaves_no_change_at_all_open(edges: float) -> None:
+    """From an error on whose t(.90) = 1.372 times are so many edges; the estimate has no say."""
+    bar = Bar(alpha=0.001, threshold=Threshold(relative=0.05, absolute=0.0), edges=edges)
+    error = edges * math.log(1.05) / compute_t_quantile(0.90, 10.0)
+    assert not is_too_noisy(make_reading(0.3, error - 1e-5), bar)
+    assert is_too_noisy(make_reading(-0.3, error + 1e-5), bar)
 
 
 def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:

@@ -18,9 +18,7 @@ from gate.decide.judge.interval import (
     Level,
     Reading,
     compute_detectable,
-    compute_floor,
     find_level,
-    is_too_noisy,
     make_change,
     mirror_reading,
     read_stored,
@@ -124,19 +122,6 @@ def test_detectable_change_is_detected_as_often_as_it_says(edges: float) -> None
     true = math.log1p(compute_detectable(make_reading(0.0, error, 1e6), bar))
     drawn = (make_reading(rng.gauss(true, error), error, 1e6) for _ in range(4000))
     assert sum(find_level(one, bar) is not CLEAR for one in drawn) / 4000 == pytest.approx(0.95, abs=0.012)
-
-
-def test_floor_by_hand() -> None:
-    """What is told from none at all: t(.90) + t(.95) errors."""
-    assert compute_floor(make_reading(0.0)) == pytest.approx(math.expm1((T90 + T95) * 0.02), rel=1e-5)
-
-
-@pytest.mark.parametrize("edges", [0.7, 1.0, 1.5])
-def test_too_noisy_is_what_leaves_no_change_at_all_open(edges: float) -> None:
-    """From an error on whose t(.90) = 1.372 times are so many edges; the estimate has no say."""
-    bar, error = replace(BAR, edges=edges), edges * EDGE / T90
-    assert not is_too_noisy(make_reading(0.3, error - 1e-5), bar)
-    assert is_too_noisy(make_reading(-0.3, error + 1e-5), bar)
 
 
 def test_interval_by_hand() -> None:
