@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -39,6 +40,19 @@ def make_product(device: Device) -> Callable[[], torch.Tensor]:
     size = _GPU_EDGE if device.kind.is_gpu else _CPU_EDGE
     left = torch.randn(size, size, device=device.name)
     return lambda: torch.mm(left, left)
+
+
+def make_graphed(device: Device) -> Any:  # noqa: ANN401 - a compiled function
+    """Make a graphed call with two intermediates of 64 MiB that no fusion removes."""
+    value = torch.randn(_GPU_EDGE, _GPU_EDGE, device=device.name)
+    compiled = torch.compile(lambda one: ((one @ one) @ (one @ one)).sum(), mode="reduce-overhead")
+
+    def step() -> object:
+        device.mark_step()
+        with torch.no_grad():
+            return compiled(value)
+
+    return step
 
 
 def test_wall_agrees_with_events_when_busy(device: Device, report: DeviceReport) -> None:

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from gate.device_tests.report import DeviceReport
-from gate.device_tests.test_clocks import make_product
-from gate.device_tests.test_memory import make_graphed
+from gate.device_tests.test_clocks import make_graphed, make_product
 from gate.measure.compiler import graph, identity
 from gate.measure.device import torch_settings
 from gate.measure.device.device import Device

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gate.device_tests.report import DeviceReport
+from gate.device_tests.test_clocks import make_graphed
 from gate.lab.trials.pairs import is_crowded
 from gate.measure.device.device import Device
 from gate.measure.numerics.reference import is_out_of_memory
@@ -15,21 +16,7 @@ from gate.measure.rounds import settle_step
 
 _MIB = 2**20
 _HELD = 64 * _MIB
-_EDGE = 4096  # a square float32 matrix of 64 MiB
 _QUIET_CALLS = 5
-
-
-def make_graphed(device: Device) -> Any:  # noqa: ANN401 - a compiled function
-    """Make a graphed call with two intermediates of 64 MiB that no fusion removes."""
-    value = torch.randn(_EDGE, _EDGE, device=device.name)
-    compiled = torch.compile(lambda one: ((one @ one) @ (one @ one)).sum(), mode="reduce-overhead")
-
-    def step() -> object:
-        device.mark_step()
-        with torch.no_grad():
-            return compiled(value)
-
-    return step
 
 
 @pytest.mark.cpu(judged=True)
