@@ -94,16 +94,6 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
             before, calls = after, 2 * calls
 
 
-def measure_rate(step: Callable[[], object], device: Device) -> float:
-    """Measure the bytes that each of a few calls keeps; raises as :func:`measure_kept`."""
-    with _watch_new_garbage():
-        _call(step, 1)
-        before = device.read_used()
-        _call(step, _TRACED_CALLS)
-        kept = device.read_used() - before
-    return _round(kept / _TRACED_CALLS) if kept >= _UNSETTLED_BYTES else 0.0
-
-
 def find_keeper(step: Callable[[], object], directory: str) -> str:
     """Find the line that makes what is kept, ``file.py:12``; empty where none of Python's objects is.
 
@@ -276,7 +266,7 @@ def _measure_kept(context: WorkerContext, prepared: Prepared) -> None:
     """Measure what each compiled call keeps for good; of one that does, where, and whether eager does too."""
     try:
         kept = measure_kept(prepared.compiled_step, context.device)
-        eager_bytes = measure_rate(prepared.eager_step, context.device) if kept.bytes else 0.0
+        eager_bytes = measure_kept(prepared.eager_step, context.device).bytes if kept.bytes else 0.0
     except OSError as error:
         context.logbook.note_unmeasured(Metric.MEMORY_GROWTH, str(error))
         return

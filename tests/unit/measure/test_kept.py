@@ -13,7 +13,7 @@ import torch
 
 from gate.measure.device import cpu
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.warm import find_keeper, measure_kept, measure_rate
+from gate.measure.warm import find_keeper, measure_kept
 
 KIB, MIB = 1024, 2**20
 HISTORY: deque[torch.Tensor] = deque(maxlen=40)
@@ -95,7 +95,6 @@ def test_a_process_knows_what_it_has_in_use(
     kept: list[object] = []
     device = CpuDevice()
     assert least <= measure_kept(lambda: keep(kept), device).bytes <= most
-    assert least <= measure_rate(lambda: keep(kept), device) <= most
 
 
 def test_the_line_that_keeps_is_found() -> None:
