@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
 from gate.records.facts import OF_TRIALS
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, upper_first
+from gate.report.words.templates import MACHINE_CHANGED, fill, upper_first
 from gate.units import count_rest, render_seconds
 
 
@@ -118,7 +118,8 @@ def _describe_changes(fact: Fact) -> dict[str, str]:
 
 def _describe_phases(fact: Fact) -> dict[str, str]:
     phases = [
-        f"{phase} by {sign_seconds(after - before)} to {render_seconds(after)}"
+        f"{phase} by {'+' if after >= before else '-'}{render_seconds(abs(after - before))}"
+        f" to {render_seconds(after)}"
         for phase, before, after in _list_phases(fact)
     ]
     return {"detail": ", ".join(phases)}

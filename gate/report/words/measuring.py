@@ -65,7 +65,7 @@ _PHRASES: Mapping[Code, str] = {
         " [each eager call keeps {eager:bytes}|eager calls keep nothing]"
     ),
     Code.NO_CUDA_GRAPH: "the case asks for CUDA graphs, and no call launches one",
-    Code.UNWATCHED: "the GPU cannot be monitored for {unseen:and}: {why}",
+    Code.UNWATCHED: "the GPU cannot be monitored for {unseen}: {why}",
     Code.REFERENCE_TOO_LARGE: (
         "drift is not measured, there is no room on the device, and the processor would need"
         " {needed:bytes} at least, and {free:bytes} are free"

@@ -191,8 +191,6 @@ class _Names(tuple[str, ...]):
             return ""
         if spec == "some":
             return join_some(self)
-        if spec == "and":
-            return " and ".join(self)
         # Where a number is meant that a file does not have, the words of its name stand there.
         return format(", ".join(self), spec if spec.startswith(".") else "")
 
@@ -214,11 +212,6 @@ def _make_number(value: float, words: Sequence[str]) -> _Number:
     number = _Number(value)
     number.words = words
     return number
-
-
-def sign_seconds(seconds: float) -> str:
-    """A difference of times with its sign: ``+1.20 s``."""
-    return f"{'+' if seconds >= 0 else '-'}{render_seconds(abs(seconds))}"
 
 
 _LEAST_TIME = 1e-3  # as a part of what it was: a file may say anything
@@ -255,7 +248,6 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "bytes": render_bytes,
     "seconds": render_seconds,
     "log2": render_log2,
-    "signed_seconds": sign_seconds,
     "status": name_end,
     "is": lambda number: "is" if number == 1 else "are",
     "has": lambda number: "has" if number == 1 else "have",

@@ -121,7 +121,7 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
     assert (found["driver"], found["clocks"], found["traits"]) == ("", "", {})
     assert tuple(map(describe_measuring, note_unwatched(found["states"][0]))) == (
         (
-            "the GPU cannot be monitored for throttling and other processes: NVML cannot be used: Driver Not"
+            "the GPU cannot be monitored for throttling, other processes: NVML cannot be used: Driver Not"
             " Loaded"
         ),
     )
@@ -130,7 +130,7 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
 def test_what_a_driver_hides_is_told(look: Look) -> None:
     """A list of processes without this one shows no other either; reasons may need a right."""
     (told,) = note_unwatched(look("HIDDEN")["states"][0])
-    assert describe_measuring(told).endswith("throttling and other processes: the driver does not report it")
+    assert describe_measuring(told).endswith("throttling, other processes: the driver does not report it")
 
 
 def test_an_unknown_device_is_told(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
