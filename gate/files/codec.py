@@ -1,9 +1,8 @@
 """The files we write and read again: run, verdict, baseline and others, each with its schema version.
 
-A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
-minor version. One of a newer minor version is read without the keys that this version does not know, so
-that two versions can work together; one of a newer version is refused with the version to install, and
-anything else as foreign. Long lists have a line for each item, so that a large file is decoded item by item.
+A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. One of a newer version is
+refused with the version to install, and anything else as foreign. Long lists have a line for each item, so
+that a large file is decoded item by item.
 This module is also where the rest of the gate finds the codec's parts.
 """
 
@@ -70,24 +69,17 @@ R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
 T = TypeVar("T")
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
-_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
-_OPENING = re.compile(rb'\{\n"schema": "%b"' % _SCHEMA.pattern.encode())
+_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})")
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind(Generic[R]):
-    """One kind of versioned file.
-
-    A release that adds a key with a default raises ``minor``: readers of this version may do without it.
-    One that takes a key away, changes what one means or adds a member to an enumeration raises
-    ``version``, and starts again at minor 0.
-    """
+    """One kind of versioned file. A release that changes its schema raises ``version``."""
 
     name: str
     record: type[R]
     version: int = 1
-    minor: int = 0
     check: RecordCheck | None = None  # of what must hold beyond the types of the keys
     rows: tuple[str, ...] = ()  # lists that have a line for each item, which is decoded by itself
 
@@ -98,9 +90,8 @@ class FileKind(Generic[R]):
 
     @property
     def schema(self) -> str:
-        """The identity that the file carries, e.g. ``compile-gate/run/1`` or ``compile-gate/run/1.2``."""
-        minor = f".{self.minor}" if self.minor else ""
-        return f"compile-gate/{self.name}/{self.version}{minor}"
+        """The identity that the file carries, e.g. ``compile-gate/run/1``."""
+        return f"compile-gate/{self.name}/{self.version}"
 
     def load(self, path: Path) -> R:
         """Load a file of this kind.
@@ -141,22 +132,14 @@ class FileKind(Generic[R]):
             elif fault is None:
                 try:
                     for row in cast("list[object]", parse_json(b"[%b]" % line, f"{source}:{number}")):
-                        within, is_newer = f"{key}[{len(rows[key])}]", self._is_newer(head)
-                        rows[key].append(decode(row_types[key], row, source, within, drops_unknown=is_newer))
+                        rows[key].append(decode(row_types[key], row, source, f"{key}[{len(rows[key])}]"))
                 except FileError as error:
-                    fault = error  # told below, where it is known whether a newer version wrote the file
-        plain = cast("dict[str, Any]", parse_json(bytes(head), source))
-        record = _decode_content(self, plain, source)
-        if fault and self._is_newer(head):
-            raise _describe_newer(self, plain, source)
+                    fault = error  # told below, unless the head says that a newer version wrote the file
+        record: Any = _decode_content(self, parse_json(bytes(head), source), source)
         if fault:
             raise fault
-        return _add_items(record, rows)
-
-    def _is_newer(self, head: bytearray) -> bool:
-        """Whether a file begins as one of a newer minor version does."""
-        match = _OPENING.match(head)
-        return match is not None and int(match[2]) == self.version and int(match[3] or 0) > self.minor
+        more = {key: (*getattr(record, key), *found) for key, found in rows.items()}
+        return cast("R", replace(record, **more))
 
 
 HEAD = ""  # what a line belongs to that is no item of a list with rows
@@ -279,39 +262,18 @@ def pause_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:
-    """Add the items of lists that have a line each to what the head holds of them."""
-    filled: Any = record
-    more = {key: (*getattr(filled, key), *found) for key, found in rows.items()}
-    return cast("T", replace(filled, **more))
-
-
 def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
     if not isinstance(plain, dict) or "schema" not in plain:
         raise FileError(source, "", f"is not a compile-gate {kind.name} file", f"Name a {kind.name} file.")
-    version, minor = _read_version(kind, plain, source)
-    if version > kind.version:
-        raise _describe_newer(kind, plain, source)
-    if minor > kind.minor:
-        try:
-            return decode(kind.record, plain, source, drops_unknown=True)
-        except FileError:
-            raise _describe_newer(kind, plain, source) from None
-    return decode(kind.record, {key: item for key, item in plain.items() if key != "schema"}, source)
-
-
-def _read_version(kind: FileKind[Any], plain: Mapping[str, object], source: str) -> tuple[int, int]:
-    schema = plain["schema"]
+    schema = plain.pop("schema")
     match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if match is None or match[1] != kind.name:
         problem = f"expected {kind.schema!r}, got {format_value(schema)}"
         raise FileError(source, "schema", problem, f"Name a compile-gate {kind.name} file.")
-    return int(match[2]), int(match[3] or 0)
-
-
-def _describe_newer(kind: FileKind[Any], plain: Mapping[str, object], source: str) -> NewerFileError:
-    problem = f"is {plain['schema']!r}, newer than this compile-gate reads ({kind.schema!r})"
-    return NewerFileError(source, "schema", problem, f"Install {_name_release(plain)}.")
+    if int(match[2]) > kind.version:
+        problem = f"is {schema!r}, newer than this compile-gate reads ({kind.schema!r})"
+        raise NewerFileError(source, "schema", problem, f"Install {_name_release(plain)}.")
+    return decode(kind.record, plain, source)
 
 
 def _name_release(plain: Mapping[str, object]) -> str:

@@ -4,7 +4,6 @@ One decoder per type is built from its type hints and cached. Decoding is strict
 missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
 trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.files.untrusted` first.
 A container goes on after an item that does not fit, so that a file's mistakes can be told at once.
-Unknown keys can be dropped instead: of a file that a newer version wrote. They are neither read nor shown.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from enum import EnumMeta, StrEnum
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from gate.errors import FileError
@@ -88,12 +87,9 @@ def decode_none(value: object) -> None:
 
 _T = TypeVar("_T")
 _Decoder = Callable[[object], Any]
-_Maker = Callable[[Any], _Decoder]
 
 
-def decode(
-    record_type: type[_T], value: object, source: str, within: str = "", *, drops_unknown: bool = False
-) -> _T:
+def decode(record_type: type[_T], value: object, source: str, within: str = "") -> _T:
     """Decode a plain ``value`` into a record, or any type that records are made of.
 
     ``source`` names the file in errors, and ``within`` the key path of the value in it.
@@ -102,46 +98,47 @@ def decode(
         FileError: With the file, the key path, what is wrong and the fix, of the first invalid value.
     """
     try:
-        return fit(record_type, value, drops_unknown=drops_unknown)
+        return fit(record_type, value)
     except ValidationError as error:
         first = error.found[0]
         path = f"{within}{first.render_path()}".removeprefix(".")
         raise FileError(source, path, first.problem, first.fix) from None
 
 
-def fit(record_type: type[_T], value: object, *, drops_unknown: bool = False) -> _T:
+def fit(record_type: type[_T], value: object) -> _T:
     """Decode as :func:`decode` does, for whoever wants to tell all that is wrong.
 
     Raises:
         ValidationError: All that does not fit, up to ``MAX_INVALID``.
     """
-    decoder: _Decoder = _make_decoder(cast("Hashable", record_type), drops_unknown=drops_unknown)
+    decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
     return cast("_T", decoder(value))
 
 
 @cache
-def _make_decoder(annotation: Any, *, drops_unknown: bool) -> _Decoder:  # noqa: ANN401 -- an annotation can be anything
-    make = partial(_make_decoder, drops_unknown=drops_unknown)
+def _make_decoder(annotation: Any) -> _Decoder:  # noqa: ANN401 -- an annotation can be anything
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     if isinstance(annotation, EnumMeta) and issubclass(annotation, StrEnum):
         return _make_enum_decoder(annotation)
     if dataclasses.is_dataclass(annotation):
-        return _make_record_decoder(cast("type", annotation), make, drops_unknown=drops_unknown)
-    return _make_generic_decoder(annotation, make)
+        return _make_record_decoder(cast("type", annotation))
+    return _make_generic_decoder(annotation)
 
 
-def _make_generic_decoder(annotation: object, make: _Maker) -> _Decoder:
+def _make_generic_decoder(annotation: object) -> _Decoder:
     arguments = typing.get_args(annotation)
     match typing.get_origin(annotation):
         case typing.Annotated:
-            return _make_annotated_decoder(arguments[0], arguments[1], make)
+            return _make_annotated_decoder(arguments[0], arguments[1])
         case builtins.tuple:
-            return _decode_floats if arguments[0] is float else _make_items_decoder(make(arguments[0]))
+            return (
+                _decode_floats if arguments[0] is float else _make_items_decoder(_make_decoder(arguments[0]))
+            )
         case collections.abc.Mapping:
-            return _make_entries_decoder(make(arguments[0]), make(arguments[1]))
+            return _make_entries_decoder(*map(_make_decoder, arguments))
         case types.UnionType | typing.Union:
-            return _make_union_decoder(arguments, make)
+            return _make_union_decoder(arguments)
     raise TypeError(f"the codec does not know {annotation!r}")
 
 
@@ -169,11 +166,11 @@ def _decode_object(value: object, depth: int = 0) -> object:
     raise expect("a plain value", value)
 
 
-def _make_annotated_decoder(annotation: object, rule: Bound | Format, make: _Maker) -> _Decoder:
+def _make_annotated_decoder(annotation: Hashable, rule: Bound | Format) -> _Decoder:
     if isinstance(rule, Format):
         return _make_format_decoder(rule)
     is_union = typing.get_origin(annotation) in {types.UnionType, typing.Union}
-    return _make_limited_decoder(make(annotation), rule, is_union=is_union)
+    return _make_limited_decoder(_make_decoder(annotation), rule, is_union=is_union)
 
 
 def _make_format_decoder(notation: Format) -> _Decoder:
@@ -237,11 +234,11 @@ def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decod
     return decode_entries
 
 
-def _make_union_decoder(members: tuple[Any, ...], make: _Maker) -> _Decoder:
+def _make_union_decoder(members: tuple[Any, ...]) -> _Decoder:
     """``T | None``, and ``T | tuple[T, ...]`` for keys that take one value or a list."""
-    lists = [make(member) for member in members if typing.get_origin(member) is tuple]
+    lists = [_make_decoder(member) for member in members if typing.get_origin(member) is tuple]
     others = [
-        make(member)
+        _make_decoder(member)
         for member in members
         if member is not types.NoneType and typing.get_origin(member) is not tuple
     ]
@@ -271,10 +268,10 @@ def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
     return decode_member
 
 
-def _make_record_decoder(record_type: type, make: _Maker, *, drops_unknown: bool) -> _Decoder:
+def _make_record_decoder(record_type: type) -> _Decoder:
     hints = get_hints(record_type)
     fields = dataclasses.fields(record_type)
-    decoders = {field.name: make(hints[field.name]) for field in fields}
+    decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
     required = {
         field.name: None  # in their order
         for field in fields
@@ -290,8 +287,6 @@ def _make_record_decoder(record_type: type, make: _Maker, *, drops_unknown: bool
         collector = Collector()
         for name, item in value.items():
             decoder = decoders.get(name)
-            if decoder is None and drops_unknown:
-                continue
             try:
                 if decoder is None:
                     raise expect_key(name, decoders)

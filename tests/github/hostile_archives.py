@@ -164,9 +164,6 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "no schema": lambda: make_with(b"{}"),
     "a run": lambda: make_with(b'{"schema": "compile-gate/run/1"}'),
     "newer schema": lambda: make_with(b'{"schema": "compile-gate/verdict/99"}'),
-    "newer minor schema": lambda: make_edited(
-        lambda plain: plain.update(schema="compile-gate/verdict/1.5", cases=[{"id": "a/b"}])
-    ),
     "deep": lambda: make_with(_DEEP),
     "4,301 digits": lambda: make_with(_HUGE),
     "duplicate keys": lambda: make_with(_TWICE),

@@ -12,8 +12,6 @@ from gate.errors import FileError
 from gate.files.codec import (
     RUN,
     VERDICT,
-    FileKind,
-    NewerFileError,
     decode_file,
     encode,
     encode_file,
@@ -108,7 +106,10 @@ def test_a_foreign_file_is_refused(tmp_path: Path, content: object) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    ["compile-gate/verdict/1", "compile-gate/run", "compile-gate/run/0", "compile-gate/run/1\n", "run/1", 1],
+    [
+        *("compile-gate/verdict/1", "compile-gate/run", "compile-gate/run/0", "compile-gate/run/1\n"),
+        *("compile-gate/run/1.1", "run/1", 1),
+    ],
 )
 def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
     """A verdict is not a run, and neither is what only resembles one."""
@@ -133,40 +134,6 @@ def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: obje
         error.problem == "is 'compile-gate/run/4', newer than this compile-gate reads ('compile-gate/run/1')"
     )
     assert fix == error.fix
-
-
-def test_a_newer_minor_version_is_read_without_what_is_new_in_it() -> None:
-    """Unknown keys are dropped at every depth; what is left is decoded as ever."""
-    content = make_content(schema="compile-gate/run/1.7", novelty={"a": [1]})
-    for record in (content["environment"], content["cases"][0], content["trials"][0]["conditions"]):
-        record["novelty"] = "@octocat"
-
-    decoded = decode_file(RUN, json.dumps(content).encode(), "run.json")
-
-    assert decoded == RUN_RECORD
-
-
-def test_unknown_keys_of_this_version_stay_an_error() -> None:
-    """A file of this minor version or an older one has no business with keys that it does not know."""
-    for minor in (0, 2):
-        kind = FileKind(name="run", record=Run, minor=minor)
-        content = make_content(schema=kind.schema, novelty=1)
-        with pytest.raises(FileError, match="novelty: unknown key"):
-            decode_file(kind, json.dumps(content).encode(), "run.json")
-
-
-@pytest.mark.parametrize("keys", [{"wall_s": "long"}, {"trials": [{"case_id": "a/b"}]}, {"cases": {}}])
-def test_a_newer_minor_version_that_does_not_fit_is_told_as_newer(keys: dict[str, object]) -> None:
-    """The reader learns which version to install, not that the file is wrong."""
-    content = make_content(schema="compile-gate/run/1.7", **keys)
-    with pytest.raises(NewerFileError, match="newer than this compile-gate reads"):
-        decode_file(RUN, json.dumps(content).encode(), "run.json")
-
-
-def test_a_minor_version_stands_in_the_schema_once_there_is_one() -> None:
-    """The first version of a kind has none."""
-    assert FileKind(name="run", record=Run).schema == "compile-gate/run/1"
-    assert FileKind(name="run", record=Run, minor=3).schema == "compile-gate/run/1.3"
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
