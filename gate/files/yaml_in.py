@@ -99,7 +99,7 @@ def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
         _check_events(text, source)
         node = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
-        raise _describe_syntax(error, source) from None
+        raise _describe_syntax(error, text, source) from None
     builder = _Builder()
     value = None if node is None else builder.build(node, "")
     return YamlDocument(source=source, value=value, lines=builder.lines), builder.mistakes
@@ -200,12 +200,15 @@ def _refuse_depth(where: str) -> FileError:
     return FileError(where, "", f"is nested deeper than {MAX_DEPTH} levels", "Write it flatter.")
 
 
-def _describe_syntax(error: yaml.YAMLError, source: str) -> FileError:
+def _describe_syntax(error: yaml.YAMLError, text: str, source: str) -> FileError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     where = source if mark is None else f"{source}:{mark.line + 1}"
     if problem == _LIBYAML_TOO_DEEP:
         return _refuse_depth(where)
+    line = "" if mark is None else (text + "\n").splitlines()[mark.line]
+    if re.match(r"\s*\t", line):
+        return FileError(where, "", "is indented by a tab", "Indent the line by spaces: YAML takes no tabs.")
     return FileError(where, "", f"is not YAML: {problem}", "Fix the syntax there; check the indentation.")
 
 

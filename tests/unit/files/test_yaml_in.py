@@ -73,7 +73,19 @@ def test_what_could_blow_up_or_surprise_is_refused(text: str, file: str, problem
     assert (file, problem) == (caught.value.file, caught.value.problem)
 
 
-@pytest.mark.parametrize("text", ["a: [1, 2", "a: b: c", "\ta: 1", "a: 'x", "@", "a: \x00", "- a\nb: 1"])
+@pytest.mark.parametrize(
+    "text", ["models:\n\t- name: a", "a:\n\n  b: 1\n\tc: 2", "# ours\na:\n  - b: 1\n \t  c: 2"]
+)
+def test_a_tab_is_named_with_its_line(text: str) -> None:
+    """YAML takes spaces alone, and an editor shows a tab as spaces."""
+    with pytest.raises(FileError) as caught:
+        parse_yaml(text.encode(), "gate.yml")
+    line = text.count("\n") + 1
+    assert caught.value.what == f"gate.yml:{line}: is indented by a tab"
+    assert caught.value.fix == "Indent the line by spaces: YAML takes no tabs."
+
+
+@pytest.mark.parametrize("text", ["a: [1, 2", "a: b: c", "a:\t1\tb: 2", "a: 'x", "@", "a: \x00", "- a\nb: 1"])
 def test_broken_syntax_is_refused(text: str) -> None:
     """The parser's own words follow, on one line."""
     with pytest.raises(FileError, match=r"gate\.yml.*: is not YAML: ") as caught:
