@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from gate.records import Case, DType, Kind, Metric, Task
+from gate.records.bounds import Natural, NotEmpty, NotNegative, Range
 
 T = TypeVar("T")
 
@@ -42,17 +43,11 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """One setting of a kind, under ``settings`` of a case. A value has the type of ``default``."""
+    """One setting of a kind, under ``settings`` of a case."""
 
     title: str
-    default: object  # "" or {}: it must be given
-    choices: tuple[str, ...] = ()
-    minimum: float = 0.0
-
-    @property
-    def is_required(self) -> bool:
-        """Whether there is no default."""
-        return self.default in ("", {})
+    takes: Any  # the type of its value, as a record's field has one
+    default: object = None  # None: it must be given
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +69,7 @@ class KindSpec:
 
 _VARIES = Setting(
     title="arguments of the factory that vary, each with one value a shape, all lists of one length",
-    default={},
+    takes=Annotated[Mapping[str, tuple[object, ...]], NotEmpty(what="a mapping of names to lists")],
 )
 _OF_DYNAMO = frozenset(
     {
@@ -108,9 +103,7 @@ _ROWS = (
         title="one pass over a fixed list of shapes, a call each",
         settings={
             "vary": _VARIES,
-            "dims": Setting(
-                title="how sizes that vary are compiled", default=Dims.AUTOMATIC.value, choices=tuple(Dims)
-            ),
+            "dims": Setting(title="how sizes that vary are compiled", takes=Dims, default=Dims.AUTOMATIC),
         },
         ignores=frozenset({"dynamic"}),  # that is what `dims` says
     ),
@@ -138,8 +131,14 @@ _ROWS = (
         kind=Kind.DATA,
         title="an epoch through a DataLoader, a call or a training step each batch",
         settings={
-            "batches": Setting(title="batches of an epoch", default=8, minimum=1),
-            "workers": Setting(title="processes that load; with 0 the measuring one does", default=2),
+            "batches": Setting(
+                title="batches of an epoch",
+                takes=Annotated[int, Range(noun="a whole number", minimum=1)],
+                default=8,
+            ),
+            "workers": Setting(
+                title="processes that load; with 0 the measuring one does", takes=Natural, default=2
+            ),
         },
         adds=frozenset({Metric.DATA_RATIO}),
     ),
@@ -148,8 +147,12 @@ _ROWS = (
         kind=Kind.SERVING,
         title="one call of the model; then requests at fixed times, timed one by one",
         settings={
-            "interval_s": Setting(title="seconds between two arrivals", default=0.02),
-            "requests": Setting(title="requests after each other", default=200, minimum=10),
+            "interval_s": Setting(title="seconds between two arrivals", takes=NotNegative, default=0.02),
+            "requests": Setting(
+                title="requests after each other",
+                takes=Annotated[int, Range(noun="a whole number", minimum=10)],
+                default=200,
+            ),
         },
         adds=frozenset(
             {
@@ -164,11 +167,13 @@ _ROWS = (
         kind=Kind.DISTRIBUTED,
         title="one training step of two processes, each with a batch of its own, over gloo or NCCL",
         settings={
-            "strategy": Setting(
-                title="how the model is spread", default=Strategy.DDP.value, choices=tuple(Strategy)
-            ),
+            "strategy": Setting(title="how the model is spread", takes=Strategy, default=Strategy.DDP),
             # torch refuses less: the first bucket, of 1 MiB, is to be the smallest.
-            "bucket_mib": Setting(title="MiB of gradients that ddp reduces at once", default=25.0, minimum=1),
+            "bucket_mib": Setting(
+                title="MiB of gradients that ddp reduces at once",
+                takes=Annotated[float, Range(minimum=1)],
+                default=25.0,
+            ),
         },
         adds=frozenset({Metric.BUCKETS}),
         tasks=frozenset({Task.TRAINING}),
@@ -180,7 +185,7 @@ _ROWS = (
         kind=Kind.SCOPE,
         title="one call of the model, of which only a part is compiled",
         settings={
-            "part": Setting(title="what is compiled", default=Part.BLOCKS.value, choices=tuple(Part)),
+            "part": Setting(title="what is compiled", takes=Part, default=Part.BLOCKS),
         },
     ),
     replace(

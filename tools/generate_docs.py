@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from enum import EnumMeta
 from functools import partial
 from pathlib import Path
 
 import yaml
-from config_reference import ENTRIES, render_keys
+from config_reference import ENTRIES, describe_value, render_keys
 from registry_page import render_cases, render_modes, render_scopes, render_table
 from target_sizes import DATA, read_data, render_sizes
 
@@ -90,9 +91,9 @@ def render_kind_table() -> str:
 
 
 def _describe_setting(name: str, setting: Setting) -> str:
-    told = ", ".join(f"`{choice}`" for choice in setting.choices)
-    values = f": one of {told}" if told else ""
-    default = "" if setting.is_required else f"; `{setting.default}` by default"
+    choices = describe_value(setting.takes) if isinstance(setting.takes, EnumMeta) else ""
+    values = f": one of {choices}" if choices else ""
+    default = "" if setting.default is None else f"; `{setting.default}` by default"
     return f"`{name}`: {setting.title}{values}{default}"
 
 

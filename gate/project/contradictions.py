@@ -10,9 +10,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
+from gate.files.structure import fit
 from gate.files.untrusted import format_value
-from gate.files.validation import InvalidValue, suggest_nearest
-from gate.kinds import KIND_SPECS, KindSpec, Setting
+from gate.files.validation import InvalidValue, ValidationError, suggest_nearest
+from gate.kinds import KIND_SPECS, KindSpec
 from gate.metrics import SPECS, Family, Role
 from gate.records import DEFAULT_BACKEND, Kind, Metric, Mode
 from gate.records.bounds import MOST_ALLOWED, read_amount
@@ -169,18 +170,12 @@ def check_kind(
         problem = f"the kind {spec.kind} ignores the model's `dynamic`"
         fix = "Measure it in a model of another name, without `dynamic`."
         yield InvalidValue(problem=problem, fix=fix, path=[".kind", *path])
-    place = [".settings", *path]
-    for name in case.settings:
-        if name not in spec.settings:
-            yield _refuse_name(spec, name, place)
+    for name, value in case.settings.items():
+        yield from _check_setting(spec, name, value, [f".{name}", ".settings", *path])
     for name, setting in spec.settings.items():
-        if name in case.settings:
-            yield from _check_value(setting, case.settings[name], [f".{name}", *place])
-        elif setting.is_required:
+        if name not in case.settings and setting.default is None:
             problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
             yield InvalidValue(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
-    if case.kind is Kind.SHAPES:
-        yield from _check_lists(case.settings.get("vary"), [".vary", *place])
 
 
 def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[InvalidValue]:  # noqa: ANN401 - as above
@@ -200,48 +195,29 @@ def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
     return written if isinstance(written, tuple) else (written,)
 
 
-def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> InvalidValue:
-    listed = f"Settings of this kind: {', '.join(spec.settings)}." if spec.settings else "It has none."
-    return InvalidValue(
-        problem=f"the kind {spec.kind} has no setting {format_value(name)}",
-        fix=suggest_nearest(name, spec.settings, listed),
-        path=[f".{name}", *place],
-    )
-
-
-def _check_value(setting: Setting, value: object, place: list[str]) -> Iterator[InvalidValue]:
-    if setting.choices:
-        if value not in setting.choices:
-            known = ", ".join(setting.choices)
-            yield InvalidValue(
-                problem=f"expected one of {known}, got {format_value(value)}",
-                fix=f"Write one of {known}.",
-                path=place,
-            )
-    elif isinstance(setting.default, Mapping):
-        if not isinstance(value, Mapping) or not value:
-            yield _refuse_value(setting, "a mapping of names to lists", value, place)
-    elif isinstance(value, bool) or not isinstance(value, (int, type(setting.default))):
-        what = "a whole number" if isinstance(setting.default, int) else "a number"
-        yield _refuse_value(setting, what, value, place)
-    elif isinstance(value, (int, float)) and value < setting.minimum:
-        yield _refuse_value(setting, f"{setting.minimum:g} or more", value, place)
-
-
-def _refuse_value(setting: Setting, what: str, value: object, place: list[str]) -> InvalidValue:
-    problem = f"expected {what}, got {format_value(value)}"
-    return InvalidValue(problem=problem, fix=f"Write {setting.title}.", path=place)
-
-
-def _check_lists(vary: object, place: list[str]) -> Iterator[InvalidValue]:
-    """Lists that vary together have one length, of two values at least."""
-    lists = list(vary.values()) if isinstance(vary, Mapping) else []
-    if not lists:
+def _check_setting(spec: KindSpec, name: str, value: object, place: list[str]) -> Iterator[InvalidValue]:
+    if name not in spec.settings:
+        listed = f"Settings of this kind: {', '.join(spec.settings)}." if spec.settings else "It has none."
+        problem = f"the kind {spec.kind} has no setting {format_value(name)}"
+        yield InvalidValue(problem=problem, fix=suggest_nearest(name, spec.settings, listed), path=place)
         return
-    if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
+    try:
+        decoded = fit(spec.settings[name].takes, value)
+    except ValidationError as error:
+        for invalid in error.found:
+            invalid.path += place
+        yield from error.found
+    else:
+        if spec.kind is Kind.SHAPES and name == "vary":
+            yield from _check_lengths([len(one) for one in decoded.values()], place)
+
+
+def _check_lengths(lengths: list[int], place: list[str]) -> Iterator[InvalidValue]:
+    """Lists that vary together have one length, of two values at least."""
+    if len(set(lengths)) > 1:
         fix = "Write one value of each argument a shape: {batch: [4, 8], sequence: [64, 32]}."
         yield InvalidValue(problem="its lists are not of one length", fix=fix, path=place)
-    elif len(lists[0]) < 2:  # noqa: PLR2004 - one shape does not vary
+    elif lengths[0] < 2:  # noqa: PLR2004 - one shape does not vary
         yield InvalidValue(
             problem="has one shape, which does not vary", fix="List two values or more.", path=place
         )

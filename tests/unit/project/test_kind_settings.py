@@ -123,8 +123,8 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
         (
             "{kind: distributed, task: training, settings: {bucket_mib: 0.5}}",
             "settings.bucket_mib",
-            "expected 1 or more, got 0.5",
-            "Write MiB of gradients",
+            "expected a number of at least 1, got 0.5",
+            "",
         ),
     ],
 )
