@@ -75,8 +75,6 @@ __all__ = [
     "load_run",
     "load_verdict",
     "render",
-    "save_run",
-    "save_verdict",
 ]
 
 
@@ -162,22 +160,3 @@ def render(verdict: Verdict, report_format: str = "text") -> str:
     from gate import report  # noqa: PLC0415 - see load_run
 
     return report.render(verdict, report_format)
-
-
-def save_run(run: Run, path: str | Path) -> None:
-    """Write a ``run.json``; what was there is replaced at once or not at all.
-
-    Raises:
-        MachineError: The disk is full or read-only.
-        UsageError: The path cannot be written.
-    """
-    from gate.files import codec  # noqa: PLC0415 - see load_run
-
-    codec.save_run(run, Path(path))
-
-
-def save_verdict(verdict: Verdict, path: str | Path) -> None:
-    """Write a ``verdict.json``; raises as :func:`save_run`."""
-    from gate.files import codec  # noqa: PLC0415 - see load_run
-
-    codec.save_verdict(verdict, Path(path))

@@ -21,7 +21,7 @@ from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile, LimitEntry, SamplingEntry
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.records import AbsoluteLimit, Acceptance, Metric, Override, Policy, Quarantine, Threshold
+from gate.records import AbsoluteLimit, Metric, Override, Quarantine, Threshold
 from gate.records.bounds import write_percent
 from gate.records.protocol import Sampling
 
@@ -233,19 +233,6 @@ def _refuse_option(invalid: InvalidValue) -> UsageError:
 def name_option(key: str) -> str:
     """Name the option that stands for a key: ``--lock-timeout`` for ``lock_timeout_s``."""
     return "--" + key.removesuffix("_s").replace("_", "-")
-
-
-def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str) -> Policy:
-    """Make what decides besides the data; ``today`` is an ISO date."""
-    return Policy(
-        thresholds=config.thresholds,
-        overrides=config.overrides,
-        limits=config.limits,
-        acceptances=acceptances,
-        quarantine=config.quarantine,
-        today=today,
-        error_budget=config.error_budget,
-    )
 
 
 def render_config(config: Config, without: Collection[str] = ()) -> str:

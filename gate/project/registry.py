@@ -126,8 +126,6 @@ def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:
     return Choice(cases=select_cases(cases, selection), selection=selection, note=note)
 
 
-__all__ = ["load_cases", "select_cases"]
-
 _REGISTRY_KEYS = RegistryFile.__dataclass_fields__.keys()
 
 

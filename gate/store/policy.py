@@ -8,7 +8,7 @@ what counts. The anchor stays where it is until somebody moves it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from gate.files.codec import decode, encode, write_atomic
 from gate.files.entry import Entry, Line, Sha, Text, Version
 from gate.files.untrusted import is_present
 from gate.files.yaml_in import load_yaml, write_scalar
-from gate.project.config import Config, make_policy
+from gate.project.config import Config
 from gate.project.registry import load_cases
 from gate.records import AbsoluteLimit, Acceptance, Override, Policy, Quarantine, Time
 from gate.records.cases import TAG
@@ -51,14 +51,22 @@ def load_policy(
     directory = baselines or config.baselines
     standing, anchor = load_acceptances(directory / ACCEPTED_FILE), load_anchor(directory)
     files = [load_commit_file(Path(path)) for path in commit_files]
-    acceptances = (*standing, *(one for file in files for one in file.acceptances))
-    policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
     entries: tuple[Override | AbsoluteLimit | Quarantine | Acceptance, ...]
-    entries = (*policy.overrides, *policy.limits, *policy.quarantine, *standing)
+    entries = (*config.overrides, *config.limits, *config.quarantine, *standing)
     cases = load_cases(config) if any(TAG in entry.case for entry in entries) else ()
-    tags = {case.id: case.tags for case in cases}
-    commits = tuple(file.commit for file in files)
-    return replace(policy, has_anchor=anchor is not None, commits=commits, gate=gate, tags=tags)
+    return Policy(
+        thresholds=config.thresholds,
+        overrides=config.overrides,
+        limits=config.limits,
+        acceptances=(*standing, *(one for file in files for one in file.acceptances)),
+        commits=tuple(file.commit for file in files),
+        gate=gate,
+        quarantine=config.quarantine,
+        today=datetime.now(UTC).date().isoformat(),
+        error_budget=config.error_budget,
+        has_anchor=anchor is not None,
+        tags={case.id: case.tags for case in cases},
+    )
 
 
 ANCHOR_FILE = "anchor.yml"

@@ -14,7 +14,7 @@ from gate.decide.verdict import decide_verdict
 from gate.errors import FileError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.metrics import SPECS
-from gate.project.config import load_config, make_policy
+from gate.project.config import load_config
 from gate.records import (
     AbsoluteLimit,
     Acceptance,
@@ -238,7 +238,7 @@ def test_limits_of_a_file_are_those_of_the_policy(tmp_path: Path) -> None:
         "version: 1\nlimits:\n  - {metric: cold_compile_time, at_most: 60}\n"
         '  - {metric: warm_speedup, at_least: 1.2, case: "bert/*"}\n'
     )
-    assert make_policy(load_config(path), (), "2026-01-01").limits == (
+    assert load_config(path).limits == (
         AbsoluteLimit(case="*", metric=Metric.COLD_COMPILE_TIME, value=60.0, is_minimum=False),
         AbsoluteLimit(case="bert/*", metric=Metric.WARM_SPEEDUP, value=1.2, is_minimum=True),
     )

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode
 from gate.metrics import SPECS
-from gate.project.config import Origin, apply_options, load_config, make_config, make_policy, render_config
+from gate.project.config import Origin, apply_options, load_config, make_config, render_config
 from gate.project.entries import GateFile, SamplingEntry
-from gate.records import Acceptance, Metric, Override, Quarantine, Threshold
+from gate.records import Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
 from gate.schema import make_schema
+from gate.store.policy import load_policy
 
 FULL = """\
 version: 1
@@ -188,17 +189,13 @@ def test_wrong_options_are_refused_as_such() -> None:
 
 
 def test_the_policy_holds_all_that_decides(tmp_path: Path) -> None:
-    """Thresholds, overrides and budget from the file; acceptances and the day from outside."""
+    """Thresholds, overrides, limits, quarantine and budget of the file."""
     config = load_config(write_config(tmp_path, FULL))
-    accepted = Acceptance(
-        case="a/b", metric=Metric.DRIFT, allowance=0.3, reason="r", author="a", expires="2026-01-01"
-    )
-    policy = make_policy(config, (accepted,), "2026-03-04")
+    policy = load_policy(config)
     assert policy.thresholds == config.thresholds
     assert policy.overrides == config.overrides
+    assert policy.limits == config.limits
     assert policy.quarantine == config.quarantine
-    assert policy.acceptances == (accepted,)
-    assert policy.today == "2026-03-04"
     assert policy.error_budget == 0.01
 
 
