@@ -26,13 +26,13 @@ from gate.files.codec import (
     FileKind,
     encode,
 )
-from gate.files.entry import VERSION, Entry, read_docs
+from gate.files.entry import VERSION, read_docs
 from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.records import Metric
-from gate.records.bounds import Format
+from gate.records.bounds import Entry, Format
 from gate.store.acceptances import AcceptedFile, CommitFile
 from gate.store.policy import AnchorFile
 

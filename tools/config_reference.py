@@ -13,18 +13,12 @@ from typing import Any
 
 from registry_page import render_table
 
-from gate.files.entry import Entry, MetricUnits, PathText, Text, read_docs, render_default
-from gate.project.entries import (
-    GateFile,
-    LimitEntry,
-    OverrideEntry,
-    QuarantineEntry,
-    SamplingEntry,
-    ThresholdEntry,
-)
+from gate.files.entry import MetricUnits, PathText, read_docs, render_default
+from gate.project.entries import GateFile, LimitEntry, OverrideEntry, ThresholdEntry
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
-from gate.records import Metric
-from gate.records.bounds import NotEmpty
+from gate.records import Metric, Quarantine
+from gate.records.bounds import Entry, NotEmpty, Text
+from gate.records.protocol import Sampling
 from gate.store.acceptances import AcceptanceEntry
 from gate.store.policy import AnchorFile
 
@@ -33,11 +27,11 @@ ENTRIES: tuple[type[Entry], ...] = (
     ModelEntry,
     CaseEntry,
     TestEntry,
-    SamplingEntry,
+    Sampling,
     ThresholdEntry,
     OverrideEntry,
     LimitEntry,
-    QuarantineEntry,
+    Quarantine,
     AcceptanceEntry,
     AnchorFile,
 )
@@ -52,11 +46,11 @@ _WORDS: Mapping[Any, str] = {
     ModelEntry: "a [model](#models)",
     CaseEntry: "a [case](#cases)",
     TestEntry: "a [test](#tests)",
-    SamplingEntry: "see [sampling](#sampling)",
+    Sampling: "see [sampling](#sampling)",
     ThresholdEntry: "a [threshold](#thresholds)",
     OverrideEntry: "an [override](#overrides)",
     LimitEntry: "a [limit](#limits)",
-    QuarantineEntry: "a [quarantine](#quarantine)",
+    Quarantine: "a [quarantine](#quarantine)",
     AcceptanceEntry: "an [acceptance](#acceptedyml)",
 }
 

@@ -1,4 +1,4 @@
-"""The base of the records that people write as YAML, and the texts and types of their keys.
+"""The records that people write as YAML: the texts and types of their keys.
 
 .. code:: python
 
@@ -11,7 +11,8 @@
 
 The text below a field says what its key is for; the example is what may stand behind the key, as YAML on
 one line. Errors show the example, the JSON Schemas carry both for editors, and docs/configuration.md is
-made of them.
+made of them. An entry may have ``find_contradictions``: it gets the values of the keys that are right by
+themselves and the names of the others, and finds what does not fit together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import ast
 import dataclasses
 import inspect
 import typing
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -28,22 +29,9 @@ from itertools import pairwise
 from typing import Annotated, Any, cast
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
-from gate.files.validation import InvalidValue
-from gate.records.bounds import EXPIRY, Amount, Fraction, Pattern, Range, write_percent
+from gate.records.bounds import Amount, Entry, Fraction, Pattern, Range, write_percent
 
 _EXAMPLE = "Example:"
-
-
-class Entry:
-    """A record that people write; every field has a text."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def find_contradictions(values: Mapping[str, Any], wrong: Collection[str]) -> Iterator[InvalidValue]:
-        """Find what does not fit together among the values of keys that are right by themselves."""
-        del values, wrong
-        return iter(())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,10 +50,7 @@ def read_docs(entry_type: type[Entry]) -> Mapping[str, KeyDoc]:
 
 @cache
 def _read_docs(entry_type: Any) -> Mapping[str, KeyDoc]:  # noqa: ANN401 - a class, which mypy takes for unhashable
-    try:
-        (node,) = ast.parse(inspect.getsource(entry_type)).body
-    except OSError:
-        return {}  # installed without its source: errors say less
+    (node,) = ast.parse(inspect.getsource(entry_type)).body
     return dict(_list_docs(node.body)) if isinstance(node, ast.ClassDef) else {}
 
 
@@ -105,9 +90,6 @@ VERSION = 1
 REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate
 
 Version = Annotated[int, Range(noun="a whole number", minimum=VERSION, maximum=VERSION)]
-Seconds = Annotated[float, Range(above=0)]
-MAX_COUNT = 10_000  # of trials, calls, seeds: more is a slip of the finger
-Count = Annotated[int, Range(noun="a whole number", minimum=1, maximum=MAX_COUNT)]
 Threads = Annotated[int, Range(noun="a whole number", minimum=1, maximum=1024)]
 MetricUnits = Annotated[float, Range(noun="a number (of seconds, bytes or log2 units)", minimum=0)]
 # Beyond eleven times the baseline a threshold is the absence of one: quarantine says that aloud.
@@ -132,7 +114,6 @@ Allowance = Annotated[float | str, Amount()]
 Identifier = Annotated[str, Pattern(regex="[a-z0-9_]+", what="a name of a-z, 0-9 and _")]
 Package = Annotated[str, Pattern(regex="[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", what="a package's name")]
 Tag = Annotated[str, Pattern(regex="[A-Za-z0-9_.-]+", what="a tag of letters, digits, _, . and -")]
-Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is not empty")]
 PathText = Annotated[
     str, Pattern(regex=r"[^\x00]*[^\x00\s][^\x00]*", what="a path: text that is not empty, without NUL")
 ]
@@ -150,7 +131,6 @@ StatusName = Annotated[
         regex=r"((?!-)[A-Za-z0-9_./ -]{1,100})?", what="at most 100 letters, digits, _, ., /, - and spaces"
     ),
 ]
-Date = Annotated[str, EXPIRY]
 Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
 _ID = "a-z0-9."  # of an environment: a slug of its device, its torch and a hash
 EnvironmentId = Annotated[str, Pattern(regex=rf"[{_ID}-]{{1,200}}", what="the id of an environment")]

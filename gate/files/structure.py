@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from gate.errors import FileError
-from gate.files.entry import Entry, advise_key
+from gate.files.entry import advise_key
 from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER
 from gate.files.validation import (
     Collector,
@@ -32,7 +32,7 @@ from gate.files.validation import (
     format_key,
     refuse,
 )
-from gate.records.bounds import Bound, Format
+from gate.records.bounds import Bound, Entry, Format
 
 
 def decode_float(value: object) -> float:
@@ -277,7 +277,7 @@ def _make_record_decoder(record_type: type) -> _Decoder:
         for field in fields
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }.keys()
-    find_contradictions = record_type.find_contradictions if issubclass(record_type, Entry) else None
+    find_contradictions = getattr(record_type, "find_contradictions", None)  # of entries
 
     def decode_record(value: object) -> object:
         if type(value) is not dict:

@@ -13,16 +13,16 @@ from gate.decide.conclude.outcome import FailOn
 from gate.devices import KINDS, find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
-from gate.files.entry import MAX_COUNT, VERSION, read_docs
+from gate.files.entry import VERSION, read_docs
 from gate.files.structure import fit
 from gate.files.untrusted import is_present
 from gate.files.validation import InvalidValue, ValidationError
 from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
-from gate.project.entries import GateFile, LimitEntry, SamplingEntry
+from gate.project.entries import GateFile, LimitEntry
 from gate.project.model_entries import ModelEntry, TestEntry
 from gate.records import AbsoluteLimit, Metric, Override, Quarantine, Threshold
-from gate.records.bounds import write_percent
+from gate.records.bounds import MAX_COUNT, write_percent
 from gate.records.protocol import Sampling
 
 DEFAULT_FILE = "gate.yml"
@@ -158,11 +158,9 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
         "out": directory / file.out,
         "history": directory / file.history if file.history else None,
         "registry": tuple(directory / name for name in file.registry),
-        "sampling": Sampling(**asdict(file.sampling)),
         "thresholds": thresholds,
         "overrides": tuple(Override(**asdict(entry)) for entry in file.overrides),
         "limits": tuple(map(_make_limit, file.limits)),
-        "quarantine": tuple(Quarantine(**asdict(entry)) for entry in file.quarantine),
     }
     kept = {name: getattr(file, name) for name in _KEYS}
     return Config(**{**kept, **derived}, directory=directory)
@@ -266,7 +264,6 @@ def _collect_values(config: Config) -> dict[str, object]:
         "out": _to_text(config.out, config.directory),
         "history": _to_text(config.history, config.directory) if config.history else None,
         "registry": [_to_text(path, config.directory) for path in config.registry],
-        "sampling": {name: getattr(config.sampling, name) for name in SamplingEntry.__dataclass_fields__},
         "error_budget": _to_share(config.error_budget),
         "thresholds": {
             metric.value: _render_parts(threshold, SPECS[metric].family)

@@ -11,20 +11,7 @@ from dataclasses import dataclass, field
 
 from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
-from gate.files.entry import (
-    Count,
-    Date,
-    DeviceName,
-    Entry,
-    ErrorBudget,
-    MetricUnits,
-    PathText,
-    Seconds,
-    Share,
-    StatusName,
-    Text,
-    Threads,
-)
+from gate.files.entry import DeviceName, ErrorBudget, MetricUnits, PathText, Share, StatusName, Threads
 from gate.project.contradictions import (
     DEFAULT_MAX_TRIALS,
     DEFAULT_TRIALS,
@@ -34,8 +21,8 @@ from gate.project.contradictions import (
     check_threshold,
 )
 from gate.project.model_entries import RegistryFile
-from gate.records import Metric
-from gate.records.bounds import NotNegative
+from gate.records import Metric, Quarantine
+from gate.records.bounds import Count, Entry, NotNegative, Seconds, Text
 from gate.records.protocol import Sampling
 
 
@@ -129,76 +116,6 @@ class LimitEntry(Entry):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QuarantineEntry(Entry):
-    """An unstable case, or one metric of it: still measured, still shown, not deciding until a date."""
-
-    case: Text
-    """The cases, named as in `select`. Each part must match at least one.
-
-    Example: "bert/*"
-    """
-    metric: Metric | None = None
-    """The metric that does not decide. Without it the whole case does not, its failures included.
-
-    Example: compiled_latency
-    """
-    owner: Text
-    """Who looks after it.
-
-    Example: compiler-team
-    """
-    reason: Text
-    """Why it cannot decide. `compile-gate calibrate` names cases that are unstable on your machine.
-
-    Example: "two speeds, see #12"
-    """
-    expires: Date
-    """The last day of the quarantine.
-
-    Example: 2027-03-31
-    """
-
-
-_SAMPLING = Sampling()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SamplingEntry(Entry):
-    """How much a trial samples.
-
-    The defaults suit most machines. Runs that sampled differently are not joined.
-    """
-
-    super_blocks: Count = _SAMPLING.super_blocks
-    """How often a trial times eager and compiled in turn. A super-block is two timed blocks of each. More
-    make a trial's value more precise; the noise between trials stays the same.
-
-    Example: 30
-    """
-    block_s: Seconds = _SAMPLING.block_s
-    """Least seconds of a timed block, so that the clock adds less than 0.1 %. In live pairs a block always
-    lasts 0.03 s.
-
-    Example: 0.02
-    """
-    warmup_s: NotNegative = _SAMPLING.warmup_s
-    """Seconds of calls before the first timed one, for caches, clocks and allocators to settle.
-
-    Example: 1
-    """
-    max_rounds_s: Seconds = _SAMPLING.max_rounds_s
-    """Seconds after which a trial stops timing. Slow models get fewer super-blocks, at least 3.
-
-    Example: 60
-    """
-    drift_seeds: Count = _SAMPLING.drift_seeds
-    """Number of seeds with which drift is measured.
-
-    Example: 4
-    """
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class GateFile(RegistryFile):
     """``gate.yml``. Every key but `version` can be left out; paths are relative to the file's directory."""
 
@@ -261,7 +178,7 @@ class GateFile(RegistryFile):
 
     Example: [perf/models.yml]
     """
-    sampling: SamplingEntry = field(default_factory=SamplingEntry)
+    sampling: Sampling = field(default_factory=Sampling)
     """How much a trial samples.
 
     Example: {super_blocks: 30, drift_seeds: 4}
@@ -328,7 +245,7 @@ class GateFile(RegistryFile):
 
     Example: [{metric: cold_compile_time, at_most: 60}, {metric: warm_speedup, at_least: 1.2}]
     """
-    quarantine: tuple[QuarantineEntry, ...] = ()
+    quarantine: tuple[Quarantine, ...] = ()
     """Unstable cases that are measured and shown, and do not decide until a date.
 
     Example: [{case: "bert/*", owner: compiler-team, reason: "crashes, see #12", expires: 2027-03-31}]

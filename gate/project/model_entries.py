@@ -12,20 +12,17 @@ from typing import Annotated
 from gate.files.entry import (
     REFERENCE_PACKAGE,
     Backend,
-    Entry,
     Factory,
     Identifier,
     Node,
     Package,
-    Seconds,
     Tag,
-    Text,
     Version,
 )
 from gate.files.validation import InvalidValue, suggest_nearest
 from gate.project.contradictions import Values, check_kind, list_values
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
-from gate.records.bounds import NotEmpty, NotNegative
+from gate.records.bounds import Entry, NotEmpty, NotNegative, Seconds, Text
 
 DEFAULT_SIZE = "smoke"
 _DEAF_BACKENDS = {"eager", "aot_eager"}  # they take neither mode nor options: torch._dynamo.backends.common

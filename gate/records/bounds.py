@@ -1,6 +1,7 @@
 """Bounds of a value beside its type, stated once: the decoder applies them and the JSON Schemas state them.
 
-They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``.
+They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``. Types that only files of people
+have are in :mod:`gate.files.entry`.
 """
 
 from __future__ import annotations
@@ -239,6 +240,17 @@ class Bound(Protocol):
 
 Format = Fraction | Amount  # decodes the value itself: it can be written in several ways
 
+MAX_COUNT = 10_000  # of trials, calls, seeds: more is a slip of the finger
+Count = Annotated[int, Range(noun="a whole number", minimum=1, maximum=MAX_COUNT)]
 Natural = Annotated[int, Range(noun="a whole number", minimum=0)]
+Seconds = Annotated[float, Range(above=0)]
 NotNegative = Annotated[float, Range(minimum=0)]
 Time = Annotated[str, MOMENT]  # ISO 8601, UTC
+Date = Annotated[str, EXPIRY]
+Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is not empty")]
+
+
+class Entry:
+    """A record that people write as YAML: :mod:`gate.files.entry` describes the texts of its fields."""
+
+    __slots__ = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gate.records.bounds import Date, Entry, Text
 from gate.records.cases import fits_pattern
 from gate.records.metric import Metric, Threshold
 
@@ -28,14 +29,34 @@ class Acceptance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Quarantine:
-    """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
+class Quarantine(Entry):
+    """An unstable case, or one metric of it: still measured, still shown, not deciding until a date."""
 
-    case: str  # as in ``fits_pattern``
-    metric: Metric | None  # None: the whole case, its failures included
-    owner: str
-    reason: str
-    expires: str  # ISO date; the day itself still counts
+    case: Text
+    """The cases, named as in `select`. Each part must match at least one.
+
+    Example: "bert/*"
+    """
+    metric: Metric | None = None
+    """The metric that does not decide. Without it the whole case does not, its failures included.
+
+    Example: compiled_latency
+    """
+    owner: Text
+    """Who looks after it.
+
+    Example: compiler-team
+    """
+    reason: Text
+    """Why it cannot decide. `compile-gate calibrate` names cases that are unstable on your machine.
+
+    Example: "two speeds, see #12"
+    """
+    expires: Date
+    """The last day of the quarantine.
+
+    Example: 2027-03-31
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

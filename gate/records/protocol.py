@@ -30,8 +30,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
 from gate.records import Case, Environment, Fact, FailureKind, Measured
+from gate.records.bounds import Count, Entry, NotNegative, Seconds
 
 # The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
 # not shadow installed modules.
@@ -79,16 +81,42 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sampling:
-    """How much a trial samples; section 1 of docs/decision.md."""
+class Sampling(Entry):
+    """How much a trial samples.
 
-    super_blocks: int = 15  # ABBA groups: each is two eager and two compiled blocks
-    block_s: float = 0.010  # a block lasts at least this long, so that the timer is below 0.1 %
-    max_block_calls: int = 1000
-    warmup_s: float = 0.2  # at least this long, and at least min_warmup_calls
-    min_warmup_calls: int = 5
-    max_rounds_s: float = 20.0  # fewer super-blocks when they would take longer than this
-    drift_seeds: int = 2
+    The defaults suit most machines. Runs that sampled differently are not joined.
+    """
+
+    max_block_calls: ClassVar[int] = 1000
+    min_warmup_calls: ClassVar[int] = 5
+
+    super_blocks: Count = 15
+    """How often a trial times eager and compiled in turn. A super-block is two timed blocks of each. More
+    make a trial's value more precise; the noise between trials stays the same.
+
+    Example: 30
+    """
+    block_s: Seconds = 0.010
+    """Least seconds of a timed block, so that the clock adds less than 0.1 %. In live pairs a block always
+    lasts 0.03 s.
+
+    Example: 0.02
+    """
+    warmup_s: NotNegative = 0.2
+    """Seconds of calls before the first timed one, for caches, clocks and allocators to settle.
+
+    Example: 1
+    """
+    max_rounds_s: Seconds = 20.0
+    """Seconds after which a trial stops timing. Slow models get fewer super-blocks, at least 3.
+
+    Example: 60
+    """
+    drift_seeds: Count = 2
+    """Number of seeds with which drift is measured.
+
+    Example: 4
+    """
 
 
 def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:

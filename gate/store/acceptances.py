@@ -14,14 +14,11 @@ from gate.files.entry import (
     VERSION,
     Allowance,
     CaseId,
-    Date,
-    Entry,
     EnvironmentId,
     EnvironmentIds,
     Line,
     Login,
     Sha,
-    Text,
     Version,
     read_docs,
 )
@@ -30,7 +27,16 @@ from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_sca
 from gate.metrics import SPECS
 from gate.project.contradictions import check_acceptance, check_allowance
 from gate.records import Acceptance, Metric
-from gate.records.bounds import MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
+from gate.records.bounds import (
+    MOST_DAYS,
+    Amount,
+    Date,
+    Entry,
+    Text,
+    compute_last_day,
+    read_amount,
+    write_percent,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
-from gate.files.entry import Entry, Line, Sha, Text, Version
+from gate.files.entry import Line, Sha, Version
 from gate.files.untrusted import is_present
 from gate.files.yaml_in import load_yaml, write_scalar
 from gate.project.config import Config
 from gate.project.registry import load_cases
 from gate.records import AbsoluteLimit, Acceptance, Override, Policy, Quarantine, Time
+from gate.records.bounds import Entry, Text
 from gate.records.cases import TAG
 from gate.store.acceptances import load_acceptances, load_commit_file
 from gate.units import render_age

@@ -10,11 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gate.files.entry import Entry, advise_key, read_docs
+from gate.files.entry import advise_key, read_docs
 from gate.files.structure import fit
 from gate.files.yaml_in import parse_yaml
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
+from gate.records.bounds import Entry
 from gate.schema import make_schema
 from gate.store.acceptances import AcceptedFile
 
@@ -44,11 +45,11 @@ def test_all_entries_are_found() -> None:
     """The walk reaches what lies in lists, mappings and unions."""
     assert ENTRIES.keys() == {
         "GateFile",
-        "SamplingEntry",
+        "Sampling",
         "ThresholdEntry",
         "OverrideEntry",
         "LimitEntry",
-        "QuarantineEntry",
+        "Quarantine",
         "RegistryFile",
         "ModelEntry",
         "CaseEntry",

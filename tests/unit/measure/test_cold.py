@@ -77,7 +77,7 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     context = WorkerContext(
         case=Case(id="m/c", model="m", kind=Kind.CACHE, backend="eager"),
         device=CpuDevice(),
-        sampling=Sampling(super_blocks=2, warmup_s=0.0, min_warmup_calls=1, drift_seeds=1),
+        sampling=Sampling(super_blocks=2, warmup_s=0.0, drift_seeds=1),
         logbook=logbook,
         directory="",
         skips_calls=True,
@@ -99,7 +99,7 @@ def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch
     context = WorkerContext(
         case=Case(id="m/c", model="m", backend="eager"),
         device=CpuDevice(),
-        sampling=Sampling(super_blocks=2, warmup_s=0.0, min_warmup_calls=1),
+        sampling=Sampling(super_blocks=2, warmup_s=0.0),
         logbook=logbook,
         directory="",
     )

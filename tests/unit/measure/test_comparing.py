@@ -442,7 +442,7 @@ def test_a_wrong_call_does_not_destroy_the_evidence() -> None:
     context = WorkerContext(
         case=case,
         device=CpuDevice(),
-        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        sampling=Sampling(drift_seeds=1),
         logbook=logbook,
         directory="",
         skips_calls=True,

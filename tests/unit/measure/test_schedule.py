@@ -69,7 +69,7 @@ def test_missing_durations_are_refused() -> None:
 )
 def test_block_size(calls: int, elapsed_s: float, expected: int) -> None:
     """A block holds the smallest number of calls that lasts 10 ms."""
-    assert expected == compute_block_calls(calls, elapsed_s, Sampling(block_s=0.01, max_block_calls=1000))
+    assert expected == compute_block_calls(calls, elapsed_s, Sampling(block_s=0.01))
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def make_context(device: CpuDevice) -> WorkerContext:
     return WorkerContext(
         case=Case(id="m/c", model="m", backend="eager"),
         device=device,
-        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        sampling=Sampling(drift_seeds=1),
         logbook=Logbook(None, WorkerRole.WARM),
         directory="",
     )
@@ -89,7 +89,7 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
     context = WorkerContext(
         case=case,
         device=CpuDevice(),
-        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        sampling=Sampling(drift_seeds=1),
         logbook=logbook,
         directory="/nowhere",
     )
@@ -121,7 +121,7 @@ def test_steps_of_random_training_are_not_compared() -> None:
     context = WorkerContext(
         case=case,
         device=DeviceWithWorkspace(),
-        sampling=Sampling(min_warmup_calls=1, drift_seeds=1),
+        sampling=Sampling(drift_seeds=1),
         logbook=logbook,
         directory="",
         skips_calls=True,

@@ -13,7 +13,7 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import decode
 from gate.metrics import SPECS
 from gate.project.config import Origin, apply_options, load_config, make_config, render_config
-from gate.project.entries import GateFile, SamplingEntry
+from gate.project.entries import GateFile
 from gate.records import Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
 from gate.schema import make_schema
@@ -116,13 +116,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ),
         Quarantine(case="mine/test", metric=None, owner="ada", expires="2026-01-01", reason="crashes"),
     )
-
-
-def test_the_entry_of_sampling_has_the_fields_of_sampling() -> None:
-    """They are told twice because one of them has limits; two bounds of a block are nobody's to set."""
-    fields, keys = Sampling.__dataclass_fields__.keys(), SamplingEntry.__dataclass_fields__.keys()
-    assert fields - keys == {"max_block_calls", "min_warmup_calls"}
-    assert keys <= fields
 
 
 def test_the_dump_loads_as_the_same_configuration(tmp_path: Path) -> None:
