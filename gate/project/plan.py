@@ -297,8 +297,10 @@ def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ..
     return tuple(case for _, case in joined.values())
 
 
-def list_unchanged_code(run: Run) -> frozenset[str]:
-    """List the cases whose generated code is that of the base, as ``ab --target`` found it.
+def drop_unchanged_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
+    """Leave out the cases whose code ``ab --target`` found to be that of the base.
+
+    One that is defined otherwise by now stays.
 
     Raises:
         UsageError: The run is of a device, or compares nothing with a base, or did not end.
@@ -308,14 +310,6 @@ def list_unchanged_code(run: Run) -> frozenset[str]:
         raise UsageError(message, "Make one: compile-gate ab BASE --target cuda:sm_90.")
     if not run.finished:
         raise UsageError("the run did not end", "Continue it with --resume.")
-    return find_unchanged_code(run)
-
-
-def drop_unchanged_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
-    """Leave out the cases whose code did not change; one that is defined otherwise by now stays.
-
-    Raises as :func:`list_unchanged_code`.
-    """
-    same = list_unchanged_code(run)
+    same = find_unchanged_code(run)
     programs = {case.id: case.program for case in run.cases if case.id in same}
     return tuple(case for case in cases if programs.get(case.id) != case.program)
