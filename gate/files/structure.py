@@ -35,8 +35,7 @@ from gate.files.validation import (
 from gate.records.bounds import Bound, Entry, Format
 
 
-def decode_float(value: object) -> float:
-    """Decode a finite number; a whole one may do without its point."""
+def _decode_float(value: object) -> float:
     kind = type(value)
     if kind is float or (kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER):
         number = float(cast("float", value))
@@ -45,8 +44,7 @@ def decode_float(value: object) -> float:
     raise expect("a finite number", value)
 
 
-def decode_int(value: object) -> int:
-    """Decode a whole number of at most 64 bits."""
+def _decode_int(value: object) -> int:
     if type(value) is not int:
         raise expect("a whole number", value)
     if not -MAX_INTEGER <= value <= MAX_INTEGER:
@@ -54,15 +52,13 @@ def decode_int(value: object) -> int:
     return value
 
 
-def decode_bool(value: object) -> bool:
-    """Decode true or false, and no number."""
+def _decode_bool(value: object) -> bool:
     if type(value) is bool:
         return value
     raise expect("true or false", value)
 
 
-def decode_str(value: object) -> str:
-    """Decode text that can be written down again."""
+def _decode_str(value: object) -> str:
     if type(value) is not str:
         raise expect("text", value)
     if not value.isascii() and not is_encodable(value):
@@ -79,8 +75,7 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def decode_none(value: object) -> None:
-    """Decode null."""
+def _decode_none(value: object) -> None:
     if value is not None:
         raise expect("null", value)
 
@@ -156,13 +151,13 @@ def _decode_object(value: object, depth: int = 0) -> object:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
-        return decode_float(value)
+        return _decode_float(value)
     if isinstance(value, int):
-        return decode_int(value)
+        return _decode_int(value)
     if isinstance(value, list):
         return list(_make_items_decoder(lambda item: _decode_object(item, depth + 1))(value))
     if isinstance(value, dict):
-        return _make_entries_decoder(decode_str, lambda item: _decode_object(item, depth + 1))(value)
+        return _make_entries_decoder(_decode_str, lambda item: _decode_object(item, depth + 1))(value)
     raise expect("a plain value", value)
 
 
@@ -324,14 +319,14 @@ def _advise(error: ValidationError, record_type: type, name: str) -> ValidationE
 
 
 _SCALARS: dict[Any, _Decoder] = {
-    float: decode_float,
-    int: decode_int,
-    bool: decode_bool,
-    str: decode_str,
+    float: _decode_float,
+    int: _decode_int,
+    bool: _decode_bool,
+    str: _decode_str,
     object: _decode_object,
-    types.NoneType: decode_none,
+    types.NoneType: _decode_none,
 }
-_decode_floats_slowly = _make_items_decoder(decode_float)
+_decode_floats_slowly = _make_items_decoder(_decode_float)
 
 
 @cache
