@@ -13,7 +13,6 @@ import signal
 import socket
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -321,8 +320,6 @@ def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: O
             _note_left_out(observe, place.name, join_some(differences, _NAMED, "; "))
         else:
             lanes[place.name], places[place.name] = actors[number - 1], place
-    beside = Counter(place.host for place in places.values())
-    places = {name: replace(place, lanes=beside[place.host]) for name, place in places.items()}
     return RayEngine(lanes, replace(run, places=places))
 
 

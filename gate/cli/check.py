@@ -62,7 +62,7 @@ def run_check(options: Namespace) -> ExitCode:
     verdict = note_origin(verdict, config, options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *([alone] if alone else []), *verdict.notes))
     verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
-    append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
+    append_run(options, config, checked.run, HistoryKind.CHECK)
     code = report_verdict(verdict, config, options, config.out, policy)
     print_traces(checked.run, config.out)
     return code

@@ -28,7 +28,7 @@ def find_history(options: Namespace, config: Config) -> Path | None:
     return Path(options.history) if options.history else config.history
 
 
-def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, outcome: str = "") -> None:
+def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind) -> None:
     """Append the values of head's own trials, without what a verdict sets aside of disturbed ones.
 
     Where that fails, say so and go on: the verdict stands.
@@ -47,8 +47,7 @@ def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, 
         }
         if figures:
             cases[case.id] = figures
-    head = _make_head(kind, run.environment, run.provenance)
-    _append(path, replace(head, outcome=outcome), cases)
+    _append(path, _make_head(kind, run.environment, run.provenance), cases)
 
 
 def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
@@ -62,7 +61,7 @@ def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
             cases.setdefault(row.case_id, {})[row.metric] = change
     head = _make_head(HistoryKind.ANCHOR, verdict.environment, verdict.provenance)
     anchor = verdict.base.commit if verdict.base else ""
-    _append(path, replace(head, outcome=str(verdict.outcome), anchor=anchor), cases)
+    _append(path, replace(head, anchor=anchor), cases)
 
 
 def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> None:
@@ -81,7 +80,6 @@ def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenan
         machine=f"{environment.device_kind}: {model}, {environment.threads} threads",
         host=compute_machine_id(environment),
         commit=provenance.commit,
-        dirty=provenance.dirty,
         run_url=provenance.run_url,
         torch=environment.torch,
         driver=environment.driver,

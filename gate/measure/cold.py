@@ -223,5 +223,4 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
         },
         throttled=list_throttling(before.state, after.state),
         foreign_processes=count_strangers((before.state, after.state), own=2 if is_paired else 1),
-        clock_mhz=after.state.clock_mhz,
     )

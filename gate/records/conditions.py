@@ -35,7 +35,6 @@ class Conditions:
     throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
     foreign_processes: int = 0  # other processes seen on the device
     foreign_memory: float = 0.0  # share of its memory that was in use before or after all workers; 0: unknown
-    clock_mhz: float = 0.0
     foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
     crowd: tuple[str, ...] = ()  # which those were, the busiest first: "chromium (pid 123, 95 %)"
     stolen: float = 0.0  # share of these cores' time that the hypervisor kept

@@ -31,9 +31,7 @@ class HistoryHead:
     machine: str  # what times are comparable on: the kind and model of the device, the threads
     host: str = ""  # of the hardware: differs between machines of one name
     commit: str = ""
-    dirty: bool = False
     run_url: str = ""
-    outcome: str = ""  # of a check, as in a verdict
     torch: str = ""
     driver: str = ""
     anchor: str = ""  # the commit that an anchor's run was compared with

@@ -208,7 +208,6 @@ class Place:
     host: str
     device: str  # the card's UUID; "" for the host's processors
     cores: str  # that workers were held to, as the kernel lists them: "0-3,8"; "" where it does not tell
-    lanes: Natural = 1  # of the run that measured on this host at the same time, this one included
 
     @property
     def name(self) -> str:

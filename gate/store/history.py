@@ -199,7 +199,7 @@ def _compact(target: Path, files: Sequence[Path], reading: HistoryReading) -> No
 
 
 def _encode(line: HistoryLine) -> str:
-    head = {key: value for key, value in encode(line.head).items() if value not in ("", False)}
+    head = {key: value for key, value in encode(line.head).items() if value}
     plain = {"schema": SCHEMA, **head, "cases": encode(line.cases)}
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 

@@ -166,18 +166,6 @@ def test_a_lane_that_differs_is_left_out(config: Config) -> None:
     assert (run.environment.device_uuid, run.environment.torch) == ("", "2.13.0")
 
 
-@pytest.mark.usefixtures("acting")
-def test_lanes_of_one_host_know_of_each_other(config: Config) -> None:
-    """Two of one host, and one of another."""
-    places = [make_place("GPU-1"), make_place("GPU-2"), make_place("GPU-3", host="b")]
-    _, engine, _ = open_lanes([ActingLane(make_run(place)) for place in places], config, [], [])
-    assert {name: place.lanes for name, place in engine.list_lanes().items()} == {
-        "GPU-1": 2,
-        "GPU-2": 2,
-        "GPU-3": 1,
-    }
-
-
 def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
     """What it measured is a part; a full disk and a lost process are reasons, and each is ended."""
     lanes = [ActingLane(make_run(make_place(f"GPU-{number}"))) for number in (1, 2, 3)]

@@ -54,7 +54,6 @@ def _merge_conditions(cold: Conditions, warm: Conditions) -> Conditions:
         canaries_s={**warm.canaries_s, **cold.canaries_s},
         throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
         foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
-        clock_mhz=cold.clock_mhz or warm.clock_mhz,
     )
 
 

@@ -39,9 +39,9 @@ def describe(after: HostSample, conditions: Conditions | None = None) -> Conditi
 
 def test_what_happened_between_two_looks() -> None:
     """2 foreign processor seconds in 10 s are 0.2 cores, which fit on the two that are left over."""
-    conditions = describe(CALM, Conditions(clock_mhz=5.0))
+    conditions = describe(CALM, Conditions(canaries_s={"copy": 5.0}))
     assert pytest.approx(0.2) == conditions.foreign_cores
-    assert (conditions.clock_mhz, conditions.stolen, conditions.held_back) == (5.0, 0.0, 0.0)
+    assert (conditions.canaries_s, conditions.stolen, conditions.held_back) == ({"copy": 5.0}, 0.0, 0.0)
     assert conditions.free_bytes == 7 * GIB
     assert conditions.disturbances == ()
 
