@@ -35,8 +35,6 @@ _BOOLEANS = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _INTEGER_CHARS = 20  # a sign and 19 digits: 64 bits
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-# libyaml 0.2.6 and later give up at 1,000 levels on their own, before a first event tells us of 33.
-_LIBYAML_TOO_DEEP = "exceeded maximum nesting depth"
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
@@ -187,7 +185,7 @@ def _check_events(text: str, source: str) -> None:
             fix = "Write a plain value; quote text that begins with !."
             raise _refuse(source, line, "uses a tag (!)", fix)
         if depth > MAX_DEPTH:
-            raise _refuse_depth(f"{source}:{line}")
+            raise _refuse(source, line, f"is nested deeper than {MAX_DEPTH} levels", "Write it flatter.")
         if documents > 1:
             raise _refuse(source, line, "holds more than one document (---)", "Split the file.")
 
@@ -196,16 +194,10 @@ def _refuse(source: str, line: int, problem: str, fix: str) -> FileError:
     return FileError(f"{source}:{line}", "", problem, fix)
 
 
-def _refuse_depth(where: str) -> FileError:
-    return FileError(where, "", f"is nested deeper than {MAX_DEPTH} levels", "Write it flatter.")
-
-
 def _describe_syntax(error: yaml.YAMLError, text: str, source: str) -> FileError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     where = source if mark is None else f"{source}:{mark.line + 1}"
-    if problem == _LIBYAML_TOO_DEEP:
-        return _refuse_depth(where)
     line = "" if mark is None else (text + "\n").splitlines()[mark.line]
     if re.match(r"\s*\t", line):
         return FileError(where, "", "is indented by a tab", "Indent the line by spaces: YAML takes no tabs.")

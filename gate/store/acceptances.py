@@ -22,7 +22,7 @@ from gate.files.entry import (
     Version,
     read_docs,
 )
-from gate.files.untrusted import check_size, decode_text, is_present, load_bytes
+from gate.files.untrusted import decode_text, is_present, load_bytes
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_scalar
 from gate.metrics import SPECS
 from gate.project.contradictions import check_acceptance, check_allowance
@@ -309,7 +309,6 @@ def decode_commit_file(data: bytes, source: str, commit: str = "") -> CommitFile
     Raises:
         FileError: It cannot be used, or is for another commit.
     """
-    check_size(data, MAX_COMMIT_BYTES, source)
     file, document = decode_yaml(CommitFile, data, source)
     if commit and file.commit != commit:
         problem = f"is {file.commit[:12]}, another commit than {commit[:12]}"
