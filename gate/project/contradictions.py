@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
+from gate.files.entry import REFERENCE_PACKAGE
 from gate.files.structure import fit
 from gate.files.untrusted import format_value
 from gate.files.validation import InvalidValue, ValidationError, suggest_nearest
@@ -20,6 +21,8 @@ from gate.records.bounds import MOST_ALLOWED, read_amount
 
 Values = Mapping[str, Any]
 
+DEFAULT_SIZE = "smoke"
+_DEAF_BACKENDS = {"eager", "aot_eager"}  # they take neither mode nor options: torch._dynamo.backends.common
 DEFAULT_TRIALS = 1  # a suspect gets more
 DEFAULT_MAX_TRIALS = 3  # what settles most, in the default budget
 _PARTS = ("relative", "absolute")
@@ -153,19 +156,62 @@ def _refuse_allowance(problem: str, fix: str) -> InvalidValue:
 _T = TypeVar("_T")
 
 
-def check_kind(
-    case: Any,  # noqa: ANN401 - the entry that imports this
-    path: list[str],
-    *,
-    dynamic: bool | None,
-) -> Iterator[InvalidValue]:
-    """Check that the kind measures the case's tasks and listens to what it is given, its model's too."""
+def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
+    """List what stands behind a key that takes one value or several."""
+    return written if isinstance(written, tuple) else (written,)
+
+
+def check_model(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+    """Cases must be of the model's sizes and of what their kinds and backends listen to; `gate` is taken."""
+    del wrong
+    package = values.get("factory", "").partition(":")[0]
+    if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
+        problem = "a factory cannot be imported from the package `gate`: that is compile-gate's own name"
+        fix = "Rename your package, or put the factory, and what it imports, in one of another name."
+        yield InvalidValue(problem=problem, fix=fix, path=[".factory"])
+    for index, case in enumerate(values.get("cases", ())):
+        path = [f"[{index}]", ".cases"]
+        yield from _check_sizes(list_values(case.size), values.get("sizes", {}), path)
+        yield from _check_ignored(case, path)
+        yield from _check_kind(case, path, dynamic=values.get("dynamic"))
+
+
+def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[InvalidValue]:
+    for size in sizes:
+        if known and size not in known:
+            fix = suggest_nearest(size, known, f"Sizes of this model: {', '.join(known)}.")
+            suffix = ", the default" if size == DEFAULT_SIZE else ""
+            yield InvalidValue(problem=f"unknown size {size!r}{suffix}", fix=fix, path=[".size", *path])
+
+
+def _check_ignored(case: Any, path: list[str]) -> Iterator[InvalidValue]:  # noqa: ANN401 - the entry that imports this
+    """Refuse what nobody takes notice of: the case would measure something else than its id says."""
+    modes = [mode for mode in list_values(case.mode) if mode is not Mode.DEFAULT]
+    backends = [backend for backend in list_values(case.backend) if backend != DEFAULT_BACKEND]
+    given = [
+        key for key, found in (("mode", modes), ("backend", backends), ("options", case.options)) if found
+    ]
+    if case.options and modes:
+        problem = f"cannot be combined with the mode {str(modes[0])!r}: torch.compile takes one of the two"
+        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
+        yield InvalidValue(problem=problem, fix=fix, path=[".options", *path])
+    for backend in (one for one in backends if one in _DEAF_BACKENDS):
+        for key in (key for key in given if key != "backend"):
+            problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
+            fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."
+            yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
+    for key in (key for key in given if key in KIND_SPECS[case.kind].ignores):
+        fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
+        yield InvalidValue(problem=f"the kind {case.kind} ignores `{key}`", fix=fix, path=[f".{key}", *path])
+
+
+def _check_kind(case: Any, path: list[str], *, dynamic: bool | None) -> Iterator[InvalidValue]:  # noqa: ANN401 - as above
+    """Check that the kind measures the case's tasks and has its settings, and listens to its model."""
     spec = KIND_SPECS[case.kind]
     for key, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
         for word in (word for word in list_values(getattr(case, key)) if word not in known):
             problem, fix = f"the kind {spec.kind} measures no {word}", f"Write {' or '.join(sorted(known))}."
             yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
-    yield from _check_ignored(spec, case, path)
     if dynamic is not None and "dynamic" in spec.ignores:
         problem = f"the kind {spec.kind} ignores the model's `dynamic`"
         fix = "Measure it in a model of another name, without `dynamic`."
@@ -176,23 +222,6 @@ def check_kind(
         if name not in case.settings and setting.default is None:
             problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
             yield InvalidValue(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
-
-
-def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[InvalidValue]:  # noqa: ANN401 - as above
-    """Refuse what a kind takes no notice of: the case would measure something else than its id says."""
-    given = {
-        "mode": any(mode is not Mode.DEFAULT for mode in list_values(case.mode)),
-        "backend": any(backend != DEFAULT_BACKEND for backend in list_values(case.backend)),
-        "options": bool(case.options),
-    }
-    for key in (key for key, is_given in given.items() if is_given and key in spec.ignores):
-        fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
-        yield InvalidValue(problem=f"the kind {spec.kind} ignores `{key}`", fix=fix, path=[f".{key}", *path])
-
-
-def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
-    """List what stands behind a key that takes one value or several."""
-    return written if isinstance(written, tuple) else (written,)
 
 
 def _check_setting(spec: KindSpec, name: str, value: object, place: list[str]) -> Iterator[InvalidValue]:

@@ -5,12 +5,11 @@ They become cases in :mod:`gate.project.registry`; :mod:`gate.files.entry` has t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from gate.files.entry import (
-    REFERENCE_PACKAGE,
     Backend,
     Factory,
     Identifier,
@@ -19,13 +18,9 @@ from gate.files.entry import (
     Tag,
     Version,
 )
-from gate.files.validation import InvalidValue, suggest_nearest
-from gate.project.contradictions import Values, check_kind, list_values
+from gate.project.contradictions import DEFAULT_SIZE, check_model
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.bounds import Entry, NotEmpty, NotNegative, Seconds, Text
-
-DEFAULT_SIZE = "smoke"
-_DEAF_BACKENDS = {"eager", "aot_eager"}  # they take neither mode nor options: torch._dynamo.backends.common
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,51 +93,6 @@ class CaseEntry(Entry):
 
     Example: 22
     """
-
-
-def check_model(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
-    """Cases must be of the model's sizes, torch takes options or a mode, and `gate` is taken."""
-    del wrong
-    package = values.get("factory", "").partition(":")[0]
-    if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
-        problem = "a factory cannot be imported from the package `gate`: that is compile-gate's own name"
-        fix = "Rename your package, or put the factory, and what it imports, in one of another name."
-        yield InvalidValue(problem=problem, fix=fix, path=[".factory"])
-    for index, case in enumerate(values.get("cases", ())):
-        path = [f"[{index}]", ".cases"]
-        yield from _check_sizes(list_values(case.size), values.get("sizes", {}), path)
-        yield from _check_options(case.options, list_values(case.mode), path)
-        yield from _check_backends(case, path)
-        yield from check_kind(case, path, dynamic=values.get("dynamic"))
-
-
-def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[InvalidValue]:
-    for size in sizes:
-        if known and size not in known:
-            fix = suggest_nearest(size, known, f"Sizes of this model: {', '.join(known)}.")
-            suffix = ", the default" if size == DEFAULT_SIZE else ""
-            yield InvalidValue(problem=f"unknown size {size!r}{suffix}", fix=fix, path=[".size", *path])
-
-
-def _check_options(
-    options: Mapping[str, object], modes: tuple[Mode, ...], path: list[str]
-) -> Iterator[InvalidValue]:
-    unusual = [str(mode) for mode in modes if mode is not Mode.DEFAULT]
-    if options and unusual:
-        problem = f"cannot be combined with the mode {unusual[0]!r}: torch.compile takes one of the two"
-        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
-        yield InvalidValue(problem=problem, fix=fix, path=[".options", *path])
-
-
-def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[InvalidValue]:
-    """Refuse what a backend takes no notice of: the case would measure something else than it says."""
-    has_mode = any(mode is not Mode.DEFAULT for mode in list_values(case.mode))
-    given = {"mode": has_mode, "options": bool(case.options)}
-    for backend in (one for one in list_values(case.backend) if one in _DEAF_BACKENDS):
-        for key in (key for key, is_given in given.items() if is_given):
-            problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
-            fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."
-            yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
