@@ -135,11 +135,10 @@ class FileKind(Generic[R]):
                         rows[key].append(decode(row_types[key], row, source, f"{key}[{len(rows[key])}]"))
                 except FileError as error:
                     fault = error  # told below, unless the head says that a newer version wrote the file
-        record: Any = _decode_content(self, parse_json(bytes(head), source), source)
+        record = _decode_content(self, parse_json(bytes(head), source), source)
         if fault:
             raise fault
-        more = {key: (*getattr(record, key), *found) for key, found in rows.items()}
-        return cast("R", replace(record, **more))
+        return _add_items(record, rows)
 
 
 HEAD = ""  # what a line belongs to that is no item of a list with rows
@@ -260,6 +259,13 @@ def pause_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _add_items(record: T, rows: Mapping[str, Sequence[object]]) -> T:
+    """Add the items of lists that have a line each to what the head holds of them."""
+    filled: Any = record
+    more = {key: (*getattr(filled, key), *found) for key, found in rows.items()}
+    return cast("T", replace(filled, **more))
 
 
 def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:

@@ -198,8 +198,8 @@ def _describe_syntax(error: yaml.YAMLError, text: str, source: str) -> FileError
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     where = source if mark is None else f"{source}:{mark.line + 1}"
-    line = "" if mark is None else (text + "\n").splitlines()[mark.line]
-    if re.match(r"\s*\t", line):
+    lines = [] if mark is None else text.splitlines()[mark.line : mark.line + 1]
+    if any(re.match(r"\s*\t", line) for line in lines):
         return FileError(where, "", "is indented by a tab", "Indent the line by spaces: YAML takes no tabs.")
     return FileError(where, "", f"is not YAML: {problem}", "Fix the syntax there; check the indentation.")
 

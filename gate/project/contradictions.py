@@ -235,6 +235,7 @@ def _check_setting(spec: KindSpec, name: str, value: object, place: list[str]) -
     except ValidationError as error:
         for invalid in error.found:
             invalid.path += place
+            invalid.says_little = False  # no key around it says more
         yield from error.found
     else:
         if spec.kind is Kind.SHAPES and name == "vary":

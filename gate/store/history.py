@@ -21,6 +21,7 @@ from typing import Any
 from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
 from gate.files.disk import append_bytes
+from gate.files.untrusted import parse_json
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryLine
 
@@ -29,7 +30,6 @@ SCHEMA = f"{_FORMAT}1"
 SUFFIX = ".jsonl"
 _ID_CHARS = 16
 _DIGITS = 7  # of a figure: more than any measurement has
-_MAX_LINE = 16 * 1024 * 1024  # bytes: a thousand cases have a twentieth
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # that the names of files begin with
 _UNDATED = "history"
 _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
@@ -203,13 +203,7 @@ def _encode(line: HistoryLine) -> str:
 
 
 def _parse(data: bytes, place: str) -> dict[str, Any]:
-    if len(data) > _MAX_LINE:
-        raise FileError(place, "", "is larger than a line may be", _FIX)
-    try:
-        plain = json.loads(data.decode())
-    except (ValueError, RecursionError):
-        problem = "is no JSON" if data.endswith(b"\n") else "was not written to its end"
-        raise FileError(place, "", problem, _FIX) from None
+    plain = parse_json(data, place)
     if not isinstance(plain, dict):
         raise FileError(place, "", "is no object", _FIX)
     return plain

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from deliveries import make_workflow_run
@@ -141,28 +140,9 @@ def test_hostile_artifact(stage: Stage) -> None:
     assert "script" not in body + published.summary + "".join(published.lines)
 
 
-NEWER = put("schema", "compile-gate/verdict/1.5")
-
-
-def test_verdict_of_a_newer_minor_version(stage: Stage) -> None:
-    """It is told without what is new in it, which is foreign text like any other."""
-
-    def add_news(plain: dict[str, Any]) -> None:
-        NEWER(plain)
-        plain["script"] = "<script>@octocat</script>"
-        plain["comparisons"][0]["note"] = "![x](https://evil.example)"
-
-    stage.leave(make_edited(add_news))
-    published = stage.publish(comment=CommentWhen.ALWAYS)
-    body = stage.body
-    assert published.outputs["verdict"] == "PASS"
-    assert not any(mark in body + published.summary for mark in ("script", "octocat", "evil"))
-
-
-@pytest.mark.parametrize("schema", ["compile-gate/verdict/4", "compile-gate/verdict/4.1"])
-def test_verdict_of_a_newer_version(stage: Stage, schema: str) -> None:
+def test_verdict_of_a_newer_version(stage: Stage) -> None:
     """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
-    stage.leave(make_edited(put("schema", schema)))
+    stage.leave(make_edited(put("schema", "compile-gate/verdict/4")))
     stage.publish()
     body = stage.body
     assert "a newer compile-gate than the workflow that publishes it uses" in body
