@@ -168,9 +168,7 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
 
 def _make_limit(entry: LimitEntry) -> AbsoluteLimit:
     value = entry.at_most if entry.at_least is None else entry.at_least
-    return AbsoluteLimit(
-        case=entry.case, metric=entry.metric, value=value or 0.0, is_minimum=entry.at_least is not None
-    )
+    return AbsoluteLimit(case=entry.case, metric=entry.metric, value=value or 0.0)
 
 
 def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- checked as gate.yml's keys are
@@ -278,7 +276,7 @@ def _collect_values(config: Config) -> dict[str, object]:
             {
                 "metric": item.metric.value,
                 "case": item.case,
-                "at_least" if item.is_minimum else "at_most": item.value,
+                "at_least" if SPECS[item.metric].higher_is_better else "at_most": item.value,
             }
             for item in config.limits
         ],

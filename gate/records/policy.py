@@ -72,12 +72,11 @@ class Override:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AbsoluteLimit:
-    """A value that a metric may not pass, whatever is stored. ``value`` is in the metric's unit."""
+    """A value that a metric may not be worse than, whatever is stored, in the metric's unit."""
 
     case: str  # as in ``fits_pattern``
     metric: Metric
     value: float
-    is_minimum: bool  # else it is the maximum
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -133,7 +133,8 @@ def _measure_excess(limit: AbsoluteLimit, values: Sequence[float], alpha: float)
 
     They surely exceed the lower bound, which is to convict, and surely not the upper one, which is to clear.
     """
-    spec, sign = SPECS[limit.metric], -1.0 if limit.is_minimum else 1.0
+    spec = SPECS[limit.metric]
+    sign = -1.0 if spec.higher_is_better else 1.0
     if spec.family is Family.NOISY and min(values) > 0 and limit.value > 0:
         centre, low, high = map(math.expm1, _measure_noisy(limit, values, alpha, sign))
     else:

@@ -65,7 +65,7 @@ def judge(
 
 def most(metric: Metric, value: float, case: str = "*") -> AbsoluteLimit:
     """Return an upper limit."""
-    return AbsoluteLimit(case=case, metric=metric, value=value, is_minimum=False)
+    return AbsoluteLimit(case=case, metric=metric, value=value)
 
 
 def find(verdict: Verdict, metric: Metric) -> Comparison:
@@ -117,7 +117,7 @@ def test_the_interval_of_one_trial_is_that_of_the_assumed_noise() -> None:
 
 def test_speedup_has_a_least() -> None:
     """A compiled call that is slower than eager is beyond the least of 1.2, and the words say which it is."""
-    limit = AbsoluteLimit(case="*", metric=Metric.WARM_SPEEDUP, value=1.2, is_minimum=True)
+    limit = AbsoluteLimit(case="*", metric=Metric.WARM_SPEEDUP, value=1.2)
     slow = judge([limit], [{Metric.EAGER_LATENCY: 0.010, Metric.COMPILED_LATENCY: 0.012}])
     fast = judge([limit], [{Metric.EAGER_LATENCY: 0.020, Metric.COMPILED_LATENCY: 0.010}])
     row = find(slow, Metric.WARM_SPEEDUP)
@@ -239,8 +239,8 @@ def test_limits_of_a_file_are_those_of_the_policy(tmp_path: Path) -> None:
         '  - {metric: warm_speedup, at_least: 1.2, case: "bert/*"}\n'
     )
     assert load_config(path).limits == (
-        AbsoluteLimit(case="*", metric=Metric.COLD_COMPILE_TIME, value=60.0, is_minimum=False),
-        AbsoluteLimit(case="bert/*", metric=Metric.WARM_SPEEDUP, value=1.2, is_minimum=True),
+        AbsoluteLimit(case="*", metric=Metric.COLD_COMPILE_TIME, value=60.0),
+        AbsoluteLimit(case="bert/*", metric=Metric.WARM_SPEEDUP, value=1.2),
     )
 
 

@@ -92,7 +92,7 @@ def test_a_baseline_of_another_card_convicts_no_time(card: str, outcome: tuple[S
 def test_a_limit_decides_on_any_card() -> None:
     """A compile of 30 s is surely beyond 5 s, whichever card recorded the baseline."""
     run = make_run(REGRESSED, environment=replace(CUDA_HOST, device_uuid="GPU-2"))
-    policy = make_policy(limits=(AbsoluteLimit(case="*", metric=COLD, value=5.0, is_minimum=False),))
+    policy = make_policy(limits=(AbsoluteLimit(case="*", metric=COLD, value=5.0),))
     found = find_comparison(decide_verdict(run, make_baselines(REGRESSED), policy), COLD)
     assert (found.status, found.reason) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
