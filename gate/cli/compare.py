@@ -120,7 +120,7 @@ def run_merge(options: Namespace) -> ExitCode:
     registry = mark_removed(cases, options.removed or ())
     planned = select_cases(registry, options.select) if options.select else ()
     runs = [RUN.load(Path(name)) for name in options.runs]
-    merged = merge_runs(runs, planned, options.runs)
+    merged = merge_runs(runs, options.runs, planned)
     path = Path(options.out) / RUN_FILE
     RunSaver(path=path).save(merged)
     print(

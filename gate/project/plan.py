@@ -95,7 +95,7 @@ def render_github_matrix(plan: Plan, shards: int) -> str:
     return json.dumps({"include": include})
 
 
-def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Sequence[str] = ()) -> Run:
+def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, ...] = ()) -> Run:
     """Join the runs of shards into one; errors call the runs by their ``names``.
 
     The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
@@ -109,7 +109,7 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
-    first, *others = named = _name_runs(runs, names)
+    first, *others = named = list(zip(names, runs, strict=True))
     for other in others:
         _check_alike(first, other, "Merge only shards that were measured on machines of one kind.")
         _check_common(first, other)
@@ -126,7 +126,7 @@ def list_missing_shards(runs: Sequence[Run]) -> list[int]:
     return sorted(set(range(1, shards[0].of + 1)) - {one.number for one in shards}) if shards else []
 
 
-def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
+def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:
     """Join runs of one unchanged program on one machine, so that more is known of its noise.
 
     Errors call the runs by their ``names``.
@@ -139,7 +139,7 @@ def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
     """
     if not runs:
         raise UsageError("there is no run to pool", "Name one run.json or more.")
-    first, *others = named = _name_runs(runs, names)
+    first, *others = named = list(zip(names, runs, strict=True))
     for other in others:
         _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
     _check_copies(named)
@@ -189,11 +189,6 @@ def _join_bases(named: Sequence[_Named]) -> BaseArm | None:
 
 def _concatenate(runs: Sequence[Run], pick: Callable[[Run], tuple[_T, ...]]) -> tuple[_T, ...]:
     return tuple(item for run in runs for item in pick(run))
-
-
-def _name_runs(runs: Sequence[Run], names: Sequence[str]) -> list[_Named]:
-    numbers = [f"run {number} of {len(runs)}" for number in range(1, len(runs) + 1)]
-    return list(zip(names or numbers, runs, strict=True))
 
 
 def _name_base(run: Run) -> str:

@@ -138,11 +138,16 @@ def test_the_matrix_selects_each_shard() -> None:
     }
 
 
+def merge(runs: list[Run], planned: tuple[Case, ...] = ()) -> Run:
+    """Merge runs that are named by their numbers."""
+    return merge_runs(runs, [f"{number}.json" for number in range(1, len(runs) + 1)], planned)
+
+
 def test_merged_shards_are_one_run() -> None:
     """All cases and trials; seconds of all machines; provenance of the first."""
     failure = make_failure("c/x", "m", trial=0)
     second = replace(make_run("c", measured=""), failures=(failure,))
-    merged = merge_runs([make_run("a", "b"), second])
+    merged = merge([make_run("a", "b"), second])
     assert [case.id for case in merged.cases] == ["a/x", "b/x", "c/x"]
     assert [trial.case_id for trial in merged.trials] == ["a/x", "b/x"]
     assert merged.failures == (failure,)
@@ -161,7 +166,7 @@ def make_paired(name: str, commit: str = "base") -> Run:
 
 def test_merged_shards_keep_the_base_of_all() -> None:
     """Pairs of a case that the merged base does not know would count for nothing."""
-    merged = merge_runs([make_paired("a"), make_paired("b")])
+    merged = merge([make_paired("a"), make_paired("b")])
     assert merged.base is not None
     assert [case.id for case in merged.base.cases] == ["a/x", "b/x"]
 
@@ -169,29 +174,27 @@ def test_merged_shards_keep_the_base_of_all() -> None:
 @pytest.mark.parametrize("other", [make_run("b"), make_paired("b", "other")], ids=["no base", "another"])
 def test_shards_with_another_base_are_refused(other: Run) -> None:
     """A regression against one base would be judged against the other."""
-    with pytest.raises(
-        UsageError, match=r"the base of run 2 of 2 is (none|other), and that of run 1 of 2 base"
-    ):
-        merge_runs([make_paired("a"), other])
+    with pytest.raises(UsageError, match=r"the base of 2.json is (none|other), and that of 1.json base"):
+        merge([make_paired("a"), other])
 
 
 def test_one_run_merges_to_itself() -> None:
     """A matrix of one job is no special case."""
     run = make_run("a", "b")
-    assert merge_runs([run]) == run
+    assert merge([run]) == run
 
 
 def test_a_case_whose_shard_is_missing_stays_planned() -> None:
     """It has no trials, which is INCOMPLETE later and not silence."""
     planned = tuple(map(make_case, "abc"))
-    merged = merge_runs([make_run("a"), make_run("c")], planned)
+    merged = merge([make_run("a"), make_run("c")], planned)
     assert merged.cases == planned
     assert [trial.case_id for trial in merged.trials] == ["a/x", "c/x"]
 
 
 def test_runs_that_all_hold_the_whole_plan_merge() -> None:
     """What overlaps is what was measured, not what was planned."""
-    merged = merge_runs([make_run("a", "b", measured="a"), make_run("a", "b", measured="b")])
+    merged = merge([make_run("a", "b", measured="a"), make_run("a", "b", measured="b")])
     assert [case.id for case in merged.cases] == ["a/x", "b/x"]
     assert merged.selection == "a,b"
 
@@ -226,7 +229,7 @@ def test_a_shard_that_cannot_be_is_refused(number: int, of: int, what: str) -> N
 
 def test_all_shards_are_the_whole() -> None:
     """In whatever order; joined, it is no shard any more."""
-    merged = merge_runs([make_shard("b", 2), make_shard("a", 1), make_shard("c", 3)])
+    merged = merge([make_shard("b", 2), make_shard("a", 1), make_shard("c", 3)])
     assert (merged.shard, merged.selection, len(merged.cases)) == (None, "tag:pr", 3)
 
 
@@ -234,14 +237,14 @@ def test_a_missing_shard_is_refused_unless_its_cases_are_planned() -> None:
     """Nothing else says which cases it had: without them what is left would pass."""
     runs = [make_shard("a", 1), make_shard("c", 3)]
     with pytest.raises(UsageError) as caught:
-        merge_runs(runs)
+        merge(runs)
     assert caught.value.what == "shard 2 of 3 is missing"
     assert "--select 'tag:pr'" in caught.value.fix
     assert list_missing_shards(runs) == [2]
     with pytest.raises(UsageError) as caught:
-        merge_runs(runs[:1])
+        merge(runs[:1])
     assert caught.value.what == "shards 2, 3 of 3 are missing"
-    assert len(merge_runs(runs, tuple(map(make_case, "abc"))).cases) == 3
+    assert len(merge(runs, tuple(map(make_case, "abc"))).cases) == 3
 
 
 @pytest.mark.parametrize(
@@ -260,7 +263,7 @@ def test_a_missing_shard_is_refused_unless_its_cases_are_planned() -> None:
 def test_shards_of_different_plans_are_refused(other: Run, what: str) -> None:
     """The second of two is not the second of three."""
     with pytest.raises(UsageError) as caught:
-        merge_runs([make_shard("a", 1), other], names=NAMES)
+        merge_runs([make_shard("a", 1), other], NAMES)
     assert caught.value.what == f"{what}, and one.json shard 1 of 3 of 3 cases by 'tag:pr'"
 
 
@@ -268,24 +271,24 @@ def test_shards_that_lack_a_case_of_the_plan_are_refused() -> None:
     """Two machines with two registries divide otherwise: a case is in no part."""
     runs = [make_shard("a", 1, of=2), make_shard("b", 2, of=2)]
     with pytest.raises(UsageError, match="all shards together hold 2 cases, and 3 were divided"):
-        merge_runs(runs)
+        merge(runs)
 
 
 def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
     """One that was stopped may lack trials."""
-    assert not merge_runs([make_run("a"), replace(make_run("b"), finished=False)]).finished
+    assert not merge([make_run("a"), replace(make_run("b"), finished=False)]).finished
 
 
 def test_shards_of_other_numbers_of_trials_do_not_merge() -> None:
     """Whichever number the whole had, some cases would seem to lack trials, or be excused from them."""
-    with pytest.raises(UsageError, match="the number of trials of run 2 of 2 is 3, and that of run 1 of 2 1"):
-        merge_runs([make_run("a"), replace(make_run("b"), trials_planned=3)])
+    with pytest.raises(UsageError, match=r"the number of trials of 2\.json is 3, and that of 1\.json 1"):
+        merge([make_run("a"), replace(make_run("b"), trials_planned=3)])
 
 
 def test_another_card_of_the_same_model_may_join() -> None:
     """The UUID is no part of a host's identity."""
     other = replace(make_run("b"), environment=replace(ENVIRONMENT, device_uuid="b"))
-    assert len(merge_runs([make_run("a"), other]).trials) == 2
+    assert len(merge([make_run("a"), other]).trials) == 2
 
 
 NAMES = ["one.json", "two.json"]
@@ -329,7 +332,7 @@ FAILED_IN_A = make_failure("a/x", "m", trial=0, kind=FailureKind.HANG, stage="ro
 def test_runs_that_do_not_belong_together_are_refused(runs: list[Run], what: str) -> None:
     """Joining them would compare what cannot be compared."""
     with pytest.raises(UsageError) as caught:
-        merge_runs(runs, names=NAMES[: len(runs)])
+        merge_runs(runs, NAMES[: len(runs)])
     assert what == caught.value.what
 
 
@@ -348,7 +351,9 @@ def record(case: str, alone: int, pairs: int, **changes: object) -> Run:
 
 def test_pooled_trials_are_numbered_anew() -> None:
     """Two and one lone trials of ``a`` are 1 to 3, and so are the pairs of both runs, in either arm."""
-    pooled = pool_runs([record("a", 2, 1), record("b", 1, 0), record("a", 1, 2)])
+    pooled = pool_runs(
+        [record("a", 2, 1), record("b", 1, 0), record("a", 1, 2)], ["1.json", "2.json", "3.json"]
+    )
     of_a = [trial for trial in pooled.trials if trial.case_id == "a/x"]
     assert [trial.index for trial in of_a if trial.pairing is Pairing.ALONE] == [1, 2, 3]
     assert [(trial.index, trial.arm) for trial in of_a if trial.pairing is Pairing.LIVE] == [
@@ -363,7 +368,7 @@ def test_pooled_trials_are_numbered_anew() -> None:
 def test_other_commits_are_pooled() -> None:
     """Nightly runs of one program are of one commit each."""
     other = record("a", 1, 0, provenance=Provenance(commit="def"))
-    assert len(pool_runs([record("a", 1, 0), other]).trials) == 2
+    assert len(pool_runs([record("a", 1, 0), other], NAMES).trials) == 2
 
 
 @pytest.mark.parametrize(
@@ -394,7 +399,7 @@ def test_a_selection_that_lacks_cases_of_a_missing_shard_is_refused() -> None:
     """Of three divided cases it names one that is there: the third would be gone, and not MISSING."""
     runs = [make_shard("a", 1), make_shard("c", 3)]
     with pytest.raises(UsageError, match="names 2 of the 3 cases that were divided") as caught:
-        merge_runs(runs, (make_case("a"),))
+        merge(runs, (make_case("a"),))
     assert "--select 'tag:pr'" in caught.value.fix
 
 
@@ -404,6 +409,6 @@ def test_a_trial_is_pooled_once() -> None:
     run = replace(run, trials=tuple(replace(one, started="2026-03-01T00:00:00Z") for one in run.trials))
     earlier = replace(run, trials=run.trials[:1])
     with pytest.raises(UsageError, match=r"^two\.json holds a trial of a/x that one.json holds as well"):
-        pool_runs([run, earlier], NAMES[:2])
+        pool_runs([run, earlier], NAMES)
     later = replace(run, trials=tuple(replace(one, started="2026-03-01T01:00:00Z") for one in run.trials))
-    assert len(pool_runs([run, later]).trials) == 4
+    assert len(pool_runs([run, later], NAMES).trials) == 4
