@@ -76,7 +76,7 @@ _TASKS = "task"  # a directory for each thread; a child is listed with the threa
 
 
 def list_children(pid: int) -> list[int]:
-    """List the children of ``pid``; none elsewhere than on Linux, or of a process that is gone."""
+    """List the children of ``pid``; none of a process that is gone."""
     try:
         lists = [(task / "children").read_text() for task in (_PROC / str(pid) / _TASKS).iterdir()]
     except OSError:  # a thread ended meanwhile, or a kernel without CONFIG_PROC_CHILDREN
@@ -144,7 +144,7 @@ def read_text(path: Path) -> str:
     """Read what the kernel writes at a path; empty where it does not."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
-    except OSError:  # another system than Linux
+    except OSError:  # a kernel that has no such thing
         return ""
 
 
@@ -155,11 +155,9 @@ _ORPHANED = 1  # exit status; its reader is gone
 def die_with_parent(parent: int) -> None:
     """See to it that this process is killed when process ``parent``, which started it, ends.
 
-    Linux only: elsewhere a worker whose gate is killed runs to its end. The kernel watches the thread
-    that started this process, so workers must be started by a thread that lives as long as they do.
+    The kernel watches the thread that started this process, so workers must be started by a thread that
+    lives as long as they do.
     """
-    if sys.platform != "linux":
-        return
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the kernel was asked
         os._exit(_ORPHANED)
@@ -176,11 +174,8 @@ _CONTROLLERS = ("", "cpu", "cpu,cpuacct")  # version 2, and what version 1 calls
 
 
 def list_cores() -> list[int]:
-    """List the cores that this process may run on; empty where the system does not say."""
-    try:
-        return sorted(os.sched_getaffinity(0))
-    except AttributeError:  # macOS has no affinity
-        return []
+    """List the cores that this process may run on."""
+    return sorted(os.sched_getaffinity(0))
 
 
 def count_cores(*, is_pinned: bool = False) -> int:
@@ -188,8 +183,8 @@ def count_cores(*, is_pinned: bool = False) -> int:
 
     Where the lab itself ``is_pinned`` this process to some of them, the affinity does not count.
     """
-    own = [] if is_pinned else list_cores()
-    return min([len(own) or os.cpu_count() or 1, *_list_quotas()])
+    own = os.cpu_count() or 1 if is_pinned else len(list_cores())
+    return min([own, *_list_quotas()])
 
 
 def list_cgroups() -> Iterable[Path]:

@@ -12,8 +12,6 @@ import pytest
 from gate import programs
 from gate.programs import list_children, list_descendants
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
-
 SLEEP = "import time; time.sleep(600)"
 PARENT = f"""
 import subprocess, sys, time

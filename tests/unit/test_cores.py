@@ -11,17 +11,14 @@ import pytest
 
 from gate import programs
 
-needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="macOS has no affinity")
-
 
 def test_without_limits_they_are_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So environments keep the ids that committed baselines lie under."""
     monkeypatch.setattr(programs, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(os.cpu_count() or 1)), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(os.cpu_count() or 1)))
     assert programs.count_cores() == os.cpu_count()
 
 
-@needs_affinity
 def test_a_pinned_process_counts_its_own() -> None:
     """A slice of a host that a scheduler made by affinity is a host of as many cores."""
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom gate import programs\n"
