@@ -6,30 +6,12 @@ import errno
 import os
 import secrets
 from collections.abc import Iterable
-from io import FileIO
 from pathlib import Path
 
 from gate.errors import GateError, MachineError, UsageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-
-
-def append_bytes(file: FileIO, data: bytes) -> None:
-    """Write at the end of a file that was opened without a buffer: all of ``data``, or nothing.
-
-    Raises:
-        OSError: It cannot be written; the file is as it was.
-    """
-    end = file.seek(0, os.SEEK_END)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[file.write(left) :]
-        os.fsync(file.fileno())
-    except OSError:
-        file.truncate(end)
-        raise
 
 
 def write_atomic(path: Path, text: str | Iterable[str]) -> None:

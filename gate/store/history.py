@@ -20,7 +20,6 @@ from typing import Any
 
 from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
-from gate.files.disk import append_bytes
 from gate.files.untrusted import parse_json
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryLine
@@ -83,7 +82,7 @@ def append_line(path: Path, line: HistoryLine) -> Path:
 
 
 def _append(path: Path, data: bytes) -> None:
-    """Write at the end in one go; where the last line was torn, on a new line."""
+    """Write at the end all of it, or nothing; where the last line was torn, on a new line."""
     while True:
         with path.open("ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -93,7 +92,14 @@ def _append(path: Path, data: bytes) -> None:
             if end:
                 file.seek(end - 1)
                 data = data if file.read(1) == b"\n" else b"\n" + data
-            append_bytes(file, data)
+            try:
+                left = memoryview(data)
+                while left:
+                    left = left[file.write(left) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
             return
 
 
