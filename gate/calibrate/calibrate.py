@@ -26,11 +26,11 @@ from gate.calibrate.rehearsal import Rehearsal
 from gate.check.pair_schedule import name_device
 from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines
 from gate.check.schedule import Slot, want_whole
-from gate.decide.conclude.outcome import note_stop
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
 from gate.decide.evidence.pairs import Pair, list_pairs
+from gate.decide.explain.notes import note_stop
 from gate.decide.stats import compute_rate
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records import (

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.absolute_limits import apply_limits
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
-from gate.decide.conclude.outcome import (
-    decide_outcome,
-    is_judged,
-    measure_tally,
-    note_warnings,
-    remark_regressed_anyway,
-)
+from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
 from gate.decide.conclude.summary import summarize_suite
 from gate.decide.evidence.case_evidence import add_traces, bound_sources, show_case
 from gate.decide.evidence.disturbed import (
@@ -39,6 +33,7 @@ from gate.decide.explain.notes import (
     note_target,
     note_unchanged_speedup,
     note_vanished,
+    note_warnings,
 )
 from gate.decide.judge.compare import compare_case, make_rules, pose_questions
 from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift

@@ -13,17 +13,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import keep_own
-from gate.decide.conclude.outcome import (
-    Coverage,
-    FailOn,
-    compute_exit_code,
-    decide_outcome,
-    is_judged,
-    note_tally,
-)
+from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code, decide_outcome, is_judged
 from gate.decide.conclude.summary import summarize_suite
 from gate.decide.explain.advice import make_headline
-from gate.decide.explain.notes import list_notes, note_machine, note_target
+from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gate.decide.evidence.disturbed import is_disturbed, list_screened, note_count
+from gate.decide.evidence.disturbed import is_disturbed, list_screened
 from gate.decide.evidence.pairs import list_pairs
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Scope
@@ -22,8 +22,6 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
-    list_distinct,
-    name_words,
 )
 
 
@@ -88,9 +86,6 @@ def has_fewer_trials(comparison: Comparison) -> bool:
     return any(fact.code is Code.TRIALS_CAME for fact in comparison.remarks)
 
 
-_MAX_WARNINGS = 5  # more are in run.json
-
-
 def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
     """Count trials, pairs and rows; ``cleared`` got worse since the baselines, but not by the change."""
     pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
@@ -106,54 +101,6 @@ def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence
         cleared=len(cleared),
         cases=len(run.cases),
         comparisons=len(comparisons),
-    )
-
-
-def note_tally(tally: Tally) -> tuple[Fact, ...]:
-    """All notes that the counts alone give."""
-    worse = {"comparisons": tally.cleared}
-    return (
-        *note_stop(finished=tally.finished),
-        *([Fact(code=Code.CLEARED, numbers=worse)] if tally.cleared else []),
-        *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
-        *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
-    )
-
-
-def note_stop(*, finished: bool) -> tuple[Fact, ...]:
-    """A note on a run that did not come to its end."""
-    return () if finished else (Fact(code=Code.STOPPED),)
-
-
-def note_warnings(run: Run) -> tuple[Fact, ...]:
-    """A note on each warning, with the cases that it came from; what most of them say comes first.
-
-    Before them all stands what failed before the run was continued, and did not fail again.
-    """
-    warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
-    notes = [
-        replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
-        for warning in list_distinct(warning for warning, _ in warned)
-    ]
-    widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
-    more = len(widest) - _MAX_WARNINGS
-    return (
-        *_note_retried(run),
-        *widest[:_MAX_WARNINGS],
-        *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
-    )
-
-
-def _note_retried(run: Run) -> tuple[Fact, ...]:
-    failed = {failure.case_id for failure in run.failures}
-    return list_distinct(
-        Fact(
-            code=Code.FAILED_BEFORE,
-            cases=(one.case_id,),
-            names=name_words(kind=one.kind.value, stage=one.stage),
-        )
-        for one in run.retried
-        if one.case_id not in failed
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
 from gate.decide.conclude.accept import (
@@ -16,9 +17,9 @@ from gate.decide.conclude.accept import (
     note_elsewhere,
     note_quarantine,
 )
-from gate.decide.conclude.outcome import find_unjudged_code, note_stop, note_warnings
+from gate.decide.conclude.outcome import find_unjudged_code
 from gate.decide.evidence.case_evidence import note_unchanged_code
-from gate.decide.evidence.disturbed import note_disturbed
+from gate.decide.evidence.disturbed import note_count, note_disturbed
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.families import get_limit
 from gate.decide.judge.machine import is_machine_steady, name_shifts
@@ -40,7 +41,9 @@ from gate.records import (
     Reason,
     Run,
     Status,
+    Tally,
     Verdict,
+    list_distinct,
     name_words,
 )
 from gate.records.targets import TARGET_KIND
@@ -49,6 +52,7 @@ from gate.records.targets import TARGET_KIND
 OLD_BASELINE_DAYS = 30
 # So many comparisons are named.
 _MAX_NAMED = 3
+_MAX_WARNINGS = 5  # more are in run.json
 _OTHER_BASELINES = (Code.OTHER_MACHINES, Code.OTHER_SPEED, Code.OTHER_STACK)
 _UNJUDGED = {
     Reason.NO_BASELINE: Code.NO_BASELINE,
@@ -284,3 +288,51 @@ def note_cases(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
     """A note on these cases and their number, if there are any."""
     cases = tuple(dict.fromkeys(case_ids))
     return (Fact(code=code, numbers={"cases": len(cases)}, cases=cases),) if cases else ()
+
+
+def note_tally(tally: Tally) -> tuple[Fact, ...]:
+    """All notes that the counts alone give."""
+    worse = {"comparisons": tally.cleared}
+    return (
+        *note_stop(finished=tally.finished),
+        *([Fact(code=Code.CLEARED, numbers=worse)] if tally.cleared else []),
+        *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
+        *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
+    )
+
+
+def note_stop(*, finished: bool) -> tuple[Fact, ...]:
+    """A note on a run that did not come to its end."""
+    return () if finished else (Fact(code=Code.STOPPED),)
+
+
+def note_warnings(run: Run) -> tuple[Fact, ...]:
+    """A note on each warning, with the cases that it came from; what most of them say comes first.
+
+    Before them all stands what failed before the run was continued, and did not fail again.
+    """
+    warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
+    notes = [
+        replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
+        for warning in list_distinct(warning for warning, _ in warned)
+    ]
+    widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
+    more = len(widest) - _MAX_WARNINGS
+    return (
+        *_note_retried(run),
+        *widest[:_MAX_WARNINGS],
+        *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
+    )
+
+
+def _note_retried(run: Run) -> tuple[Fact, ...]:
+    failed = {failure.case_id for failure in run.failures}
+    return list_distinct(
+        Fact(
+            code=Code.FAILED_BEFORE,
+            cases=(one.case_id,),
+            names=name_words(kind=one.kind.value, stage=one.stage),
+        )
+        for one in run.retried
+        if one.case_id not in failed
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.decide.conclude.outcome import note_tally
-from gate.decide.explain.notes import note_shard
+from gate.decide.explain.notes import note_shard, note_tally
 from gate.records import Case, PairBase, Provenance, Run, Shard, Tally
 from gate.report.words.notes import write_note
 from tests.hosts import CPU_HOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.decide.conclude.outcome import note_warnings
+from gate.decide.explain.notes import note_warnings
 from gate.records import Run, Trial
 from tests.make import make_failure, make_run
 from tests.told import tell_note, warn
