@@ -45,7 +45,6 @@ class Cause:
     """One reason why a case changed. Those of a case stand together, the likeliest first."""
 
     case_id: str
-    kind: CauseKind
     fact: CauseFact
     weight: Weight = 0.0  # how much it accounts for by itself: 1 all of it, 0 a detail of another cause
 

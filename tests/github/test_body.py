@@ -42,7 +42,6 @@ from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records import (
     Case,
     Cause,
-    CauseKind,
     Code,
     Fact,
     FailureKind,
@@ -79,11 +78,8 @@ CHANGED_CODE = Fact(
 
 
 CAUSES = tuple(
-    Cause(case_id=CASES[0].id, kind=kind, fact=fact)
-    for kind, fact in (
-        (CauseKind.GRAPH_BREAK, Fact(code=Code.GRAPH_BREAK, names=name_words(location="evil.py:1"))),
-        (CauseKind.CHANGED_CODE, CHANGED_CODE),
-    )
+    Cause(case_id=CASES[0].id, fact=fact)
+    for fact in (Fact(code=Code.GRAPH_BREAK, names=name_words(location="evil.py:1")), CHANGED_CODE)
 )
 FAILURE = make_failure(CASES[1].id, "Killed", trial=0, kind=FailureKind.KILLED, log_tail="x")
 EVIL = Case(id="evil/<img>@all", model="evil")
@@ -183,7 +179,7 @@ def make_paired() -> Verdict:
         *(replace(row, pairs=6) for row in rows),
         make_unchanged(second)[1],
         *make_unchanged(third),
-        causes=(Cause(case_id=first.id, kind=CauseKind.GRAPH_BREAK, fact=broken_at),),
+        causes=(Cause(case_id=first.id, fact=broken_at),),
         base=PairBase(label="evil", commit="b" * 40),
         tally=Tally(trials=9, disturbed_trials=2, pairs=12, paired_cases=2, disturbed_pairs=1, cleared=1),
     )
@@ -214,7 +210,7 @@ def test_no_cause_vanishes(code: Code) -> None:
     numbers = dict.fromkeys(code.numbers, 1.0)
     words = {"reason": ("Text of whoever measured.",), "reasons": ("Text of whoever measured.",)}
     fact = Fact(code=code, numbers=numbers, cases=("whoever",), names=words)
-    told = Cause(case_id=CASES[0].id, kind=CauseKind.MACHINE, fact=fact)
+    told = Cause(case_id=CASES[0].id, fact=fact)
     verdict = make_finding(make_failing(causes=(told,))).verdict
     assert verdict is not None
     (shown,) = verdict.causes

@@ -19,7 +19,6 @@ from gate.publish.submitted_verdict import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.records import (
     Cause,
-    CauseKind,
     Code,
     Fact,
     Metric,
@@ -152,7 +151,7 @@ def test_a_place_is_named_where_the_change_has_that_file(
     fact = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location=place))
     verdict = replace(
         make_failing(),
-        causes=(Cause(case_id=CASES[0].id, kind=CauseKind.GRAPH_BREAK, weight=0.9, fact=fact),),
+        causes=(Cause(case_id=CASES[0].id, weight=0.9, fact=fact),),
     )
     measured = replace(verdict, provenance=replace(verdict.provenance, commit=head))
     published = stage.publish(measured)

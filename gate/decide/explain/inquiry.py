@@ -96,7 +96,7 @@ class Inquiry:
         explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
         weight = round(whole * min(1.0, max(0.0, share)) * fitting, 4)
-        return Cause(case_id=self.evidence.case.id, kind=kind, fact=fact, weight=weight)
+        return Cause(case_id=self.evidence.case.id, fact=fact, weight=weight)
 
     def weigh_some(self, facts: Iterable[Fact], share: float = 1.0) -> list[Cause]:
         """Weigh the first of several of one kind, and say how many more there are."""

@@ -12,7 +12,6 @@ from gate.decide.verdict import decide_verdict
 from gate.records import (
     BaseArm,
     Case,
-    CauseKind,
     Code,
     Environment,
     Metric,
@@ -73,7 +72,7 @@ def test_argument_that_the_base_has_otherwise_is_the_cause(
     assert tell(verdict) == [
         "The case is defined differently, so it is another program: arguments.layers 2 -> 4."
     ]
-    assert verdict.causes[0].kind is CauseKind.WORKLOAD
+    assert verdict.causes[0].fact.code is Code.DEFINITION_CHANGED
 
 
 def test_stored_baseline_of_another_definition_tells_what_came_of_it(situation: Make, judge: Judge) -> None:

@@ -14,7 +14,7 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.suspects import gather_judged
 from gate.records import (
     Acceptance,
-    CauseKind,
+    Code,
     CodeIdentity,
     GraphBreak,
     Metric,
@@ -292,7 +292,7 @@ def test_code_that_differs_between_the_bases_own_pairs_did_not_change(
         for one in run.trials
     )
     verdict = decide_side_by_side(replace(run, trials=trials), policy)
-    assert any(one.kind == CauseKind.CHANGED_CODE for one in verdict.causes) is told
+    assert any(one.fact.code is Code.CODE_CHANGED for one in verdict.causes) is told
 
 
 def test_case_that_the_base_lacks_is_new(ab: Judge, find: Find) -> None:

@@ -14,7 +14,6 @@ from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
     Cause,
-    CauseKind,
     Change,
     Code,
     Comparison,
@@ -179,37 +178,27 @@ def make_regressed_resnet() -> tuple[Comparison, ...]:
 
 
 BERT_CAUSES = (
-    (
-        CauseKind.GRAPH_BREAK,
-        Fact(code=Code.GRAPH_BREAK, names=name_words(reason="call to print().", location="encoder.py:41")),
-    ),
-    (
-        CauseKind.CHANGED_CODE,
-        Fact(
-            code=Code.CODE_CHANGED,
-            numbers={"kernels": 23, "changed": 2, "added": 1},
-            names={"changed": ("gelu", "softmax"), "added": ("copy",)},
-        ),
+    Fact(code=Code.GRAPH_BREAK, names=name_words(reason="call to print().", location="encoder.py:41")),
+    Fact(
+        code=Code.CODE_CHANGED,
+        numbers={"kernels": 23, "changed": 2, "added": 1},
+        names={"changed": ("gelu", "softmax"), "added": ("copy",)},
     ),
 )
 
 
-def make_cause(case_id: str, kind: CauseKind, fact: Fact) -> Cause:
+def make_cause(case_id: str, fact: Fact) -> Cause:
     """Return a cause of the weight that its fact has where it accounts for all."""
-    return Cause(case_id=case_id, kind=kind, fact=fact, weight=CAUSES[fact.code][0])
+    return Cause(case_id=case_id, fact=fact, weight=CAUSES[fact.code][0])
 
 
 def make_regression() -> Verdict:
     found = verdict(make_regressed_bert(), make_regressed_resnet(), healthy(LSTM))
     causes = (
-        *((BERT, kind, fact) for kind, fact in BERT_CAUSES),
-        (
-            RESNET,
-            CauseKind.WORKLOAD,
-            Fact(code=Code.WORKLOAD_CHANGED, names={"outputs": ("bfloat16", "float32")}),
-        ),
+        *((BERT, fact) for fact in BERT_CAUSES),
+        (RESNET, Fact(code=Code.WORKLOAD_CHANGED, names={"outputs": ("bfloat16", "float32")})),
     )
-    made = tuple(make_cause(name, kind, fact) for name, kind, fact in causes)
+    made = tuple(make_cause(name, fact) for name, fact in causes)
     return replace(found, causes=made)
 
 
@@ -225,7 +214,7 @@ def make_side_by_side() -> Verdict:
     tally = Tally(trials=3, pairs=6, paired_cases=1)
     return replace(
         found,
-        causes=tuple(make_cause(BERT, kind, fact) for kind, fact in BERT_CAUSES),
+        causes=tuple(make_cause(BERT, fact) for fact in BERT_CAUSES),
         base=base,
         tally=tally,
     )
@@ -336,7 +325,7 @@ def make_improved() -> Verdict:
     changed = Fact(
         code=Code.CODE_CHANGED, numbers={"kernels": 23, "changed": 1}, names={"changed": ("gates",)}
     )
-    return replace(found, causes=(make_cause(LSTM, CauseKind.CHANGED_CODE, changed),))
+    return replace(found, causes=(make_cause(LSTM, changed),))
 
 
 def make_other_machine() -> Verdict:

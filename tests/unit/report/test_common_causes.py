@@ -9,7 +9,6 @@ import pytest
 
 from gate.records import (
     Cause,
-    CauseKind,
     Code,
     Comparison,
     Fact,
@@ -42,7 +41,7 @@ def compare(case_id: str, status: Status, metric: Metric = Metric.COMPILED_LATEN
 
 
 def explain(case_id: str, fact: Fact, weight: float = 0.5) -> Cause:
-    return Cause(case_id=case_id, kind=CauseKind.UNCHANGED_CODE, fact=fact, weight=weight)
+    return Cause(case_id=case_id, fact=fact, weight=weight)
 
 
 @pytest.fixture

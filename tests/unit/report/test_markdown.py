@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gate.records import Cause, CauseKind, Code, FailureKind, Metric, Status, Verdict
+from gate.records import Cause, Code, FailureKind, Metric, Status, Verdict
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
 from tests.make import make_change, make_failure, make_row
 from tests.told import say
@@ -191,7 +191,7 @@ def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> V
         for one in verdict.comparisons
     )
     failure = make_failure(f"c{case_id}", cause, kind=FailureKind.ERROR, stage="build", log_tail=cause)
-    why = Cause(case_id=f"c{case_id}", kind=CauseKind.MACHINE, fact=say(Code.GRAPH_BREAK, cause)[0])
+    why = Cause(case_id=f"c{case_id}", fact=say(Code.GRAPH_BREAK, cause)[0])
     return replace(
         verdict,
         headline=say(Code.REGRESSED_CASE, sentence),

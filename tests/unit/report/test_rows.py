@@ -11,7 +11,6 @@ import pytest
 from gate.decide.explain.advice import make_headline
 from gate.records import (
     Cause,
-    CauseKind,
     Code,
     Comparison,
     Estimate,
@@ -179,7 +178,7 @@ def test_lost_metrics_of_one_fate_share_a_row(empty: Verdict) -> None:
 def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
     """The same cause is told once, and a flood of causes ends in a count."""
     causes = [
-        Cause(case_id="a", kind=CauseKind.GRAPH_BREAK, fact=fact)
+        Cause(case_id="a", fact=fact)
         for fact in say(Code.GRAPH_BREAK, *(f"Break {n}." for n in (0, 0, *range(9))))
     ]
     verdict = hold(empty, compare("a", Metric.GRAPH_BREAKS, Status.REGRESSED))
