@@ -7,6 +7,7 @@ counted; what could not be judged is summed up by reason, with its values in the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gate.metrics import SPECS
 from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Metric, Outcome, Status, Verdict
@@ -33,7 +34,14 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
 
     Only the first ``most`` cases are shown one by one, if that is said.
     """
+    steps = tuple(
+        NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
+        for step in write_steps(verdict)
+    )
     blocks = make_blocks(verdict, everything=everything, most=most)
+    if not everything:  # a command that is a step is not told twice
+        commands = {step.command for step in steps}
+        blocks = tuple(replace(one, command="") if one.command in commands else one for one in blocks)
     noted, notes = _part_notes(verdict)
     doubt = write_doubt(verdict) if verdict.outcome is Outcome.INCONCLUSIVE else ""
     shared = count_causes(blocks) or tuple(filter(None, [clean_line(doubt, MAX_SENTENCE)]))
@@ -51,10 +59,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
             *list_totals(verdict),
         ),
         notes=notes,
-        next_steps=tuple(
-            NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
-            for step in write_steps(verdict)
-        ),
+        next_steps=steps,
         causes=causes,
         footer=list_footer(verdict),
         summary=list_sections(verdict),
