@@ -75,17 +75,6 @@ def mark_removed(cases: Iterable[Case], removed: Iterable[str]) -> tuple[Case, .
     return tuple(replace(case, is_removed=True) if case.id in gone else case for case in cases)
 
 
-def move_back(cases: Iterable[Case], defined: Iterable[Case]) -> tuple[Case, ...]:
-    """Put each case where the base has it, for the base's side: ``defined`` is what the base itself says."""
-    places = {case.id: case for case in defined}
-    return tuple(
-        replace(case, factory=place.factory, node=place.node)
-        if (place := places.get(case.id)) and place.definition == case.definition
-        else case
-        for case in cases
-    )
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseCases:
     """The base's cases of a run, and what a reader must know of how they were found."""
@@ -130,10 +119,14 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
 
 
 def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]:
+    """Put each case where the base's own configuration has it; one that cannot be used moves nothing."""
     try:
-        return move_back(cases, load_cases(_load_arm(path))) if path else cases
-    except FileError:  # what cannot be used moves nothing
+        defined = load_cases(_load_arm(path)) if path else ()
+    except FileError:
         return cases
+    places = {(one.id, one.definition): one for one in defined}
+    placed = [(case, places.get((case.id, case.definition), case)) for case in cases]
+    return tuple(replace(case, factory=place.factory, node=place.node) for case, place in placed)
 
 
 def lend_files(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ def _read_written(text: str) -> float | str | None:
 
 
 def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool:
-    """Add an acceptance to ``accepted.yml``; what is there of the same case and metric it replaces in place.
+    """Add an acceptance to ``accepted.yml``; it replaces what is there of the same case and metric.
 
     A new one is appended as text, so that comments stay; else the file is written anew. Returns whether
     more than entries was lost by that: comments, or the style in which somebody wrote them.
@@ -194,26 +194,12 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool
     _check_acceptance(acceptance, today or datetime.now(UTC).date().isoformat())
     old = load_acceptances(path)
     before = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path)) if is_present(path) else ""
-    expected = _merge(old, acceptance)
-    is_new = len(expected) > len(old) and expected[:-1] == old
-    appended = _append_text(path, before, expected) if old and is_new else ""
+    # Of another case or metric there may be several: each counts.
+    others = [one for one in old if (one.case, one.metric) != (acceptance.case, acceptance.metric)]
+    expected = (*others, acceptance)
+    appended = _append_text(path, before, expected) if old and len(others) == len(old) else ""
     write_atomic(path, appended or _render_file(expected))
     return not appended and bool(before) and before.split() != _render_file(old).split()
-
-
-def _merge(old: Sequence[Acceptance], new: Acceptance) -> tuple[Acceptance, ...]:
-    """Put the new one where the first of its case and metric is, and leave out the others of these.
-
-    Of another case or metric there may be several: each counts.
-    """
-    alike = [place for place, one in enumerate(old) if (one.case, one.metric) == (new.case, new.metric)]
-    if not alike:
-        return (*old, new)
-    return tuple(
-        new if place == alike[0] else one
-        for place, one in enumerate(old)
-        if place == alike[0] or place not in alike
-    )
 
 
 def _render_file(acceptances: Iterable[Acceptance]) -> str:

@@ -78,12 +78,12 @@ accepted:
     )
 
 
-def test_the_same_case_and_metric_is_replaced_in_place(tmp_path: Path) -> None:
-    """The newer word counts; its neighbours stay where they are."""
+def test_the_same_case_and_metric_is_replaced(tmp_path: Path) -> None:
+    """The newer word counts."""
     path = tmp_path / "accepted.yml"
     again = replace(FIRST, allowance=0.2, expires="2026-12-31")
     save_all(path, FIRST, SECOND, again)
-    assert load_acceptances(path) == (again, SECOND)
+    assert load_acceptances(path) == (SECOND, again)
 
 
 def test_comments_survive_an_addition(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_several_entries_of_one_case_and_metric_become_the_new_one(tmp_path: Pat
         file.write(render_entry(replace(FIRST, allowance=0.15)))
     again = replace(FIRST, allowance=0.05)
     save_all(path, again)
-    assert load_acceptances(path) == (again, SECOND)
+    assert load_acceptances(path) == (SECOND, again)
 
 
 @pytest.mark.parametrize(("comment", "is_lost"), [("# ours\n", True), ("", False)])
