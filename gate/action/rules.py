@@ -36,9 +36,9 @@ from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
 from gate.git import find_checkout, read_git
 from gate.project.arm_cases import Followed, Rules, follow_moves
-from gate.project.capability import LIMIT_KEYS
 from gate.project.config import (
     DEFAULT_FILE,
+    LIMIT_KEYS,
     Config,
     load_config,
     make_default_config,

@@ -82,7 +82,6 @@ def _examine_memory(case: Case, card: Card) -> Fact | None:
 # A trial is two processes, and expected_s an estimate: who takes four times a whole trial has hung.
 HUNG_TRIALS = 4
 _ARMS = 2
-LIMIT_KEYS = ("trial_timeout_s", "budget_s", "pair_budget_s")
 
 
 def fit_limits(config: Config, cases: Sequence[Case]) -> Config:

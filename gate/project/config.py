@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.decide.conclude.outcome import FailOn
-from gate.devices import KINDS, find_kind
+from gate.devices import find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
 from gate.files.entry import VERSION, read_docs
@@ -28,6 +28,11 @@ from gate.records.protocol import Sampling
 DEFAULT_FILE = "gate.yml"
 _MISNAMED_FILE = "gate.yaml"
 _TOP_MARK = ".git"
+LIMIT_KEYS = (
+    "trial_timeout_s",
+    "budget_s",
+    "pair_budget_s",
+)  # defaults follow device and cases
 
 
 def find_config() -> Path | None:
@@ -196,9 +201,7 @@ def _set_limits(config: Config) -> Config:
     defaults = GateFile.__dataclass_fields__
     own = find_kind(config.device).limits
     chosen: dict[str, Any] = {
-        key: own.get(key, defaults[key].default)
-        for key in {key for kind in KINDS.values() for key in kind.limits}
-        if key not in config.origins
+        key: own.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
     }
     return replace(config, **chosen)
 

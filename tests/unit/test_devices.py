@@ -25,6 +25,7 @@ from gate.devices import (
     find_kind,
     is_gpu,
 )
+from gate.project.config import LIMIT_KEYS
 from gate.project.entries import GateFile
 
 PACKAGE = Path(gate.__file__).parent
@@ -84,8 +85,8 @@ def test_an_unknown_kind_in_a_record_is_held_for_a_gpu() -> None:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_limits_are_keys_of_the_configuration(kind: DeviceKind) -> None:
-    """A kind gives defaults only to keys that gate.yml has."""
-    assert kind.limits.keys() <= GateFile.__dataclass_fields__.keys()
+    """A kind gives defaults only to keys whose defaults follow it."""
+    assert kind.limits.keys() <= set(LIMIT_KEYS) <= GateFile.__dataclass_fields__.keys()
 
 
 def test_nothing_compares_the_name_of_a_kind() -> None:
