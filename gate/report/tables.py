@@ -7,16 +7,13 @@ is wider than the terminal is left so: a cut-off case id could not be copied.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Container, Mapping, Sequence
-from statistics import stdev
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
-from gate.metrics import NOISY_DECIDING, SPECS
 from gate.project.plan import Plan
-from gate.records import Baseline, Case, CaseFailure, Metric
+from gate.records import Baseline, Case, CaseFailure
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
@@ -24,14 +21,13 @@ from gate.report.terminal import count_columns, lay_out
 from gate.report.view import Section, Study
 from gate.report.words.failures import describe_whole
 from gate.report.words.findings import advise_check, describe_finding
-from gate.units import count_noun, render_age, render_duration, render_percent
+from gate.units import count_noun, render_age, render_duration
 
 if TYPE_CHECKING:
     from gate.records.events import Check
 
 JSON = "json"
-_NOISE_COLUMNS: Mapping[Metric, str] = {metric: f"{SPECS[metric].column} noise" for metric in NOISY_DECIDING}
-_RIGHT = frozenset({"trials", "expected", *_NOISE_COLUMNS.values()})
+_RIGHT = frozenset({"trials", "expected"})
 
 
 def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
@@ -82,9 +78,8 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
 
 
 def render_baselines(baselines: Sequence[Baseline], now: str, place: str = "here") -> str:
-    """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin, trials and noise.
+    """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin and trials.
 
-    Noise is the standard deviation of the logarithm between trials: about a fraction of the value.
     ``place`` says where there are none.
     """
     if not baselines:
@@ -116,13 +111,6 @@ def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     return "\n".join([*lines, "", _conclude_doctor(checks)])
 
 
-def compute_log_noise(values: Sequence[float]) -> float | None:
-    """Compute the standard deviation of the logarithms; ``None`` where it is not defined."""
-    if len(values) < 2 or min(values) <= 0:  # noqa: PLR2004 - a deviation needs two values
-        return None
-    return stdev(math.log(value) for value in values)
-
-
 def _conclude_doctor(checks: Sequence[Check]) -> str:
     failed = sum(check.level.value == "fail" for check in checks)
     warned = sum(check.level.value == "warn" for check in checks)
@@ -132,21 +120,19 @@ def _conclude_doctor(checks: Sequence[Check]) -> str:
 
 
 def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> str:
-    header = ("case", "age", "commit", "by", "trials", *_NOISE_COLUMNS.values())
+    header = ("case", "age", "commit", "by", "trials")
     rows = [_make_baseline_row(baseline, now) for baseline in baselines]
     return f"{name} ({count_noun(len(baselines), 'baseline')})\n{render_table(header, rows)}"
 
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
     provenance = baseline.provenance
-    noise = (compute_log_noise(baseline.trials.get(metric, ())) for metric in _NOISE_COLUMNS)
     return (
         baseline.case_id,
         render_age(provenance.created, now).removesuffix(" old") or "unknown",
         (provenance.commit[:SHOWN_COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
         provenance.author or "unknown",
         f"{_count_trials(baseline)}{f', {baseline.disturbed} disturbed' if baseline.disturbed else ''}",
-        *("-" if value is None else render_percent(value, signed=False) for value in noise),
     )
 
 

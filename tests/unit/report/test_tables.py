@@ -14,7 +14,6 @@ from gate.project.plan import Plan
 from gate.records import Baseline, Case, Code, Fact, Metric, Provenance, Verdict, name_words
 from gate.records.events import Check, CheckLevel
 from gate.report.tables import (
-    compute_log_noise,
     render_baselines,
     render_doctor,
     render_models,
@@ -62,7 +61,7 @@ def test_plan_tells_the_minutes() -> None:
 
 
 def test_baselines_by_environment(baseline: Baseline) -> None:
-    """Age, origin, trials and noise of each; a dirty tree is marked, unknown noise is a dash."""
+    """Age, origin and trials of each; a dirty tree is marked."""
     lines = render_baselines((baseline,), NOW).splitlines()
 
     assert f"{compute_environment_id(baseline.environment)} (1 baseline)" == lines[0]
@@ -73,11 +72,6 @@ def test_baselines_by_environment(baseline: Baseline) -> None:
         "1a2b3c4d5e+",
         "Mara",
         "2",
-        "-",
-        "70.7",
-        "%",
-        "-",
-        "-",
     ]
 
 
@@ -138,12 +132,6 @@ def test_what_is_planned_or_found_is_json_too() -> None:
         "2.5 GiB available",
         "End other programs, or raise the limit.",
     )
-
-
-def test_noise_is_the_deviation_of_logarithms() -> None:
-    """Values 1 and e have logarithms 0 and 1, whose standard deviation is sqrt(1/2)."""
-    assert math.sqrt(0.5) == pytest.approx(compute_log_noise((1.0, math.e)))
-    assert [compute_log_noise((1.0,)), compute_log_noise((0.0, 1.0))] == [None, None]
 
 
 def test_hostile_cells_do_not_break_a_table(baseline: Baseline) -> None:
