@@ -19,7 +19,7 @@ from gate.files.untrusted import is_present
 from gate.files.validation import InvalidValue, ValidationError
 from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
-from gate.project.entries import GateFile, LimitEntry
+from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
 from gate.records import AbsoluteLimit, Metric, Override, Quarantine, Threshold
 from gate.records.bounds import MAX_COUNT, write_percent
@@ -165,15 +165,14 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
         "registry": tuple(directory / name for name in file.registry),
         "thresholds": thresholds,
         "overrides": tuple(Override(**asdict(entry)) for entry in file.overrides),
-        "limits": tuple(map(_make_limit, file.limits)),
+        "limits": tuple(
+            # one of the two is written, on the side on which the metric is worse
+            AbsoluteLimit(case=one.case, metric=one.metric, value=one.at_least or one.at_most or 0.0)
+            for one in file.limits
+        ),
     }
     kept = {name: getattr(file, name) for name in _KEYS}
     return Config(**{**kept, **derived}, directory=directory)
-
-
-def _make_limit(entry: LimitEntry) -> AbsoluteLimit:
-    value = entry.at_most if entry.at_least is None else entry.at_least
-    return AbsoluteLimit(case=entry.case, metric=entry.metric, value=value or 0.0)
 
 
 def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- checked as gate.yml's keys are
