@@ -10,7 +10,6 @@ from __future__ import annotations
 from gate.records.bounds import Time
 from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 from gate.records.codes import Code
-from gate.records.conditions import EXPECTED_THROTTLING, Conditions, Disturbance
 from gate.records.evidence import CaseEvidence, Cause, CauseKind, KernelChange, SideEvidence
 from gate.records.facts import (
     AFTER,
@@ -23,6 +22,7 @@ from gate.records.facts import (
     PLACES,
     SHIFTS,
     USES,
+    Disturbance,
     Fact,
     list_distinct,
     make_text,
@@ -33,6 +33,7 @@ from gate.records.policy import AbsoluteLimit, Acceptance, Override, Policy, Qua
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,
+    EXPECTED_THROTTLING,
     Arm,
     BaseArm,
     Baseline,
@@ -40,6 +41,7 @@ from gate.records.run import (
     CaseFailure,
     CodeIdentity,
     Compiled,
+    Conditions,
     Environment,
     Extent,
     FailureKind,

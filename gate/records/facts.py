@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Annotated
 
 from gate.records.codes import Code
-from gate.records.conditions import Disturbance
 from gate.records.metric import Metric
+
+
+class Disturbance(StrEnum):
+    """What made the host unfit while something was measured; the measured code can cause none of them."""
+
+    CROWDED = "crowded"  # other programs wanted the worker's cores
+    STOLEN = "stolen"  # the hypervisor kept CPU time
+    HELD_BACK = "held_back"  # by the container's quota
+    HEATED = "heated"  # cores lowered their clocks
+    SWAPPED = "swapped"
+    SHORT_OF_MEMORY = "short_of_memory"
+    THROTTLED = "throttled"  # the device lowered its clocks
+    SHARED = "shared"  # other processes used the device
+    HELD_MEMORY = "held_memory"  # of the device, by others
 
 
 def _list_codes(first: Code, last: Code) -> frozenset[Code]:

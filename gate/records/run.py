@@ -10,8 +10,7 @@ from typing import Annotated
 from gate.records.bounds import Natural, NotNegative, Range, Time
 from gate.records.cases import Case
 from gate.records.codes import Code
-from gate.records.conditions import Conditions
-from gate.records.facts import Fact, FailureFact, UnknownFact, name_words
+from gate.records.facts import Disturbance, Fact, FailureFact, UnknownFact, name_words
 from gate.records.metric import Metric
 
 
@@ -169,6 +168,29 @@ class Compiled:
     phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
     parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
+
+
+# Normal under heavy matrix products: the same in every trial of a case.
+EXPECTED_THROTTLING = frozenset({"software power cap"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conditions:
+    """The machine around one trial."""
+
+    canaries_s: Mapping[str, NotNegative] = field(default_factory=dict)  # fixed micro-workloads: medians
+    throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
+    foreign_processes: int = 0  # other processes seen on the device
+    foreign_memory: float = 0.0  # share of its memory that was in use before or after all workers; 0: unknown
+    foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
+    crowd: tuple[str, ...] = ()  # which those were, the busiest first: "chromium (pid 123, 95 %)"
+    stolen: float = 0.0  # share of these cores' time that the hypervisor kept
+    held_back: float = 0.0  # share of the time for which the container's processor quota stopped it
+    heat_events: int = 0  # times that a core lowered its clock for heat
+    swapped_bytes: int = 0  # on the whole host
+    free_bytes: int = 0  # memory, the least seen; 0 when unknown
+    disturbances: tuple[Disturbance, ...] = ()  # what made the host unfit meanwhile
+    repeated: bool = False  # the second attempt, after a disturbed one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
