@@ -28,8 +28,15 @@ from gate.records.facts import (
     make_text,
     name_words,
 )
-from gate.records.metric import Metric, Threshold
-from gate.records.policy import AbsoluteLimit, Acceptance, Override, Policy, Quarantine
+from gate.records.metric import (
+    AbsoluteLimit,
+    Acceptance,
+    Metric,
+    Override,
+    Policy,
+    Quarantine,
+    Threshold,
+)
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,
