@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from gate.decide.conclude.accept import keep_own
-from gate.decide.evidence.disturbed import blame_disturbance
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.explain.advice import list_pair_steps, make_pair_headline
-from gate.decide.explain.notes import list_pair_notes
 from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import compare_paired
 from gate.decide.suspects import Suspect, gather_judged, list_suspects
@@ -101,20 +97,10 @@ def _list_lost(
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     """Judge a run in which every case ran in pairs with the base; nothing stored is needed."""
-    policy = keep_own(policy, run.environment)
     sides, rules = gather_judged(run, policy)
-    screening = Screening(
-        evidence=sides,
-        comparisons=tuple(row for side in sides for row in compare_paired(side, rules)),
-        machine=Machine(),
-    )
-    verdict = conclude_verdict(run, screening, policy)
-    return replace(
-        verdict,
-        headline=make_pair_headline(verdict),
-        next_steps=(*blame_disturbance(run, verdict.comparisons), *list_pair_steps(verdict, policy)),
-        notes=list_pair_notes(run, verdict, policy),
-    )
+    rows = tuple(row for side in sides for row in compare_paired(side, rules))
+    screening = Screening(evidence=sides, comparisons=rows, machine=Machine(), in_pairs=True)
+    return conclude_verdict(run, screening, policy)
 
 
 def _confirm_row(

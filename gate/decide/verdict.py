@@ -13,7 +13,7 @@ from gate.decide.conclude.absolute_limits import apply_limits
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
 from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
 from gate.decide.conclude.summary import summarize_suite
-from gate.decide.evidence.case_evidence import add_traces, bound_sources, show_case
+from gate.decide.evidence.case_evidence import add_traces, bound_sources, note_unchanged_code, show_case
 from gate.decide.evidence.disturbed import (
     blame_disturbance,
     doubt_stored,
@@ -21,7 +21,7 @@ from gate.decide.evidence.disturbed import (
     set_aside_disturbed,
 )
 from gate.decide.evidence.stored import Evidence, gather_evidence
-from gate.decide.explain.advice import list_next_steps, make_headline, suggest
+from gate.decide.explain.advice import list_next_steps, list_pair_steps, make_headline, say_beside, suggest
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.explain.notes import (
@@ -65,6 +65,7 @@ class Screening:
     places: Mapping[str, Machine] = field(default_factory=dict)  # the machine at each that cases ran at
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
+    in_pairs: bool = False  # all that was compared: nothing that is stored counts
     same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
 
     def revise(self, comparisons: Sequence[Comparison]) -> Screening:
@@ -103,26 +104,32 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Make the verdict of what was compared, with all that a report needs."""
     policy = keep_own(policy, run.environment)
     comparisons = _apply_policy(run, screening, policy)
-    outcome = decide_outcome(comparisons, finished=run.finished)
+    outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
+    headline = make_headline(outcome, comparisons, run.cases, finished=run.finished)
     used, machine = _list_used(screening), make_machine_shift(screening.machine)
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     base, tally = _name_base(run), measure_tally(run, comparisons, screening.acquitted)
     return Verdict(
         outcome=outcome,
-        headline=make_headline(outcome, comparisons, run.cases, finished=run.finished),
+        headline=say_beside(headline) if in_pairs else headline,
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
         causes=_rank_all(screening, comparisons, run.environment),
         next_steps=(
             *blame_disturbance(run, comparisons),
-            *list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
+            *(
+                list_pair_steps(comparisons, run.failures, policy)
+                if in_pairs
+                else list_next_steps(outcome, comparisons, policy, base, finished=run.finished)
+            ),
             *suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
         ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
             *note_target(run.environment),
-            *list_notes(run, comparisons, used, policy),
+            *(note_unchanged_code(run) if in_pairs else ()),
+            *list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
             *note_acquitted(screening.acquitted),
             *note_unchanged_speedup(comparisons),
             *note_cases(Code.UNCHANGED_SOURCES, screening.same),

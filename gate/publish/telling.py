@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
+from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import FailOn, measure_coverage
-from gate.decide.explain.notes import list_pair_notes
+from gate.decide.explain.notes import list_notes, note_target
 from gate.fingerprint import compute_environment_id
 from gate.publish.body import render_trusted_report
 from gate.publish.submitted_verdict import CiRun
@@ -100,7 +101,12 @@ def make_upgrade_finding(
     shown = Run(
         cases=trusted.cases, environment=trusted.environment, provenance=trusted.provenance, finished=True
     )
-    notes = (*note_unknown(verdict, trusted.cases), *list_pair_notes(shown, trusted, base.policy))
+    notes = (
+        *note_unknown(verdict, trusted.cases),
+        *note_target(shown.environment),
+        *list_notes(shown, trusted.comparisons, (), base.policy, in_pairs=True),
+        *note_quarantine(trusted.comparisons, base.policy),
+    )
     return replace(
         told,
         verdict=replace(trusted, notes=notes),

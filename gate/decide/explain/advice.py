@@ -25,6 +25,7 @@ from gate.records import (
     BASE_ARM,
     BROKEN,
     Case,
+    CaseFailure,
     Code,
     Comparison,
     Fact,
@@ -33,7 +34,6 @@ from gate.records import (
     Policy,
     Reason,
     Status,
-    Verdict,
 )
 from gate.records.bounds import MOST_ALLOWED
 from gate.records.cases import group_cases
@@ -69,11 +69,11 @@ def make_headline(
     return (Fact(code=Code.NOTHING_WORSE, numbers=numbers), *_count_unjudged_times(deciding))
 
 
-def make_pair_headline(verdict: Verdict) -> tuple[Fact, ...]:
+def say_beside(headline: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """The headline, saying that all of it was held against the base."""
-    if verdict.outcome is Outcome.NOTHING_COMPARED:
-        return (replace(verdict.headline[0], code=Code.BASE_HAS_NOTHING),)
-    return (*verdict.headline, Fact(code=Code.AGAINST_BASE))
+    if headline[0].code is Code.NO_BASELINE_APPLIES:
+        return (replace(headline[0], code=Code.BASE_HAS_NOTHING),)
+    return (*headline, Fact(code=Code.AGAINST_BASE))
 
 
 def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
@@ -143,10 +143,12 @@ def list_next_steps(
     )
 
 
-def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
-    """What to do next, the most pressing first."""
-    deciding = [one for one in verdict.comparisons if one.decides]
-    lost = {one.case_id for one in verdict.failures if one.arm == BASE_ARM}  # more time gives it no pair
+def list_pair_steps(
+    comparisons: Iterable[Comparison], failures: Iterable[CaseFailure], policy: Policy
+) -> tuple[Fact, ...]:
+    """The same where all was to be compared in pairs."""
+    deciding = [one for one in comparisons if one.decides]
+    lost = {one.case_id for one in failures if one.arm == BASE_ARM}  # more time gives it no pair
     no_base = bool(lost) or any(one.reason is Reason.UNPAIRED for one in deciding)
     short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
     begun = [one for one in deciding if not has_not_begun(one)]

@@ -15,11 +15,9 @@ from gate.decide.conclude.accept import (
     measure_worsening,
     name_terms,
     note_elsewhere,
-    note_quarantine,
 )
 from gate.decide.conclude.outcome import find_unjudged_code
-from gate.decide.evidence.case_evidence import note_unchanged_code
-from gate.decide.evidence.disturbed import note_count, note_disturbed
+from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.families import get_limit
 from gate.decide.judge.machine import is_machine_steady, name_shifts
@@ -42,7 +40,6 @@ from gate.records import (
     Run,
     Status,
     Tally,
-    Verdict,
     list_distinct,
     name_words,
 )
@@ -68,34 +65,27 @@ _UNJUDGED_IN_PAIRS = {
 
 
 def list_notes(
-    run: Run, comparisons: Sequence[Comparison], used: Sequence[Baseline], policy: Policy
+    run: Run,
+    comparisons: Sequence[Comparison],
+    used: Sequence[Baseline],
+    policy: Policy,
+    *,
+    in_pairs: bool = False,
 ) -> tuple[Fact, ...]:
-    """What a reader must know to trust the verdict no further than it goes."""
-    alone = {one.case_id for one in comparisons if is_unconfirmed(one)}
+    """What a reader must know to trust the verdict no further than it goes.
+
+    ``used`` are the stored baselines that something was compared with; none counts where all is ``in_pairs``.
+    """
+    alone = {one.case_id for one in comparisons if is_unconfirmed(one) and not in_pairs}
+    lost = (one.case_id for one in run.failures if one.arm == BASE_ARM and in_pairs)
     return (
         *note_stop(finished=run.finished),
-        *_note_unjudged(comparisons, _UNJUDGED),
+        *note_cases(Code.BASE_CASES_FAILED, lost),
+        *_note_unjudged(comparisons, _UNJUDGED_IN_PAIRS if in_pairs else _UNJUDGED),
         *([Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []),
         *_note_accepted(comparisons, policy),
         *_note_limits(run, comparisons),
-        *_note_age(used, policy),
-    )
-
-
-def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
-    """What a reader must know to trust a verdict by pairs no further than it goes."""
-    return (
-        *note_target(run.environment),
-        *note_unchanged_code(run),
-        *note_stop(finished=run.finished),
-        *note_vanished(run),
-        *note_disturbed(run),
-        *note_warnings(run),
-        *note_cases(Code.BASE_CASES_FAILED, (one.case_id for one in run.failures if one.arm == BASE_ARM)),
-        *_note_unjudged(verdict.comparisons, _UNJUDGED_IN_PAIRS),
-        *_note_accepted(verdict.comparisons, policy),
-        *_note_limits(run, verdict.comparisons),
-        *note_quarantine(verdict.comparisons, policy),
+        *([] if in_pairs else _note_age(used, policy)),
     )
 
 
