@@ -147,7 +147,6 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
 
 
 def _search(bisector: Bisector) -> ExitCode:
-    """Search between the ends, see again what was found, and report."""
     ends, known = bisector.lab.question.ends, {step.point: step.mark for step in bisector.state.steps}
     found = search_first(ends.rank, ends.good, ends.bad, bisector.ask, known)
     if found is None:

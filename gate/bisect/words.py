@@ -82,7 +82,6 @@ def render_ends(
 
 
 def _explain_no_row(verdict: Verdict) -> str:
-    """Why no metric is searched for: none is worse, or some may be."""
     opened = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
     if not opened:
         return "nothing got worse that decides. Name the METRIC, or other ends."
@@ -94,7 +93,6 @@ def _explain_no_row(verdict: Verdict) -> str:
 
 
 def _explain_premise(row: Comparison) -> str:
-    """Why nothing can be searched for between these ends, and what to do."""
     none = "There is nothing to search for:"
     if row.status is Status.IMPROVED:
         return f"{none} the bad end is better than the good one. Swap them, or name others."

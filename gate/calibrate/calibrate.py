@@ -117,8 +117,7 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
         yield Fact(code=Code.NOISE_UNKNOWN, numbers=numbers, cases=unknown[:1])
     counts = [len(list_alone(run, case)) for case in run.cases]
     needed = MIN_BASELINE_TRIALS + effort.max_trials
-    short = sum(count < needed for count in counts)
-    if short:
+    if short := sum(count < needed for count in counts):
         numbers = {"short": short, "cases": len(counts), "trials": needed}
         yield Fact(code=Code.SOME_NOT_REPLAYED, numbers=numbers)
     if replays and not gather_recorded(run, effort).pairs:

@@ -111,7 +111,6 @@ def _wrap_function(forward: Callable[..., Any], seam: Seam) -> Callable[..., Any
 
 
 def _burn(seconds: float, *, compiled: bool) -> Before:
-    """Slow compiled calls down, or eager ones."""
     prepare_burn()
 
     def slow_down(ticket: torch.Tensor) -> None:

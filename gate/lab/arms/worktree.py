@@ -206,7 +206,6 @@ def _is_shown(name: str) -> bool:
 
 
 def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:
-    """Whether no case reads a file, by its name."""
     within = place.relative_to(top)
     if within.suffix in _TEXTS or within.parts[0] == _OF_GITHUB or _COMPILED in within.parts:
         return True
