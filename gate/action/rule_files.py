@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.action.base import Tree, write_files
-from gate.errors import FileError, UsageError, join_errors
+from gate.errors import UsageError
 from gate.project.arm_cases import Rules
 from gate.project.config import check_places, load_config
 from gate.project.registry import choose_cases, fold_registries, load_cases
@@ -91,24 +91,15 @@ def name_files(place: Path, suffix: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        named = [_name_in_error(one, place, suffix) for one in (error, *error.others)]
-        raise join_errors(named) from None
+        # What the commit does not have was not written: such a name ends where a path usually does.
+        known = sorted(map(str, place.rglob("*")), key=len, reverse=True)
+        files = "|".join([*map(re.escape, known), rf"{re.escape(str(place))}/[^\s:,;'\"`()]+"])
 
+        def write_name(found: re.Match[str]) -> str:
+            return f"{posixpath.normpath(os.path.relpath(found[1], place))}{suffix}{found[2] or ''}"
 
-def _name_in_error(error: Exception, place: Path, suffix: str) -> UsageError:
-    # What the commit does not have was not written: such a name ends where a path usually does.
-    known = sorted(map(str, place.rglob("*")), key=len, reverse=True)
-    files = "|".join([*map(re.escape, known), rf"{re.escape(str(place))}/[^\s:,;'\"`()]+"])
-
-    def write_name(found: re.Match[str]) -> str:
-        return f"{posixpath.normpath(os.path.relpath(found[1], place))}{suffix}{found[2] or ''}"
-
-    def rename(text: str) -> str:
-        """Write the commit's names in place of the files that were written, each with its line behind it."""
-        return re.sub(rf"({files})(:\d+)?", write_name, text)
-
-    if isinstance(error, FileError):
-        return FileError(rename(error.file), error.key, rename(error.problem), rename(error.fix))
-    if type(error) is UsageError:
-        return UsageError(rename(error.what), rename(error.fix))
-    raise error
+        for one in (error, *error.others):
+            one.what, one.fix = (
+                re.sub(rf"({files})(:\d+)?", write_name, text) for text in (one.what, one.fix)
+            )
+        raise

@@ -109,7 +109,7 @@ def make_client(environ: Mapping[str, str], patience: Patience | None = None) ->
         api_url=api_url,
         token=token,
         repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
-        patience=patience or Patience(tell=lambda line: print(line, flush=True)),
+        patience=patience,
     )
 
 

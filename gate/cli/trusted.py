@@ -16,6 +16,7 @@ from gate.github.accept import accept_regression
 from gate.github.artifact import fetch_run
 from gate.github.client import GitHubClient
 from gate.github.command import (
+    ANSWERING,
     Answerer,
     CommentCommand,
     Reaction,
@@ -23,7 +24,6 @@ from gate.github.command import (
     describe_protection,
     find_command,
     make_outputs,
-    make_patience,
 )
 from gate.github.errors import GitHubError, find_text
 from gate.github.job import (
@@ -77,7 +77,7 @@ def run_authorize(options: Namespace) -> ExitCode:
 
 def make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:
     """Make what answers a comment, by a client that waits little."""
-    return Answerer(make_client(os.environ, make_patience(print)), context, command, print)
+    return Answerer(make_client(os.environ, ANSWERING), context, command)
 
 
 def _warn_of_environment(client: GitHubClient) -> None:

@@ -11,7 +11,7 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.errors import find_text, find_value
 from gate.github.events import parse_time
-from gate.publish.measured_run import parse_run, read_run_member
+from gate.publish.measured_run import parse_run
 from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
 from gate.records import Run, Verdict
 
@@ -88,7 +88,7 @@ def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
     except RefusedError:
         what = f"there is no artifact {name} in run {run_id}"
         raise UsageError(what, "Look at the job that measured.") from None
-    return parse_run(read_run_member(client.download(artifact.path, MAX_RUN_ARCHIVE_BYTES)))
+    return parse_run(client.download(artifact.path, MAX_RUN_ARCHIVE_BYTES))
 
 
 # A step is called `Run actions/upload-artifact@...` unless the workflow names it.

@@ -36,7 +36,7 @@ from gate.github.errors import (
     UncertainWriteError,
     find_text,
 )
-from gate.github.job import make_line
+from gate.github.job import make_line, write_log
 from gate.github.transport import (
     EXCHANGE_S,
     Clock,
@@ -59,18 +59,13 @@ _SHOWN_CHARS = 200  # of GitHub's own message in ours
 T = TypeVar("T")
 
 
-def _ignore(_: str) -> None:
-    pass
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How long a client waits, by which clock, and whom it tells before it does."""
+    """How long a client waits, and by which clock."""
 
     clock: Clock = time
     max_wait_s: float = MAX_WAIT_S
     exchange_s: float = EXCHANGE_S
-    tell: Callable[[str], None] = _ignore
 
 
 class GitHubClient:
@@ -206,7 +201,7 @@ class GitHubClient:
         """Wait, or raise ``error`` where that is more than is left of the budget."""
         if self.waited_s + seconds > self._patience.max_wait_s:
             raise error
-        self._patience.tell(f"{error.what}; asking again in {seconds:.0f} s")
+        write_log(f"{error.what}; asking again in {seconds:.0f} s")
         self.waited_s += seconds
         self._patience.clock.sleep(seconds)
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
-from gate.github.errors import GitHubError, MissingError, find_text, find_value
+from gate.github.errors import GitHubError, MissingError, find_text, find_value, need_number
 from gate.github.events import PullRequest, parse_pull, parse_time
-from gate.github.job import JobContext, is_sha
+from gate.github.job import JobContext, is_sha, write_log
 from gate.publish.commands import (
     REFRESH_COMMAND,
     AuthorizedCommand,
@@ -72,16 +72,15 @@ def find_command(context: JobContext, name: str) -> CommentCommand | None:
     """
     event = context.event
     words = split_command(find_text(event, "comment.body"), name)
-    number, comment_id = find_value(event, "issue.number"), find_value(event, "comment.id")
     is_new = context.event_name == "issue_comment" and find_text(event, "action") == "created"
     user = find_value(event, "comment.user")
-    if words is None or not is_new or not isinstance(number, int):
+    if words is None or not is_new:
         return None
     return CommentCommand(
         name=name,
         words=words,
-        number=number,
-        comment_id=comment_id if isinstance(comment_id, int) else 0,
+        number=need_number(event, "issue.number"),
+        comment_id=need_number(event, "comment.id"),
         created=parse_time(find_value(event, "comment.created_at")),
         user=user if isinstance(user, Mapping) else {},
         is_on_pull=find_value(event, "issue.pull_request") is not None,
@@ -222,9 +221,7 @@ def describe_protection(client: GitHubClient) -> str:
 _ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."
 
 
-# Of all waiting for answers, and of one request: the decision must not wait for a smiley.
-ANSWER_WAIT_S = 5.0
-ANSWER_EXCHANGE_S = 10.0
+ANSWERING = Patience(max_wait_s=5.0, exchange_s=10.0)  # the decision must not wait for a smiley
 _NO_ANSWER = ("GitHub could not be asked whether this is allowed", "Comment again later.")
 
 
@@ -237,20 +234,13 @@ class Reaction(StrEnum):
 
 
 class Answerer:
-    """Answers one comment; what goes wrong with that is told to ``tell``, and is no error."""
+    """Answers one comment; what goes wrong with that is printed, and is no error."""
 
-    def __init__(
-        self,
-        client: GitHubClient,
-        context: JobContext,
-        command: CommentCommand | None,
-        tell: Callable[[str], None],
-    ) -> None:
+    def __init__(self, client: GitHubClient, context: JobContext, command: CommentCommand | None) -> None:
         self._client = client
         self._context = context
         # A bot gets no answer: two bots could go on talking for ever.
         self._command = command if command is not None and command.is_by_person else None
-        self._tell = tell
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -270,7 +260,7 @@ class Answerer:
 
     def react(self, reaction: Reaction) -> None:
         """React to the comment."""
-        if self._command is not None and self._command.comment_id:
+        if self._command is not None:
             path = f"issues/comments/{self._command.comment_id}/reactions"
             self._attempt(lambda: self._client.post(path, {"content": reaction.value}))
 
@@ -291,18 +281,13 @@ class Answerer:
         try:
             do()
         except GitHubError as error:
-            self._tell(f"The comment could not be answered: {error.what}. {error.fix}")
+            write_log(f"The comment could not be answered: {error.what}. {error.fix}")
 
 
 def render_answer(context: JobContext, command: CommentCommand, text: str) -> str:
     """Render the comment that answers a command, and names it."""
     page = f"{context.server_url}/{context.repository}/issues/{command.number}"
-    asked = f"[this comment]({page}#issuecomment-{command.comment_id})" if command.comment_id else "a comment"
     return (
-        f"{text}\n\n<sub>In answer to {asked}; [the run]({context.run_url}). Written by compile-gate.</sub>\n"
+        f"{text}\n\n<sub>In answer to [this comment]({page}#issuecomment-{command.comment_id});"
+        f" [the run]({context.run_url}). Written by compile-gate.</sub>\n"
     )
-
-
-def make_patience(tell: Callable[[str], None]) -> Patience:
-    """Make the little patience of the client that answers."""
-    return Patience(max_wait_s=ANSWER_WAIT_S, exchange_s=ANSWER_EXCHANGE_S, tell=tell)

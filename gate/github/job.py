@@ -261,6 +261,12 @@ def guard_output(environ: Mapping[str, str]) -> Iterator[None]:
         out.flush()
 
 
+def write_log(line: str) -> None:
+    """Write a line to the log at once: what follows may take its time."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def write_annotations(annotations: Iterable[str]) -> None:
     """Write annotations to the standard output; they are commands to the runner, and nothing else may be."""
     lines = list(annotations)

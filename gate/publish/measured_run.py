@@ -37,26 +37,17 @@ MAX_RUN_BYTES = 32 * 1024 * 1024
 _FIX = "Measure again, and upload nothing but run.json under that name."
 
 
-def read_run_member(archive: bytes) -> bytes:
-    """Read ``run.json`` from a zip archive within bounds, extracting nothing.
+def parse_run(archive: bytes) -> Run:
+    """Parse the ``run.json`` of a zip archive that measured code may have written, extracting nothing.
 
     Raises:
-        UsageError: It is not there once, is no regular file, or is too large or broken.
+        UsageError: It is not there once, or is no run; what is wrong with that is not told, since it would be
+            its own words.
     """
     try:
-        return read_member(archive, RUN_MEMBER, MAX_RUN_BYTES)
+        return decode_file(RUN, read_member(archive, RUN_MEMBER, MAX_RUN_BYTES), RUN_MEMBER)
     except RefusedError as error:
         raise UsageError(error.refusal.value, _FIX) from None
-
-
-def parse_run(content: bytes) -> Run:
-    """Parse a ``run.json`` that measured code may have written.
-
-    Raises:
-        UsageError: It is none; what is wrong with it is not told, since it would be its own words.
-    """
-    try:
-        return decode_file(RUN, content, RUN_MEMBER)
     except NewerFileError:
         what = f"{RUN_MEMBER} was written by a newer compile-gate than this job's"
         raise UsageError(what, "Use one version in all jobs that refresh.") from None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import pytest
 from deliveries import leave_comment
 from fake.faults import NO_RIGHT, SECONDARY, Fault
@@ -10,7 +13,7 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import Answerer, Reaction, authorize, find_command, make_patience
+from gate.github.command import ANSWERING, Answerer, Reaction, authorize, find_command
 from gate.github.errors import GitHubError
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 
@@ -31,17 +34,19 @@ def ask(
 ) -> tuple[int, list[str], Exception | None]:
     """Let somebody comment, decide and answer; return the comment, what the log says, what was raised."""
     event = leave_comment(github, body, author, kind)
-    context, told = make_context("issue_comment", event), list[str]()
+    context, raised = make_context("issue_comment", event), None
     command = find_command(context, REFRESH_COMMAND)
-    answerer = Answerer(client, context, command, told.append)
-    try:
-        with answerer.answering():
-            authorization = authorize(client, context, REFRESH_COMMAND, command)
-    except (UsageError, GitHubError) as error:
-        return event["comment"]["id"], told, error
-    if authorization is not None:
-        answerer.react(Reaction.GOES_ON)
-    return event["comment"]["id"], told, None
+    answerer = Answerer(client, context, command)
+    with redirect_stdout(StringIO()) as printed:
+        try:
+            with answerer.answering():
+                authorization = authorize(client, context, REFRESH_COMMAND, command)
+            if authorization is not None:
+                answerer.react(Reaction.GOES_ON)
+        except (UsageError, GitHubError) as error:
+            raised = error
+    told = [line for line in printed.getvalue().splitlines() if "asking again" not in line]
+    return event["comment"]["id"], told, raised
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -152,6 +157,4 @@ def test_a_strangers_words_that_mean_nothing_get_no_comment(
 
 def test_an_answer_waits_for_little() -> None:
     """The decision comes after the first reaction: a rate limit on that one must not eat the job's time."""
-    patience = make_patience(print)
-
-    assert (patience.max_wait_s, patience.exchange_s) == (5.0, 10.0)
+    assert (ANSWERING.max_wait_s, ANSWERING.exchange_s) == (5.0, 10.0)
