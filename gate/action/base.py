@@ -81,7 +81,6 @@ def write_files(tree: Tree, names: Sequence[str], place: Path) -> None:
 def _list_entries(
     tree: Tree, command: tuple[str, ...], names: Sequence[str]
 ) -> tuple[tuple[bytes, str], ...]:
-    """List the id of the object and the path of each entry."""
     if not names:
         return ()
     listed = read_git(tree.top, *command, "--full-tree", tree.sha, "--", *names, limit_s=LIMIT_S)

@@ -21,7 +21,6 @@ from gate.action.launch import read_given
 from gate.action.results import (
     Results,
     clear_results,
-    describe_verdict,
     find_confirming_commit,
     list_annotations,
     report_change,
@@ -37,7 +36,9 @@ from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.errors import find_value
 from gate.github.job import append_summary, load_payload, render_annotation, write_outputs
 from gate.project.registry import choose_cases, load_cases
+from gate.publish.telling import describe_outputs
 from gate.records import Outcome
+from gate.report.content import count_statuses
 from gate.report.upgrade import render_upgrade
 
 
@@ -205,7 +206,10 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
         "page-path": str(results.page),
     }
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
-    write_outputs(step.environ, {**describe_verdict(verdict), **outputs, "head-sha": head_sha, **paths})
+    told = describe_outputs(
+        verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment
+    )
+    write_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
     is_upgrade = step.inputs.mode is ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))

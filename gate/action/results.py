@@ -12,10 +12,8 @@ from gate.action.step import ActionStep, Ended
 from gate.errors import ExitCode, UsageError
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
-from gate.publish.telling import describe_outputs
 from gate.records import Cause, Code, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
 from gate.report import FORMATS
-from gate.report.content import count_statuses
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_opening
 from gate.units import count_noun, join_some
@@ -56,12 +54,6 @@ def clear_results(rules: RuleSource) -> Results:
                 what, "Remove it: results are written there, and none may be taken for new."
             ) from None
     return Results(**files, code=Path(rules.directory or config.directory).absolute())
-
-
-def describe_verdict(verdict: Verdict) -> dict[str, object]:
-    """Describe a verdict as outputs; comparisons that do not decide are not counted."""
-    counts = dict(count_statuses(verdict))
-    return describe_outputs(verdict.outcome, counts, len(verdict.cases), verdict.environment)
 
 
 def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:

@@ -94,12 +94,11 @@ def name_files(place: Path, suffix: str) -> Iterator[None]:
         # What the commit does not have was not written: such a name ends where a path usually does.
         known = sorted(map(str, place.rglob("*")), key=len, reverse=True)
         files = "|".join([*map(re.escape, known), rf"{re.escape(str(place))}/[^\s:,;'\"`()]+"])
+        named = re.compile(rf"({files})(:\d+)?")
 
         def write_name(found: re.Match[str]) -> str:
             return f"{posixpath.normpath(os.path.relpath(found[1], place))}{suffix}{found[2] or ''}"
 
         for one in (error, *error.others):
-            one.what, one.fix = (
-                re.sub(rf"({files})(:\d+)?", write_name, text) for text in (one.what, one.fix)
-            )
+            one.what, one.fix = (named.sub(write_name, text) for text in (one.what, one.fix))
         raise
