@@ -73,14 +73,14 @@ def find_command(context: JobContext, name: str) -> CommentCommand | None:
     event = context.event
     words = split_command(find_text(event, "comment.body"), name)
     is_new = context.event_name == "issue_comment" and find_text(event, "action") == "created"
-    user = find_value(event, "comment.user")
+    comment_id, user = find_value(event, "comment.id"), find_value(event, "comment.user")
     if words is None or not is_new:
         return None
     return CommentCommand(
         name=name,
         words=words,
         number=need_number(event, "issue.number"),
-        comment_id=need_number(event, "comment.id"),
+        comment_id=comment_id if isinstance(comment_id, int) else 0,
         created=parse_time(find_value(event, "comment.created_at")),
         user=user if isinstance(user, Mapping) else {},
         is_on_pull=find_value(event, "issue.pull_request") is not None,
@@ -260,7 +260,7 @@ class Answerer:
 
     def react(self, reaction: Reaction) -> None:
         """React to the comment."""
-        if self._command is not None:
+        if self._command is not None and self._command.comment_id:
             path = f"issues/comments/{self._command.comment_id}/reactions"
             self._attempt(lambda: self._client.post(path, {"content": reaction.value}))
 
@@ -287,7 +287,7 @@ class Answerer:
 def render_answer(context: JobContext, command: CommentCommand, text: str) -> str:
     """Render the comment that answers a command, and names it."""
     page = f"{context.server_url}/{context.repository}/issues/{command.number}"
+    asked = f"[this comment]({page}#issuecomment-{command.comment_id})" if command.comment_id else "a comment"
     return (
-        f"{text}\n\n<sub>In answer to [this comment]({page}#issuecomment-{command.comment_id});"
-        f" [the run]({context.run_url}). Written by compile-gate.</sub>\n"
+        f"{text}\n\n<sub>In answer to {asked}; [the run]({context.run_url}). Written by compile-gate.</sub>\n"
     )

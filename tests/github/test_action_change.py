@@ -21,7 +21,7 @@ from gate.records import Metric
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"gate.yml": CONFIG + "limits:\n\t- x\n"}, r"^sub/gate\.yml:9: is not YAML"),
+        ({"gate.yml": CONFIG + "limits:\n\t- x\n"}, r"^sub/gate\.yml:9: is indented by a tab"),
         ({"gate.yml": CONFIG + "budget: 3\n"}, r"^sub/gate\.yml:8: budget: unknown key"),
         ({"gate.yml": CONFIG.replace("models/cases.yml", "gone.yml")}, r"^sub/gate\.yml:3: .*sub/gone\.yml"),
         (
@@ -59,7 +59,7 @@ def test_a_change_that_breaks_the_rules_is_refused_itself(
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"gate.yml": CONFIG + "\t- x\n"}, "sub/gate.yml of the base commit {base}:8: is not YAML"),
+        ({"gate.yml": CONFIG + "\t- x\n"}, "sub/gate.yml of the base commit {base}:8: is indented by a tab"),
         ({"gate.yml": CONFIG + "select: tag:none\n"}, "sub/gate.yml of the base commit {base}:8: select: "),
         (
             {"models/cases.yml": "version: 1\nmodels: 3\n"},
