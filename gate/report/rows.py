@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.metrics import SPECS, Family
-from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
+from gate.records import MOVED, OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided, looks_large
@@ -73,7 +73,9 @@ def make_row(part: Sequence[Comparison]) -> Row:
 
 
 def _says_it_all(one: Comparison) -> bool:
-    """Whether the numbers of what is unchanged say why: a change that looks large needs a sentence."""
+    """Whether label and numbers say why: of what decides nothing, and of no change that looks large."""
+    if one.status in MOVED:
+        return not (one.decides or one.quarantined)
     if one.status is not Status.UNCHANGED or one.reason not in _PLAIN:
         return False
     return one.reason is Reason.BEYOND_BAR or not looks_large(one)

@@ -161,10 +161,10 @@ def _add_more(lines: _Lines, block: Block) -> None:
 
 
 def _drop_doubts(block: Block) -> Block:
-    """Leave the numbers of what could not be decided, or does not decide: -v says why."""
+    """Leave the numbers of what could not be decided: why is said once, above, and in full with -v."""
     alone = not block.members
     rows = tuple(
-        replace(row, sentence="") if not row.decides or (alone and row.status is Status.INCONCLUSIVE) else row
+        replace(row, sentence="") if alone and row.status is Status.INCONCLUSIVE else row
         for row in block.rows
     )
     if block.status is Status.INCONCLUSIVE:  # the next steps name all of them at once
