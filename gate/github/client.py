@@ -82,9 +82,6 @@ class GitHubClient:
         self._next_write = 0.0  # monotonic
         self.waited_s = 0.0
 
-    def __repr__(self) -> str:
-        return f"GitHubClient({self._api_url!r})"
-
     def get(self, path: str, params: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 -- JSON
         """Get a JSON value."""
         return self._call("GET", self._make_url(path, params))[0]
@@ -211,12 +208,10 @@ class GitHubClient:
         if response.status in (401, 403):
             needed = self._clean(response.headers.get("X-Accepted-GitHub-Permissions", ""))
             rights = f"the permission {needed}" if needed else "the permission it lacks"
-            return DeniedError(
-                what, f"Give the job's token {rights}: see {find_page('github')}.", response.status
-            )
+            return DeniedError(what, f"Give the job's token {rights}: see {find_page('github')}.")
         if response.status in (404, 410):
-            return MissingError(what, "Check the name, and that the token may see it.", response.status)
-        return RejectedError(what, "Check the request against GitHub's message.", response.status)
+            return MissingError(what, "Check the name, and that the token may see it.")
+        return RejectedError(what, "Check the request against GitHub's message.")
 
     def _read_message(self, response: Response) -> str:
         try:

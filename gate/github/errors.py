@@ -19,11 +19,7 @@ from gate.errors import MachineError
 
 
 class GitHubError(MachineError):
-    """GitHub did not do what was asked. ``status`` is the HTTP status, 0 where there was none."""
-
-    def __init__(self, what: str, fix: str, status: int = 0) -> None:
-        super().__init__(what, fix)
-        self.status = status
+    """GitHub did not do what was asked."""
 
 
 class UncertainWriteError(GitHubError):

@@ -158,7 +158,11 @@ class GitData:
         except (UncertainWriteError, RejectedError) as error:
             found = self.find_branch(branch)
             if found == old and isinstance(error, RejectedError):
-                raise _explain_branch(branch, error) from error
+                error.what = f"the branch {branch} cannot be made: {error.what}"
+                error.fix = (
+                    "Remove that branch, or let the rules of the repository allow the token to make it."
+                )
+                raise
             return found == new
         return True
 
@@ -192,8 +196,3 @@ def _check_path(path: str, directory: str) -> None:
         raise UsageError(
             f"{path!r} does not lie below {directory!r}", f"Only files of {directory!r} are written."
         )
-
-
-def _explain_branch(branch: str, error: GitHubError) -> GitHubError:
-    fix = "Remove that branch, or let the rules of the repository allow the token to make it."
-    return type(error)(f"the branch {branch} cannot be made: {error.what}", fix, error.status)

@@ -201,14 +201,6 @@ class GuardedLog(io.TextIOBase):
         self._token = token
         self._rest = ""
 
-    def writable(self) -> bool:
-        """It is."""
-        return True
-
-    def fileno(self) -> int:
-        """Return the descriptor of the stream behind it."""
-        return self._target.fileno()
-
     def write(self, text: str) -> int:
         """Pass on what are whole lines by now, and keep the rest."""
         *lines, rest = (self._rest + text).split("\n")

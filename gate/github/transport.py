@@ -99,9 +99,6 @@ class Transport:
         self._exchange_s = exchange_s
         self._opener = urllib.request.build_opener(_EveryAnswer)
 
-    def __repr__(self) -> str:
-        return f"Transport({self._origin!r})"
-
     def send(self, request: Request) -> Response:
         """Send a request, and follow redirects of a GET.
 
@@ -122,15 +119,10 @@ class Transport:
         target = urljoin(url, response.headers.get("Location", ""))
         where = urlsplit(target)
         if request.method != "GET":
-            raise RejectedError(
-                f"{request.name} is redirected: the repository has moved",
-                "Use the repository's new name.",
-                response.status,
-            )
+            what = f"{request.name} is redirected: the repository has moved"
+            raise RejectedError(what, "Use the repository's new name.")
         if not where.hostname or where.scheme not in {"https", urlsplit(self._origin).scheme}:
-            raise RejectedError(
-                "GitHub redirects to an address that is not https", "Check proxies.", response.status
-            )
+            raise RejectedError("GitHub redirects to an address that is not https", "Check proxies.")
         return target
 
     def _send_once(self, request: Request, url: str) -> Response:

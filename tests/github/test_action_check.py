@@ -84,6 +84,32 @@ def test_a_change_that_drifts_and_moves_its_own_bar_is_red(job: Job) -> None:
     _check_what_was_seen(job)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_shard_is_measured_beside_the_base_and_judged_without_baselines(job: Job) -> None:
+    """The job that judges has the pairs of the one that measured, so nothing needs to be recorded first."""
+    base = commit(job.workspace, "base")
+    (job.workspace / "tiny.py").write_text(MODEL.replace("+ 1", "+ 2"))
+    (job.workspace / ".gitignore").write_text("out/\nshards/\nseen.json\n")
+    head = commit(job.workspace, "head")
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": head}}}
+    Path(job.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    shared = {"python": sys.executable}
+
+    measured = run_composite(ACTION, job, shared | {"mode": "measure", "shard": "1/1", "lock-timeout": "480"})
+    assert measured.succeeded, measured.log
+    place = job.workspace / "shards" / "compile-gate-shard-1"
+    place.mkdir(parents=True)
+    Path(measured.outputs["result-path"]).rename(place / "run.json")
+    judged = run_composite(ACTION, job, shared | {"mode": "judge"})
+
+    assert judged.outputs["verdict"] not in {"", "NOTHING_COMPARED"}, judged.log
+    verdict = load_verdict(Path(judged.outputs["result-path"]))
+    assert verdict.base is not None
+    assert verdict.base.commit == base
+    assert verdict.tally.pairs > 0
+
+
 def _check_what_was_seen(job: Job) -> None:
     """The worker had neither the tokens of the job nor the files that steer the runner."""
     seen = json.loads((job.workspace / "seen.json").read_text())

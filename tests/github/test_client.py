@@ -155,7 +155,7 @@ def test_refusals(
     with pytest.raises(expected) as caught:
         client.post(COMMENTS, {"body": "text"})
     assert fix in caught.value.fix
-    assert caught.value.status == fault.status
+    assert f"GitHub answers {fault.status}" in caught.value.what
     assert clock.slept == []
     assert len(github.requests) == 1
 
