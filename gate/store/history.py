@@ -10,9 +10,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -20,7 +21,8 @@ from typing import Any
 
 from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
-from gate.files.untrusted import parse_json
+from gate.files.structure import is_encodable
+from gate.files.untrusted import MAX_INTEGER
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryLine
 
@@ -29,12 +31,12 @@ SCHEMA = f"{_FORMAT}1"
 SUFFIX = ".jsonl"
 _ID_CHARS = 16
 _DIGITS = 7  # of a figure: more than any measurement has
+_MAX_LINE = 16 * 1024 * 1024  # bytes: a thousand cases have a twentieth
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # that the names of files begin with
 _UNDATED = "history"
 _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
 _HEAD_BYTES = 200  # it stands before anything that is long
 _METRICS = {metric.value: metric for metric in Metric}
-_CASES: Any = Mapping[str, Mapping[str, Figures]]  # by case and metric
 _FIX = "The line is left out. `trend --compact` removes it."  # never shown: only what is wrong is
 
 
@@ -209,7 +211,13 @@ def _encode(line: HistoryLine) -> str:
 
 
 def _parse(data: bytes, place: str) -> dict[str, Any]:
-    plain = parse_json(data, place)
+    if len(data) > _MAX_LINE:
+        raise FileError(place, "", "is larger than a line may be", _FIX)
+    try:
+        plain = json.loads(data.decode())  # by hand, like the figures: a year of lines is gigabytes
+    except (ValueError, RecursionError):
+        problem = "is no JSON" if data.endswith(b"\n") else "was not written to its end"
+        raise FileError(place, "", problem, _FIX) from None
     if not isinstance(plain, dict):
         raise FileError(place, "", "is no object", _FIX)
     return plain
@@ -218,22 +226,34 @@ def _parse(data: bytes, place: str) -> dict[str, Any]:
 def _decode(plain: dict[str, Any], place: str) -> HistoryLine:
     if plain.pop("schema", None) != SCHEMA:
         raise FileError(place, "schema", f"is not {SCHEMA}", _FIX)
-    cases = _read_cases(plain.pop("cases", {}), place)
+    cases = _read_cases(plain.pop("cases", None), place)
     return HistoryLine(head=decode(HistoryHead, plain, place), cases=cases)
 
 
-def _read_cases(plain: object, place: str) -> dict[str, dict[Metric, Figures]]:
-    """Read the figures; those of unknown metrics, which a later release may have, are left out."""
+def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # noqa: ANN401 - whatever lies there
+    """Read the figures, strictly, and by hand: a year of them is millions. Unknown metrics are left out."""
     cases: dict[str, dict[Metric, Figures]] = {}
-    for case_id, values in decode(_CASES, plain, place, "cases").items():
-        cases[case_id] = known = {}
-        for name, figures in values.items():
-            if len(figures) not in (1, 3):
-                problem = "expected one number or three"
+    for case_id, values in plain.items() if isinstance(plain, dict) else ():
+        if not is_encodable(case_id):
+            raise FileError(place, "cases", "has a name that UTF-8 cannot hold", _FIX)
+        cases[case_id] = figures = {}
+        for name, numbers in values.items() if isinstance(values, dict) else ():
+            if not _are_figures(numbers):
+                problem = "expected one finite number or three"
                 raise FileError(place, f"cases.{case_id}.{name}", problem, _FIX)
             if metric := _METRICS.get(name):
-                known[metric] = figures
+                figures[metric] = tuple(numbers)
     return cases
+
+
+def _are_figures(numbers: object) -> bool:
+    return isinstance(numbers, list) and len(numbers) in (1, 3) and all(map(_is_figure, numbers))
+
+
+def _is_figure(number: object) -> bool:
+    if type(number) is float:
+        return math.isfinite(number)
+    return type(number) is int and abs(number) <= MAX_INTEGER
 
 
 def _shorten(value: float) -> float:

@@ -61,7 +61,7 @@ def test_a_line_that_was_torn_is_told_and_loses_no_other(tmp_path: Path) -> None
     assert found[1] == line
     assert [told.partition(": ")[0] for told in reading.damaged] == [f"{path}:2"]
     path.write_bytes(path.read_bytes()[:-5])
-    assert "it was cut short" in list_damage(path)[-1]
+    assert "was not written to its end" in list_damage(path)[-1]
 
 
 def list_damage(path: Path) -> list[str]:
