@@ -46,6 +46,7 @@ from gate.records import (
     Code,
     Comparison,
     Environment,
+    Fact,
     PairBase,
     Policy,
     Run,
@@ -107,8 +108,6 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = make_headline(outcome, comparisons, run.cases, finished=run.finished)
     used, machine = _list_used(screening), make_machine_shift(screening.machine)
-    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
-    base, tally = _name_base(run), measure_tally(run, comparisons, screening.acquitted)
     return Verdict(
         outcome=outcome,
         headline=say_beside(headline) if in_pairs else headline,
@@ -116,15 +115,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         causes=_rank_all(screening, comparisons, run.environment),
-        next_steps=(
-            *blame_disturbance(run, comparisons),
-            *(
-                list_pair_steps(comparisons, run.failures, policy)
-                if in_pairs
-                else list_next_steps(outcome, comparisons, policy, base, finished=run.finished)
-            ),
-            *suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
-        ),
+        next_steps=_list_steps(run, screening, comparisons, policy),
         evidence=_show_all(run, screening, comparisons),
         notes=(
             *note_target(run.environment),
@@ -146,14 +137,26 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
-        base=base,
-        tally=tally,
+        base=_name_base(run),
+        tally=measure_tally(run, comparisons, screening.acquitted),
         summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
     )
+
+
+def _list_steps(
+    run: Run, screening: Screening, comparisons: Sequence[Comparison], policy: Policy
+) -> tuple[Fact, ...]:
+    if screening.in_pairs:
+        steps = list_pair_steps(comparisons, run.failures, policy)
+    else:
+        outcome = decide_outcome(comparisons, finished=run.finished)
+        steps = list_next_steps(outcome, comparisons, policy, _name_base(run), finished=run.finished)
+    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
+    return (*blame_disturbance(run, comparisons), *steps, *suggest(Code.HOLD_AGAINST_ANCHOR, drifted))
 
 
 def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:

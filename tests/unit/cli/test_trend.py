@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_told(place: Place, capsys: pytest.CaptureFixture
     Path("h.jsonl").write_text("{\n" * 8, encoding="utf-8")
     assert place.run("trend", "h.jsonl") == 3
     told = capsys.readouterr().err
-    assert "warning: h.jsonl:1: ends in the middle (line 2): it was cut short: left out" in told
+    assert "warning: h.jsonl:1: is no JSON: left out" in told
     assert "warning: 3 more lines were left out" in told
     assert place.run("trend") == 2
     assert "nothing says where the history is" in capsys.readouterr().err
