@@ -1,4 +1,4 @@
-"""Which pair comes next, what it measures, how long it takes and how many rounds it runs; pure.
+"""The slots of pairs: what each measures, how long it takes and how many rounds it runs; pure.
 
 Rounds follow Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013), section 6: where
 repeating at one level costs ``c`` and varies by ``s``, and at the level above ``C`` and ``S``, information a

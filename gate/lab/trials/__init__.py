@@ -1,1 +1,1 @@
-"""Trials and pairs of a run: which comes next, saved after each, resumed, stopped in time."""
+"""Trials and pairs of a run: measured, saved after each, resumed, stopped in time."""
