@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _SIZE_DIGITS = 20  # of a Content-Length: 64 bits have less
 _REDIRECTS = {301, 302, 303, 307, 308}
-_NEXT = re.compile(r'<([^<>]+)>; *rel="next"')
+_NEXT = re.compile(r'<(https?://[^<>]+)>; *rel="next"')  # no other scheme: urllib opens files too
 
 
 class Clock(Protocol):
