@@ -171,7 +171,9 @@ def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "
     pinned, place = rf"{repository}\g<1>@{pin}", find_workflows()
     called = f"runner: '{json.dumps(re.split(r', *', runner))}'"
     said = {
-        key: found[0] for key in _CALLED_WITH if (found := re.search(rf"^ +{key}: .*", kept, re.MULTILINE))
+        key: found[1].replace("\\", r"\\")
+        for key in _CALLED_WITH
+        if (found := re.search(rf"^ +({key}: .*)", kept, re.MULTILINE))
     }
     files = {}
     for name in names:
@@ -181,10 +183,9 @@ def load_workflows(names: Iterable[str], action: str, runner: str, kept: str = "
             problem, fix = f"cannot be read: {error.strerror}", "Install compile-gate again."
             raise FileError(str(place / name), "", problem, fix) from error
         text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
-        text = text.replace(_CALLED_RUNNER, called)
-        for key, line in said.items():
-            text = re.sub(rf"^ +{key}: .*", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
-        files[f"{WORKFLOWS}/{name}"] = text
+        for key, line in said.items() if _CALLED_RUNNER in text else ():
+            text = re.sub(rf"^( +){key}: .*", rf"\1{line}", text, flags=re.MULTILINE)
+        files[f"{WORKFLOWS}/{name}"] = text.replace(_CALLED_RUNNER, called)
     return files
 
 

@@ -227,7 +227,8 @@ def _decode(plain: dict[str, Any], place: str) -> HistoryLine:
     if plain.pop("schema", None) != SCHEMA:
         raise FileError(place, "schema", f"is not {SCHEMA}", _FIX)
     cases = _read_cases(plain.pop("cases", None), place)
-    return HistoryLine(head=decode(HistoryHead, plain, place), cases=cases)
+    known = {key: value for key, value in plain.items() if key in HistoryHead.__dataclass_fields__}
+    return HistoryLine(head=decode(HistoryHead, known, place), cases=cases)
 
 
 def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # noqa: ANN401 - whatever lies there

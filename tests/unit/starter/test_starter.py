@@ -271,6 +271,15 @@ def test_the_workflows_that_are_written_name_no_placeholder() -> None:
     assert find_workflows().is_dir()
 
 
+def test_workflows_in_full_are_not_given_what_a_short_one_says() -> None:
+    """A step of theirs stands deeper: only what calls this repository's workflows is told the same."""
+    said = "    with:\n      runner: mine\n      python: C:\\1\n"
+    written = load_workflows((*RESPOND_WORKFLOWS, *LONG_WORKFLOWS), f"acme/gate@{COMMIT}", "linux", said)
+    files = {Path(path).name: text for path, text in written.items()}
+    assert all("      runner: mine\n      python: C:\\1\n" in files[name] for name in RESPOND_WORKFLOWS)
+    assert not any("mine" in files[name] or "C:" in files[name] for name in LONG_WORKFLOWS)
+
+
 def test_a_factory_is_python_that_calls_what_was_named() -> None:
     """Arguments by keyword, inputs as they were tried."""
     sketch = Sketch(
