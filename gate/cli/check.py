@@ -16,6 +16,7 @@ from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measure
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import find_gate, note_idle, note_origin, note_rules
+from gate.decide.conclude.outcome import FailOn
 from gate.decide.explain.notes import note_shard
 from gate.errors import ExitCode, GateError, NothingComparedError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
@@ -78,10 +79,13 @@ def _refuse_in_vain(options: Namespace, request: Project, alone: Fact | None) ->
     """Refuse to spend minutes on an unchanged main branch that nothing can be compared with.
 
     Raises:
-        NothingComparedError: So it is, and neither an option nor a history asks for figures alone.
+        NothingComparedError: So it is, that may fail, and neither an option nor a history asks for figures
+            alone.
     """
     config = request.config
     if alone is None or alone.code is not Code.NOTHING_DIFFERS or options.base:
+        return
+    if config.fail_on is FailOn.NEVER:
         return
     if find_history(options, config) or _is_judged_alone(request):
         return
