@@ -132,7 +132,10 @@ def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -
 def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[tuple[CasePairs, ...], PairRules]:
-    """The sides of the suspects, or of the whole plan, and the rules that their number asks for."""
+    """The sides of the suspects, or of the whole plan, and the rules that their number asks for.
+
+    In a shard all that the others may ask counts too: what is settled there is to be so when they are joined.
+    """
     if suspects is None:
         sides = gather_case_pairs(run, policy)
         tests = sum(metric in side.questions for side in sides for metric in LEADING)
@@ -140,7 +143,8 @@ def gather_judged(
         sides = gather_case_pairs(run, policy, [one.case_id for one in suspects])
         alike = list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
         tests = sum(metric in one.metrics for one in suspects if one.case_id in alike for metric in LEADING)
-    return sides, make_pair_rules(sides, policy, tests)
+    elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
+    return sides, make_pair_rules(sides, policy, tests + elsewhere * len(LEADING))
 
 
 def _list_suspicious(rows: Mapping[Metric, Comparison]) -> tuple[Metric, ...]:

@@ -10,7 +10,8 @@ import pytest
 from gate.decide.constants import LOOKS
 from gate.decide.side_by_side import decide_side_by_side, judge_pairs
 from gate.decide.suspects import Suspect, gather_judged, list_unsettled, rank_suspect
-from gate.records import Acceptance, Metric, Policy, Reason, Run, Status
+from gate.metrics import LEADING
+from gate.records import Acceptance, Metric, Policy, Reason, Run, Shard, Status
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail
 
@@ -75,6 +76,21 @@ def test_more_cases_share_the_error_budget(paired_case: Make, pair_run: Pair, po
     others = [paired_case(pairs=4, case_id=f"m{n}/x", full=1) for n in range(40)]
     alone, crowd = (gather_judged(pair_run(*cases), policy)[1] for cases in ((suspect,), (suspect, *others)))
     assert crowd.alpha == pytest.approx(alone.alpha / 41)
+
+
+def test_a_shard_leaves_the_other_cases_their_part_of_the_budget(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """All that they may ask: what convicts in the shard convicts once they are joined, whatever they ask."""
+    cases = [paired_case(pairs=4, case_id=f"m{n}/x", full=1) for n in range(8)]
+    asked, *others = (Suspect(case_id=f"m{n}/x", metrics=LEADING) for n in (0, *range(2, 8)))
+    asked = replace(asked, metrics=(LATENCY,))
+    part = replace(pair_run(*cases[:2]), shard=Shard(number=1, of=4, cases=8))
+    (_, alone), (_, joined) = (
+        gather_judged(run, policy, suspects)
+        for run, suspects in ((part, [asked]), (pair_run(*cases), [asked, *others]))
+    )
+    assert alone.alpha == joined.alpha
 
 
 def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
