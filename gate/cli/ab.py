@@ -13,7 +13,7 @@ from gate.check.procedure import Checked, check_pairs, list_unfinished
 from gate.check.schedule import want_whole
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
-from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
+from gate.cli.lanes import begin_again, begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import Project, load_project
 from gate.cli.verdict_notes import note_idle, note_origin
@@ -75,7 +75,7 @@ def compare_arms(
     options: Namespace, request: Project, policy: Policy, arms: ArmOptions, previous: Run | None
 ) -> Checked:
     """Measure both arms in pairs, until all is settled; ``previous`` is the run that is continued."""
-    opening = partial(open_arms_lane, options, request, arms)
+    opening = partial(open_arms_lane, options, begin_again(request, previous), arms)
     with open_measurer(options, request.config, opening) as (measurer, fresh):
         run = carry_over(fresh, previous) if previous else fresh
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to

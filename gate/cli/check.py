@@ -12,7 +12,7 @@ from pathlib import Path
 from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run, find_history
-from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
+from gate.cli.lanes import begin_again, begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.verdict_notes import find_gate, note_idle, note_origin, note_rules
@@ -195,7 +195,8 @@ def open_measured(
     check_factories(request.config, request.cases)
     previous = load_previous(options, request.config.out)
     opening = opening or partial(open_trials, trials=trials)
-    with open_measurer(options, request.config, partial(opening, options, request)) as (measurer, run):
+    open_again = partial(opening, options, begin_again(request, previous))
+    with open_measurer(options, request.config, open_again) as (measurer, run):
         yield measurer, measure_plan(measurer, run, previous)
 
 

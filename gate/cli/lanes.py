@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from gate.check.measurer import Measurer
 from gate.cli.options import LanesAsked
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
+from gate.devices import find_kind
 from gate.errors import InterruptedRunError, UsageError
 from gate.files.codec import load_run
 from gate.files.untrusted import is_present
@@ -21,15 +22,15 @@ from gate.github.errors import find_text
 from gate.github.job import load_payload
 from gate.installation import find_page
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
-from gate.lab.host.provenance import find_tree
+from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
 from gate.lab.trials.lane import Lane, LaneTerms, OpenLane, describe_base, make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run
+from gate.lab.trials.runs import make_run, refuse_other_run
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
-from gate.records import Arm, Code, Fact, Run, make_text, name_words
+from gate.records import Arm, BaseArm, Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.report.progress import show_progress
 
@@ -51,6 +52,43 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
         what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
     return load_run(path)
+
+
+def begin_again(request: Project, previous: Run | None) -> Project:
+    """Let lanes refuse to continue another run; what they are sent of it is without its trials."""
+    begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
+    return replace(request, begun=begun)
+
+
+def _refuse_other(
+    begun: Run, request: Project, settings: LabSettings, sources: ArmSources | None, trials: int
+) -> None:
+    """Refuse to continue another run, by all that is known before anything is warmed up.
+
+    Raises as :func:`gate.lab.trials.runs.refuse_other_run`.
+    """
+    base = sources.base if sources else None
+    directory = Path(sources.head.arm.directory) if sources else request.config.directory
+    # The rest of this machine's environment is still to be found out.
+    kind = find_kind(settings.device).name
+    draft = Run(
+        cases=request.cases,
+        environment=replace(begun.environment, device_kind=kind, threads=settings.threads),
+        provenance=load_provenance(directory),
+        changes=hash_changes(directory),
+        trials_planned=trials,
+        sampling=asdict(settings.sampling),
+        base=None
+        if base is None
+        else BaseArm(
+            label=base.label,
+            environment=(begun.base or begun).environment,
+            provenance=base.provenance,
+            cases=(),
+            changes=hash_changes(Path(base.arm.directory)),
+        ),
+    )
+    refuse_other_run(draft, begun)
 
 
 @contextmanager
@@ -148,6 +186,8 @@ def open_lane(
     """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""
     config, cases = replace(request.config, out=terms.out), request.cases
     arm, settings = place_lab(config, sources.head.arm if sources else None)
+    if request.begun:
+        _refuse_other(request.begun, request, settings, sources, trials)
     settings, base = replace(settings, cores=terms.cores, **how), sources.base.arm if sources else None
     with open_lab(arm, settings, terms.observe, cases, base) as lab:
         run = replace(make_run(lab, cases, config.select, trials), shard=request.shard)

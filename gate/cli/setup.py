@@ -19,7 +19,7 @@ from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, loa
 from gate.project.contradictions import can_decide
 from gate.project.plan import pick_shard
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Case, Metric, Shard
+from gate.records import Case, Metric, Run, Shard
 
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out")
@@ -40,6 +40,7 @@ class Project:
     registry: tuple[Case, ...]
     cases: tuple[Case, ...]  # the selected ones
     shard: Shard | None = None  # of what is selected, where they are a part of it
+    begun: Run | None = None  # that --resume continues, without its trials
 
 
 def load_project(options: Namespace) -> Project:

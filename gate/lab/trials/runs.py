@@ -79,9 +79,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
     Raises:
         UsageError: It is not the same run; the first differences are named.
     """
-    if differences := list_differences(fresh, previous):
-        told = join_some(differences, _NAMED, "; ")
-        raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
+    refuse_other_run(fresh, previous)
     return replace(
         fresh,
         provenance=replace(fresh.provenance, created=previous.provenance.created),
@@ -96,6 +94,13 @@ def carry_over(fresh: Run, previous: Run) -> Run:
         toolchain_s=previous.toolchain_s + fresh.toolchain_s,
         wall_s=previous.wall_s + fresh.wall_s,
     )
+
+
+def refuse_other_run(fresh: Run, previous: Run) -> None:
+    """Refuse to continue another run; raises as :func:`carry_over`."""
+    if differences := list_differences(fresh, previous):
+        told = join_some(differences, _NAMED, "; ")
+        raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
 
 
 def _list_sound(run: Run) -> tuple[Trial, ...]:

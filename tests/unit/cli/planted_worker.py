@@ -23,7 +23,7 @@ ENVIRONMENT = {
     "device_kind": "cpu",
     "cpu": "acting",
     "cores": 2,
-    "threads": 1,
+    "threads": REQUEST["threads"],
     "isa": "avx2",
     "torch": "2.13.0",
     "python": "3.11",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli import main
+from gate.cli import lanes, main
 from gate.cli.check import find_why_alone
 from gate.cli.verdict_notes import note_rules
 from gate.decide.verdict import decide_verdict
@@ -276,6 +276,61 @@ def test_results_ignore_themselves(place: Place) -> None:
     status = ("git", "status", "--porcelain", "--untracked-files=normal")
     changed = subprocess.run(status, cwd=place.top, check=True, capture_output=True, text=True).stdout
     assert not changed
+
+
+@pytest.mark.parametrize(
+    ("begun", "go_on", "changed"),
+    [
+        ("measure", "check", "sampling.super_blocks 3 -> 4"),
+        ("ab", "ab", "sampling.super_blocks 3 -> 4"),
+        ("measure", "calibrate", "threads 2 -> 1"),
+        ("measure", "ab", "threads 2 -> 1"),
+        ("measure", "baseline refresh", "actor/inference-float32-smoke-default has another definition"),
+    ],
+)
+def test_another_run_is_not_continued_and_told_before_anything_is_opened(
+    place: Place, capsys: pytest.CaptureFixture[str], begun: str, go_on: str, changed: str
+) -> None:
+    """With other options, or pairs where there were trials: before a lock is waited for."""
+    begin_repository(place, "gate.yml", "baselines", "old.json", "slow.json")
+    config = place.top / "gate.yml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(f"{text}# changed\n", encoding="utf-8")
+    assert place.run(begun, "--quiet") == 0
+    edits = {
+        "sampling": ("super_blocks: 3", "super_blocks: 4"),
+        "threads": ("version: 1", "version: 1\nthreads: 1"),
+        "actor": ("build\n", "build\n    arguments: {width: 2}\n"),
+    }
+    edit = next(edit for key, edit in edits.items() if changed.startswith(key))
+    config.write_text(text.replace(*edit), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
+        assert place.run(*go_on.split(), "--quiet", "--resume") == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert "the saved run cannot be continued: " in told
+    assert ("trials (`check`) -> pairs (`ab`)" in told) is (begun != go_on == "ab")
+    assert changed in told
+
+
+@pytest.mark.parametrize(
+    ("go_on", "told"), [(("HEAD~2",), "base commit "), (("HEAD~2", "HEAD~1"), "commit ")]
+)
+def test_other_commits_are_told_before_anything_is_opened(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    go_on: tuple[str, ...],
+    told: str,
+) -> None:
+    """Another base, or another head, than those of the run that was begun."""
+    begin_repository(place, "gate.yml", "baselines")
+    for number in range(2):
+        place.git("commit", "--quiet", "--allow-empty", "--message", f"Change {number}")
+    assert place.run("ab", "HEAD~1", "--quiet") == 0
+    monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it goes on"))
+    assert place.run("ab", *go_on, "--quiet", "--resume") == ExitCode.USAGE
+    assert f"the saved run cannot be continued: {told}" in capsys.readouterr().err
 
 
 def test_results_are_not_written_among_other_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
