@@ -121,8 +121,10 @@ def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
 _CASES_NAMED = 3
 
 
-def refuse_disturbed(run: Run, fewest: int, *, anyway: bool) -> None:
+def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool = True) -> None:
     """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
+
+    A run that was measured just now is in the out directory: --resume takes it up.
 
     Raises:
         MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and it is not wanted
@@ -133,7 +135,8 @@ def refuse_disturbed(run: Run, fewest: int, *, anyway: bool) -> None:
         return
     why = " ".join(map(write_note, note_disturbed(run)))
     what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless, _CASES_NAMED)}. {why}"
-    raise MachineError(what, "Run it again once the machine is quiet; --anyway takes what there is.")
+    again = "--anyway --resume" if is_measured else "--anyway"
+    raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")
 
 
 def run_refresh(options: Namespace) -> ExitCode:

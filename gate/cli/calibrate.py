@@ -43,7 +43,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
     recorded = [RUN.load(Path(name)) for name in options.run_files or ()]
     run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
-    refuse_disturbed(run, MIN_BASELINE_TRIALS, anyway=options.anyway)
+    refuse_disturbed(run, MIN_BASELINE_TRIALS, anyway=options.anyway, is_measured=not recorded)
     # What is accepted or in quarantine fails no check, and would hide how often it would.
     policy = replace(load_policy(config), acceptances=(), quarantine=())
     calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))

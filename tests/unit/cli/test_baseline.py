@@ -10,7 +10,7 @@ import pytest
 
 from gate.files.codec import save_run
 from gate.lab.host.fitness import HostSample
-from gate.lab.trials import trials
+from gate.lab.trials import lane, trials
 from gate.records import Metric
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 
@@ -41,8 +41,10 @@ def test_a_machine_that_others_use_records_nothing(
     told = capsys.readouterr().err
     assert f"compile-gate: fewer than 3 undisturbed trials came back of {CASE_ID}." in told
     assert "during 5 of 5 trials: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)." in told
+    assert "--anyway --resume takes what there is" in told
     assert before == {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
-    assert place.run(*refresh, "--anyway") == 0
+    monkeypatch.setattr(lane, "run_trial", lambda *_: pytest.fail("a trial is measured"))
+    assert place.run(*refresh, "--anyway", "--resume") == 0
     capsys.readouterr()
     assert place.run("baseline", "show") == 0
     assert "5, 5 disturbed" in capsys.readouterr().out
