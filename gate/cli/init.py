@@ -11,13 +11,18 @@ from gate.errors import ExitCode, UsageError
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
 from gate.installation import find_page
+from gate.project.config import load_config
+from gate.project.registry import load_cases
 from gate.schema import render_schema
 from gate.starter.files import (
     CHECK_WORKFLOWS,
     CONFIG_FILE,
     LONG_WORKFLOWS,
     RESPOND_WORKFLOWS,
+    SCHEMA_FILE,
     WORKFLOWS,
+    is_begun,
+    is_listed,
     load_workflows,
     make_project_files,
     name_factory,
@@ -48,17 +53,10 @@ def run_init(options: Namespace) -> ExitCode:
     if options.comments and not action:
         what = "--comments: no workflow can be written, since the commit of this installation is not known"
         raise UsageError(what, "Add --action OWNER/compile-gate@COMMIT.")
-    sketch = probe_module(
-        ProbeQuestion(
-            directory=str(here),
-            target=check_probed_name(options.target),
-            arguments=_parse_arguments(options.arguments),
-            inputs=tuple(parse_input(text) for text in options.inputs),
-        )
-    )
-    refuse_namesake(here, sketch)
-    device = options.device or (CUDA if sketch.has_cuda else CPU).name
-    files = make_project_files(sketch, device, render_schema("config"))
+    sketch = _look_at_model(options, here)
+    usual = (CUDA if sketch.has_cuda else CPU).name if sketch else load_config(here / CONFIG_FILE).device
+    device, schema = options.device or usual, render_schema("config")
+    files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short
     note = _find_obstacle(here, action)
@@ -67,16 +65,42 @@ def run_init(options: Namespace) -> ExitCode:
         {} if note else load_workflows(names, action, runner, "" if options.runner else _read_kept(here))
     )
     written, kept = write_missing(here, files | workflows)
+    if sketch is None:
+        print(f"kept   {CONFIG_FILE}: it lists {options.target} already")
     _print_files(written, kept)
-    factory = f"{name_factory(sketch.target)}.py"
-    if factory not in kept:
-        _print_inputs(sketch, factory)
-    elif options.inputs or options.arguments:
-        print(f"note   {factory} stays as it is, without what --input and --argument say: change it there")
-    if CONFIG_FILE in kept:
-        _print_entry(sketch, here / CONFIG_FILE)
+    if sketch:
+        factory = f"{name_factory(sketch.target)}.py"
+        if factory not in kept:
+            _print_inputs(sketch, factory)
+        elif (options.inputs or options.arguments) and _is_other(here / factory, files[factory]):
+            print(
+                f"note   {factory} stays as it is, without what --input and --argument say: change it there"
+            )
+        if CONFIG_FILE in kept:
+            _print_entry(sketch, here / CONFIG_FILE)
     _print_next_step(note, is_new=bool(written))
     return ExitCode.PASS
+
+
+def _look_at_model(options: Namespace, here: Path) -> Sketch | None:
+    """Look at what the user named; ``None`` where gate.yml has all that would be found out."""
+    target = check_probed_name(options.target)
+    if not options.arguments and not options.inputs and is_begun(here, target):
+        return None
+    sketch = probe_module(
+        ProbeQuestion(
+            directory=str(here),
+            target=target,
+            arguments=_parse_arguments(options.arguments),
+            inputs=tuple(parse_input(text) for text in options.inputs),
+        )
+    )
+    refuse_namesake(here, sketch)
+    return sketch
+
+
+def _is_other(path: Path, text: str) -> bool:
+    return path.read_text(encoding="utf-8", errors="replace") != text
 
 
 def _parse_arguments(given: list[str]) -> dict[str, object]:
@@ -132,14 +156,20 @@ def _print_inputs(sketch: Sketch, factory: str) -> None:
 
 
 def _print_entry(sketch: Sketch, config: Path) -> None:
+    """Print the model's entry where gate.yml lacks it, or lists it with other arguments than are given."""
     factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
-    if factory not in config.read_text(encoding="utf-8", errors="replace"):
+    if not is_listed(config, factory):
         print(f"\n{config.name} does not list this model yet. Add to its `models`:")
         print(render_model(sketch, factory))
+        return
+    listed = [case.arguments for case in load_cases(load_config(config)) if case.factory == factory]
+    if sketch.arguments and not any(sketch.arguments.items() <= one.items() for one in listed):
+        what = f"{config.name} stays as it is, and lists this model with other arguments"
+        print(f"note   {what}: change them there")
 
 
 def _print_next_step(note: str, *, is_new: bool) -> None:
-    commit = "commit these files, " if is_new else ""
+    commit = f"commit these files but {SCHEMA_FILE} (for your editor), " if is_new else ""
     print(f"\nNext, {commit}change your model, and see what that costs:")
     print("  compile-gate check   # compares it with where you left the main branch; exit 10 on a regression")
     print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")

@@ -44,6 +44,23 @@ def name_factory(target: str) -> str:
     return f"gate_{name_model(target)}"
 
 
+def is_listed(config: Path, factory: str) -> bool:
+    """Whether a gate.yml names this factory."""
+    if not config.is_file():
+        return False
+    text = config.read_text(encoding="utf-8", errors="replace")
+    return re.search(rf"factory: *['\"]?{re.escape(factory)}(?![\w.:])", text) is not None
+
+
+def is_begun(directory: Path, target: str) -> bool:
+    """Whether gate.yml lists what was named, and its factory is there: then there is nothing to try."""
+    config, module = directory / CONFIG_FILE, name_factory(target)
+    if is_listed(config, target):
+        return True
+    path = directory / f"{module}.py"
+    return is_listed(config, f"{module}:build") and path.is_file() and _is_factory_of(path, target)
+
+
 def refuse_namesake(directory: Path, sketch: Sketch) -> None:
     """Refuse what would get the factory of a class of the same name in another module.
 
@@ -51,16 +68,24 @@ def refuse_namesake(directory: Path, sketch: Sketch) -> None:
         FileError: The factory's file is there already, and does not name the module.
     """
     path, module = directory / f"{name_factory(sketch.target)}.py", sketch.target.partition(":")[0]
-    if sketch.is_factory or not path.exists():
-        return
+    if not sketch.is_factory and path.exists() and not _is_factory_of(path, sketch.target):
+        problem = f"is there already, and is no factory of {module}"
+        fix = f"Rename it, with its model in {CONFIG_FILE}, or write a factory for {sketch.target} by hand."
+        raise FileError(path.name, "", problem, fix)
+
+
+def _is_factory_of(path: Path, target: str) -> bool:
+    """Whether a file names the module of ``target``.
+
+    Raises:
+        FileError: It cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise FileError(str(path), "", f"cannot be read: {error.strerror}", "Rename it.") from error
-    if not re.search(rf"(?<![\w.]){re.escape(module)}(?!\w|\.\w)", text):
-        problem = f"is there already, and is no factory of {module}"
-        fix = f"Rename it, with its model in {CONFIG_FILE}, or write a factory for {sketch.target} by hand."
-        raise FileError(path.name, "", problem, fix)
+    module = target.partition(":")[0]
+    return re.search(rf"(?<![\w.]){re.escape(module)}(?!\w|\.\w)", text) is not None
 
 
 def make_project_files(sketch: Sketch, device: str, schema: str) -> dict[str, str]:

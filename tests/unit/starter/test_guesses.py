@@ -154,6 +154,8 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
         "input  8x64:float32, guessed from stem (Linear 64); change it in gate_net.py or with --input"
         in capsys.readouterr().out.splitlines()
     )
+    assert main(["init", "acme:Net", "--input", "8x64"]) == 0
+    assert "stays as it is" not in capsys.readouterr().out
     assert main(["init", "acme:Net", "--input", "4x64"]) == 0
     assert (
         "note   gate_net.py stays as it is, without what --input and --argument say: change it there"

@@ -208,6 +208,39 @@ def test_a_second_workflow_takes_the_runner_of_the_first(project: Path) -> None:
     assert f"respond.yml@{COMMIT}\n" in written  # whose release that is, nobody said
 
 
+def test_what_gate_yml_says_of_a_model_need_not_be_said_again(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is tried again, what is missing is written; other arguments are told, and change nothing."""
+
+    def sketch(question: ProbeQuestion) -> Sketch:
+        if not question.arguments:
+            raise UsageError("it needs width, which has no default", "Give it.")
+        arguments = question.arguments
+        return Sketch(target=question.target, is_factory=False, called=True, inputs=(), arguments=arguments)
+
+    monkeypatch.setattr("gate.cli.init.probe_module", sketch)
+    monkeypatch.setattr("gate.cli.init.find_action", lambda _: "")
+    assert main(["init", "acme.model:Net", "--argument", "width=4", "--device", "cuda"]) == 0
+    written = {path: path.read_bytes() for path in project.glob("gate*")}
+    capsys.readouterr()
+    assert main(["init", "acme.model:Net", "--comments", "--action", f"acme/compile-gate@{COMMIT}"]) == 0
+    told = capsys.readouterr().out
+    assert "kept   gate.yml: it lists acme.model:Net already\n" in told
+    for name in RESPOND_WORKFLOWS:
+        assert f"wrote  .github/workflows/{name}\n" in told
+        text = (project / ".github/workflows" / name).read_text(encoding="utf-8")
+        assert """runner: '["self-hosted", "linux", "gpu"]'""" in text  # as gate.yml measures on one
+    for width, is_told in ((4, False), (5, True)):
+        assert main(["init", "acme.model:Net", "--argument", f"width={width}"]) == 0
+        told = capsys.readouterr().out
+        assert "gate_net.py stays as it is" not in told  # the values are in gate.yml
+        assert ("note   gate.yml stays as it is, and lists this model with other" in told) is is_told
+    assert written == {path: path.read_bytes() for path in project.glob("gate*")}
+    (project / "gate_net.py").unlink()
+    assert main(["init", "acme.model:Net"]) == 2  # the factory would have to be written again
+
+
 def test_a_branch_or_tag_pins_nothing() -> None:
     """Either can be moved to other code later."""
     with pytest.raises(UsageError, match="pins no commit"):
