@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gate.cli.commands import COMMANDS, GROUPS
-from gate.cli.options import Command
+from gate.cli.options import LOCK, Command
 from gate.errors import ExitCode
 from gate.files.untrusted import format_value
 from gate.files.validation import find_nearest, suggest_nearest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
+_STOPPED = "stopped by Ctrl-C or SIGTERM"
 # What each exit code means, whatever the command.
 EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
     ExitCode.PASS: ("PASS", "measured and compared, nothing regressed"),
@@ -37,7 +38,7 @@ EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
         "could not tell: something looks worse, or is too noisy",
     ),
     ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing, or the run was stopped"),
-    ExitCode.INTERRUPTED: ("-", "stopped by Ctrl-C or SIGTERM; what was measured is kept"),
+    ExitCode.INTERRUPTED: ("-", f"{_STOPPED}; what was measured is kept"),
 }
 
 
@@ -189,7 +190,10 @@ def _render_epilog(command: Command) -> str:
     if command.actions:
         return example
     codes = sorted({*command.codes, *COMMON_CODES})
-    lines = [f"  0   {command.success}", *(f"  {code:<3} {_describe_code(code)}" for code in codes)]
+    meanings = {code: _describe_code(code) for code in codes}
+    if LOCK not in command.arguments:  # it measures nothing
+        meanings[ExitCode.INTERRUPTED] = _STOPPED
+    lines = [f"  0   {command.success}", *(f"  {code:<3} {meaning}" for code, meaning in meanings.items())]
     return f"{example}\nexit codes:\n" + "".join(f"{line}\n" for line in lines)
 
 

@@ -60,6 +60,8 @@ def find_config() -> Path | None:
 
 
 _COMMENT_COLUMN = 44
+# Where the default is not the same for everybody.
+_DEFAULTS = {"fail_on": "default: inconclusive; in the action: regression"}
 _SHORT_SHA = 7  # digits by which git names a commit
 _KEYS = tuple(name for name in GateFile.__dataclass_fields__ if name != "version")
 
@@ -308,7 +310,7 @@ def _find_origin(config: Config, key: str) -> str:
     """Find where a key was set; the default of a part that its parent leaves out is the default."""
     inner = [path for path in config.origins if path.startswith((f"{key}.", f"{key}["))]
     origin = config.origins.get(key) or next((config.origins[path] for path in inner), None)
-    return origin.place if origin else "default"
+    return origin.place if origin else _DEFAULTS.get(key, "default")
 
 
 def _render_line(text: str, origin: str) -> str:

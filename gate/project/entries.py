@@ -122,7 +122,7 @@ class GateFile(RegistryFile):
     device: DeviceName = DEFAULT_DEVICE
     """The device to measure on. Baselines of different devices are never compared.
 
-    Example: cuda:1
+    Example: cuda
     """
     threads: Threads = 2
     """torch's threads within one operation. The same number on all machines keeps their times comparable.

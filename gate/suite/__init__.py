@@ -1,1 +1,1 @@
-"""The pytest-benchmark suite: ``pytest --pyargs gate.suite -p gate.suite.plugin --gate-select tag:smoke``."""
+"""The pytest-benchmark suite: ``pytest --pyargs gate.suite -p gate.suite.plugin``."""

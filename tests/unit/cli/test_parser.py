@@ -19,6 +19,8 @@ from gate.cli.parser import COMMON_CODES, list_commands, make_parser
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import ExitCode
 
+MEASURING = ("check", "ab", "bisect", "measure", "baseline refresh", "calibrate", "selftest")
+
 
 @pytest.mark.parametrize("command", list_commands(), ids=lambda command: command.name)
 def test_help_shows_an_example_and_its_exit_codes(
@@ -31,6 +33,7 @@ def test_help_shows_an_example_and_its_exit_codes(
     assert f"exit codes:\n  0   {command.success}\n" in printed
     told = {int(code) for code in re.findall(r"^  (\d+) +\S", printed.split("exit codes:")[1], re.MULTILINE)}
     assert told == {0, *command.codes, *COMMON_CODES}
+    assert ("what was measured is kept" in printed) is (command.name in MEASURING)
 
 
 @pytest.mark.parametrize("parent", ["", "baseline", "github"])

@@ -139,6 +139,7 @@ def test_the_dump_tells_where_each_value_comes_from(tmp_path: Path, monkeypatch:
     assert lines["budget_s"] == "default"
     assert lines["super_blocks"] == "gate.yml:19"
     assert lines["drift_seeds"] == "default"
+    assert lines["fail_on"] == "default: inconclusive; in the action: regression"
     assert lines["compiled_latency"] == "gate.yml:23"
     assert lines["eager_latency"] == "default"
     assert lines["- {name"] == "gate.yml:18"
