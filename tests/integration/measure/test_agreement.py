@@ -38,8 +38,8 @@ ALLOWED_WARM = math.log1p(
     0.1
 )  # of a call of 0.1 ms on two threads, with a moment's sleep before a block or none
 # In turns, until the means agree: with more processes the machine's noise averages out, which is larger
-# than the tolerance. A bias of our own would stay: of five calls on two threads, which vary by a quarter, twice
-# the time is sure.
+# than the tolerance. A bias of our own would stay: of five calls on two threads, which vary by a quarter,
+# twice the time is sure.
 MIN_COLD_PAIRS, MAX_COLD_PAIRS = 2, 5
 # Likewise: one ratio varies by 10 % on a shared machine, and the median of a run's 16 by 3 %.
 MAX_WARM_RUNS = 12
