@@ -75,6 +75,9 @@ def _is_judged_alone(request: Project) -> bool:
     return bool(request.config.limits) or any(case.id in stored for case in request.cases)
 
 
+_LACK = "the directory {} has no baseline of these cases"
+
+
 def _refuse_in_vain(options: Namespace, request: Project, alone: Fact | None) -> None:
     """Refuse to spend minutes on an unchanged main branch that nothing can be compared with.
 
@@ -89,17 +92,20 @@ def _refuse_in_vain(options: Namespace, request: Project, alone: Fact | None) ->
         return
     if find_history(options, config) or _is_judged_alone(request):
         return
-    why = f"nothing differs from {alone.name('base')}, and {config.baselines} has no baselines of these cases"
-    fix = "Make a change, add --base HEAD~1, or record baselines: `baseline refresh`."
+    why = f"nothing differs from {alone.name('base')}, and {_LACK.format(config.baselines)}"
+    fix = "Make a change, add --base HEAD~1, or record baselines: `compile-gate baseline refresh`."
     what = f"there is nothing to compare with: {why}"
     raise NothingComparedError(what, f"{fix} --no-base measures all the same.")
 
 
-def _note_unjudged(request: Project, observe: Observer) -> None:
+def _note_unjudged(options: Namespace, request: Project, observe: Observer) -> None:
     """Say before minutes are spent that there is nothing to compare with."""
     if not _is_judged_alone(request):
-        what = f"nothing will be judged: {request.config.baselines} has no baselines of these cases"
-        fix = "To compare with the commit before, add --base HEAD~1; to record baselines, `baseline refresh`"
+        what = f"nothing will be judged: {_LACK.format(request.config.baselines)}"
+        compare = "compare with the commit before, add --base HEAD~1"
+        if options.no_base:
+            compare = "compare with a base, leave out --no-base"
+        fix = f"To {compare}; to record baselines, `compile-gate baseline refresh`"
         observe(Noted(fact=make_text(f"{what}. {fix}")))
 
 
@@ -110,7 +116,7 @@ def open_check(alone: Fact | None, options: Namespace, request: Project, terms: 
     if alone or options.no_base:
         if alone:
             terms.observe(Noted(fact=alone))
-        _note_unjudged(request, terms.observe)
+        _note_unjudged(options, request, terms.observe)
         with open_trials(options, request, terms, config.trials) as lane:
             yield lane
         return

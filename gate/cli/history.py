@@ -19,6 +19,7 @@ from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run
 from gate.records.cases import group_cases
 from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.store.history import append_line, make_history_line
+from gate.units import count_noun
 
 _KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 
@@ -77,7 +78,7 @@ def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenan
         id="",
         kind=kind,
         created=provenance.created or datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=f"{environment.device_kind}: {model}, {environment.threads} threads",
+        machine=f"{environment.device_kind}: {model}, {count_noun(environment.threads, 'thread')}",
         host=compute_machine_id(environment),
         commit=provenance.commit,
         run_url=provenance.run_url,

@@ -30,7 +30,7 @@ def run_trend(options: Namespace) -> ExitCode:
         for path in paths:
             reading = compact_history(path)
             _warn(reading)
-            print(f"Compacted {path}: {reading.lines} runs.")
+            print(f"Compacted {path}: {count_noun(reading.lines, 'run')}.")
     reading = HistoryReading()
     with pause_collector():
         tracks = make_tracks(

@@ -20,8 +20,16 @@ from gate.decide.evidence.disturbed import (
     note_disturbed,
     set_aside_disturbed,
 )
+from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.stored import Evidence, gather_evidence
-from gate.decide.explain.advice import list_next_steps, list_pair_steps, make_headline, say_beside, suggest
+from gate.decide.explain.advice import (
+    list_next_steps,
+    list_pair_steps,
+    make_headline,
+    part_failed,
+    say_beside,
+    suggest,
+)
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.explain.notes import (
@@ -155,6 +163,8 @@ def _list_steps(
     else:
         outcome = decide_outcome(comparisons, finished=run.finished)
         steps = list_next_steps(outcome, comparisons, policy, _name_base(run), finished=run.finished)
+    if run.base:
+        steps = part_failed(steps, list_alike(run))
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     return (*blame_disturbance(run, comparisons), *steps, *suggest(Code.HOLD_AGAINST_ANCHOR, drifted))
 

@@ -160,6 +160,7 @@ class Code(StrEnum):
     # What to do next.
     CONTINUE = "continue"
     FIX_FAILED = "fix_failed"
+    FIX_NEW = "fix_new"  # likewise, of cases without a counterpart in the base
     MEASURE_AGAIN = "measure_again"
     MORE_MINUTES = "more_minutes"
     ACCEPT_REMOVED = "accept_removed"

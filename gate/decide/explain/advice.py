@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 
@@ -159,6 +159,18 @@ def list_pair_steps(
         *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),
         *([Fact(code=Code.READ_BASE_LOGS)] if no_base else []),
     )
+
+
+def part_failed(steps: Iterable[Fact], alike: Collection[str]) -> tuple[Fact, ...]:
+    """The steps, with what failed and is not ``alike`` in the base in one of its own."""
+    parted: list[Fact] = []
+    for step in steps:
+        if step.code is Code.FIX_FAILED:
+            parted += suggest(Code.FIX_FAILED, (one for one in step.cases if one in alike))
+            parted += suggest(Code.FIX_NEW, (one for one in step.cases if one not in alike))
+        else:
+            parted.append(step)
+    return tuple(parted)
 
 
 def has_not_begun(comparison: Comparison) -> bool:

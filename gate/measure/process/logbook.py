@@ -70,6 +70,9 @@ def format_error(error: BaseException) -> str:
     exception = TracebackException.from_exception(error)
     for one in _walk_causes(exception):
         one.stack = StackSummary.from_list(choose_frames(one.stack))
+    is_alone = error.__cause__ is None and (error.__context__ is None or error.__suppress_context__)
+    if isinstance(error, GateError) and is_alone and not exception.stack:
+        return f"{error}\n".removeprefix(f"{error.what}\n")  # the failure's own line says what
     return _BARE_HEADER.sub("", "".join(exception.format()))
 
 

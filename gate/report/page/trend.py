@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
@@ -15,6 +15,7 @@ from gate.report.page.cases import Plot, find_axis_unit
 from gate.report.page.charts import Drawing, Scale, join_places, list_ticks, make_scale
 from gate.report.page.pages import find_link, render_page
 from gate.report.trend import (
+    FEWEST,
     Track,
     TrendSeries,
     TrendStep,
@@ -24,7 +25,7 @@ from gate.report.trend import (
     mark_steps,
 )
 from gate.report.words.templates import describe_change, name_metric
-from gate.units import render_percent, render_value
+from gate.units import count_noun, render_percent, render_value
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 76.0, 10.0, 22.0
 _MOST = 360  # points of a line: two pixels each; more are drawn as their mean, in a band of all of them
@@ -153,6 +154,7 @@ def render_pages(
                 plots=[_plot(curve, track) for curve in curves],
                 still=still,
                 steps=sorted(rows, key=lambda row: row.created, reverse=True),
+                **_count_runs([one for (name, _), one in track.values.items() if name == case_id]),
             ),
         )
     yield (
@@ -161,7 +163,7 @@ def render_pages(
             "trend.html",
             title="compile-gate trend",
             machine=track.machine,
-            runs=track.runs,
+            runs=count_noun(track.runs, "run"),
             recent=track.heads[track.old].created[:10] if track.old else "",
             first=track.heads[0].created[:10],
             last=_link_run(track.heads[-1]),
@@ -170,8 +172,15 @@ def render_pages(
             steps=sorted(all_steps, key=lambda row: row.created, reverse=True),
             upgrades=[(track.heads[run].created[:10], text) for run, text in track.upgrades.items()],
             others=others,
+            **_count_runs(track.values.values()),
         ),
     )
+
+
+def _count_runs(series: Iterable[TrendSeries]) -> dict[str, int]:
+    """Whether there is but one run; and how many a step needs on each side, where there are too few."""
+    runs = max((len(one.runs) for one in series), default=0)
+    return {"is_single": runs == 1, "fewest": FEWEST if runs < 2 * FEWEST else 0}
 
 
 def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
@@ -204,12 +213,12 @@ def _trace_case(
     curves, still, found = [], [], []
     for metric in SPECS:
         series, creep = (table.get((case_id, metric)) for table in (track.values, track.creep))
-        if series and series.is_constant:
-            still.append((name_metric(metric), render_value(metric, series.centres[0])))
-        elif series:
+        if series and not series.is_constant:
             steps = mark_steps(metric, series, track.old)
             found += [(metric, step) for step in steps]
             curves.append(_trace_values(metric, series, steps))
+        elif series and len(series.runs) > 1:
+            still.append((name_metric(metric), render_value(metric, series.centres[0])))
         if creep and any(creep.centres):
             curves.append(_trace_creep(metric, creep))
     return curves, still, found

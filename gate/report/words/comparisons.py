@@ -33,9 +33,11 @@ REASONS: Mapping[Reason, str] = {
     Reason.LEADER_STANDS: "the metric that it is a ratio of did not move by its limit",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
     Reason.NO_BASELINE: "no baseline is stored for this case",
-    Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
+    Reason.OTHER_ENVIRONMENT: (
+        "no baseline was recorded in this environment (another machine, software or number of threads)"
+    ),
     Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
-    Reason.NOT_MEASURED: "this run did not measure this metric",
+    Reason.NOT_MEASURED: "this run has no value of this metric",
     Reason.NOT_RUN: "it was planned, and no trial came back",
     Reason.REMOVED: "the change removed or redefined this case, and its code is gone",
     Reason.CASE_FAILED: "the case could not be measured",
@@ -43,6 +45,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.BEYOND_BAR: "beyond{limit}{beside}, and too large to be noise",
     Reason.UNPAIRED: "not measured in pairs with the base, and the stored baseline does not settle it",
 }
+_NEVER_PAID = "it has a value only where compiled calls are faster than eager's"
 _NO_RATIO = "a value is zero or less, so there is no ratio"
 # What is said instead, by a remark of the comparison or its status.
 _SPECIAL: Mapping[tuple[Reason, Code | Status], str] = {
@@ -252,6 +255,9 @@ _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
     Reason.BELOW_THRESHOLD: _choose_small,
     Reason.BEYOND_BAR: _choose_large,
     Reason.OTHER_ENVIRONMENT: _choose_other,
+    Reason.NOT_MEASURED: lambda one: (
+        _NEVER_PAID if one.metric is Metric.BREAK_EVEN_CALLS else REASONS[Reason.NOT_MEASURED]
+    ),
     Reason.SAME_WORK: lambda one: REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE,
     Reason.UNSETTLED: _choose_open,
 }

@@ -217,6 +217,6 @@ _PARTS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.NOTHING_WORSE: _write_pass,
     Code.TIMES_UNJUDGED: _use(
         "{comparisons:timing} not judged: [this machine is {shift:speed} than the one that recorded|no"
-        " baseline is of this machine]"
+        " baseline is of this environment]"
     ),
 }

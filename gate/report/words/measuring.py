@@ -26,7 +26,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.BASE_MISCONFIGURED: (
         "the base's configuration cannot be used ({problem}): only the reference models are compared"
     ),
-    Code.VARIABLES_DROPPED: "workers do not inherit {variables}: it would change the measurement",
+    Code.VARIABLES_DROPPED: "workers do not inherit {variables}, which would change the measurement",
     Code.ENDS_UNANNOUNCED: f"{_UNFORKED}: nothing announces the end of a process here (Linux 5.3 does)",
     Code.SERVER_SILENT: f"{_SERVER_FAILED}, no answer within {{limit_s:.6g}} s",
     Code.SERVER_GONE: f"{_SERVER_FAILED}, it ended",

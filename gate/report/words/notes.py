@@ -39,9 +39,14 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
 _EVENTS = frozenset({Code.NO_BASE, Code.NOTHING_DIFFERS})  # are reported as the run goes, too
 _UNJUDGED: Mapping[Code, str] = {
     Code.NO_BASELINE: "No baseline is stored",
-    Code.OTHER_MACHINES: "The baselines were recorded on other machines",
+    Code.OTHER_MACHINES: (
+        "No baseline was recorded in this environment (another machine, software or number of threads)"
+    ),
     Code.OTHER_SPEED: "This machine runs fixed test programs at another speed than the one that recorded",
-    Code.OTHER_STACK: "The baselines were recorded with other software, or on another kind of GPU",
+    Code.OTHER_STACK: (
+        "The baselines were recorded with other software or on another kind of GPU, another instruction set"
+        " or another number of threads"
+    ),
     Code.REDEFINED: "The case is defined differently than when its baseline was recorded",
     Code.NOT_RECORDED: "The baselines do not have these metrics",
     Code.BASE_LACKS_CASES: "{base} does not have them",
@@ -98,7 +103,7 @@ _TEMPLATES: Mapping[Code, str] = {
         "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. Renamed or"
         " removed cases are not checked. If that was intended, remove their baselines."
     ),
-    Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {differences}.",
+    Code.NEAREST_DIFFERS: "The nearest baselines are of another environment: {differences}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.TRIALS_DISTURBED: (
         "The machine was disturbed during {disturbed} of {measured} trials[: {disturbances}]."
@@ -127,7 +132,7 @@ _TEMPLATES: Mapping[Code, str] = {
         "{cases:case} of this change {cases:is} not on the default branch, so only counted here:"
         " {regressed} of {comparisons:comparison} regressed, {failed} failed."
     ),
-    Code.NO_BASELINES_HERE: "The default branch has no baselines from this machine.",
+    Code.NO_BASELINES_HERE: "The default branch has no baselines of this environment.",
     Code.NO_DEVICE: (
         "Code for a target is compiled and not run: speed, compile time, memory, drift, cache use and"
         " CUDA graphs were not measured."

@@ -15,7 +15,7 @@ from gate.report.view import NextStep
 from gate.report.words.measuring import describe_disturbances
 from gate.report.words.templates import COMMIT_CHARS, describe_values, fill
 from gate.store.baselines import Setback
-from gate.units import join_some
+from gate.units import count_noun, join_some
 
 
 def describe_hidden(setbacks: Sequence[Setback]) -> str:
@@ -84,12 +84,20 @@ def write_again(
 
     Once they are ``fixed``, head is the working tree, whichever commit it was before.
     """
+    names = list(case_ids)
+    if _list_new(verdict).issuperset(names):
+        return write_selected("measure", names, write_setting(verdict, "--out"))
     # Side by side as they were; where nothing is stored, that is all there was.
     is_paired = any(one.pairs for one in comparisons) or not verdict.uses_baselines
     if is_paired and verdict.base:
         base = replace(verdict.base, head_commit="") if fixed else verdict.base
-        return write_ab(case_ids, base, write_setting(verdict, *_OF_AB))
-    return write_selected("check", case_ids, write_setting(verdict, *_OF_CHECK))
+        return write_ab(names, base, write_setting(verdict, *_OF_AB))
+    return write_selected("check", names, write_setting(verdict, *_OF_CHECK))
+
+
+def _list_new(verdict: Verdict) -> set[str]:
+    """What failed and has no counterpart in the base: a comparison with it would end without a result."""
+    return {name for fact in verdict.next_steps if fact.code is Code.FIX_NEW for name in fact.cases}
 
 
 def write_tlparse(trace: str, folder: str = "") -> str:
@@ -135,12 +143,21 @@ def _write_fix(verdict: Verdict) -> NextStep:
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:
     """Write one step; its command names gate.yml and the base as the verdict does."""
     parts = {
+        "also": _describe_undecided(fact, verdict),
         "beside": _describe_beside(verdict),
         "disturbances": describe_disturbances(fact),
         "look": "Read the log of each failed case" if verdict.failures else "See why not all was measured",
     }
     text, write = _STEPS[fact.code]
     return NextStep(text=fill(text, fact, **parts), command=write(fact, verdict) if write else "")
+
+
+def _describe_undecided(fact: Fact, verdict: Verdict) -> str:
+    """What is open of the step's case: pairs stop at the first metric that regressed."""
+    open_rows = (one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE)
+    count = sum(one.case_id in fact.cases for one in open_rows)
+    is_or_are = "is" if count == 1 else "are"
+    return f"{count_noun(count, 'more metric')} of it {is_or_are} undecided and may follow" if count else ""
 
 
 def _describe_beside(verdict: Verdict) -> str:
@@ -202,6 +219,7 @@ def _accept(fact: Fact, verdict: Verdict) -> str:
 _STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
     Code.CONTINUE: ("Finish the run: run the same command again, with --resume.", None),
     Code.FIX_FAILED: ("{look}, fix it and run:", _again),
+    Code.FIX_NEW: ("{look}, fix it and measure it (the base has nothing to compare with it):", _again),
     Code.MEASURE_AGAIN: (
         "Measure again what came back with fewer trials than planned, or with none:",
         _check(),
@@ -218,7 +236,7 @@ _STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
         ),
         None,
     ),
-    Code.ACCEPT: ("Or accept what got worse in {case_list} until a date:", _accept),
+    Code.ACCEPT: ("Or accept what got worse in {case_list} until a date[ ({also})]:", _accept),
     Code.ACCEPT_TOO: ("", _accept),
     Code.MORE_LIKE_THESE: ("And {commands:more command} like these.", None),
     Code.BE_SURE: ("To be sure of the times, {beside}", _ab),

@@ -227,7 +227,7 @@ def test_a_check_that_can_compare_nothing_spends_no_minutes(
     shutil.rmtree("baselines")
     assert place.run("check") == ExitCode.NOTHING_COMPARED
     what, fix = capsys.readouterr().err.splitlines()
-    assert what.endswith("nothing differs from main, and baselines has no baselines of these cases")
+    assert what.endswith("differs from main, and the directory baselines has no baseline of these cases")
     assert "add --base HEAD~1" in fix
     assert not (place.top / "out").exists()
     assert place.run("check", "--quiet", "--fail-on", "never") == ExitCode.PASS
@@ -237,6 +237,7 @@ def test_a_check_that_can_compare_nothing_spends_no_minutes(
     assert place.run("check", "--no-base") == ExitCode.NOTHING_COMPARED
     notes = capsys.readouterr().err.splitlines()
     said = next(index for index, line in enumerate(notes) if "nothing will be judged" in line)
+    assert "leave out --no-base; to record baselines, `compile-gate baseline refresh`" in notes[said]
     assert said < next(index for index, line in enumerate(notes) if line.startswith("warming up"))
 
 

@@ -12,6 +12,7 @@ from gate.decide.conclude.accept import apply_acceptances, compute_acceptance_li
 from gate.decide.constants import LEARNED_DF, LIVE_PAIR_SD, PRIOR_DF
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.suspects import gather_judged
+from gate.decide.verdict import decide_verdict
 from gate.records import (
     Acceptance,
     Code,
@@ -30,6 +31,7 @@ from gate.records import (
     Threshold,
     Verdict,
 )
+from gate.report.blocks import render_command
 from gate.report.rows import complete_sentence
 from gate.report.words.causes import describe_cause
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
@@ -293,6 +295,24 @@ def test_code_that_differs_between_the_bases_own_pairs_did_not_change(
     )
     verdict = decide_side_by_side(replace(run, trials=trials), policy)
     assert any(one.fact.code is Code.CODE_CHANGED for one in verdict.causes) is told
+
+
+@pytest.mark.parametrize("judge", [decide_side_by_side, lambda run, rules: decide_verdict(run, (), rules)])
+@pytest.mark.parametrize("definition", ["", "another"])
+def test_what_failed_and_the_base_lacks_is_measured_alone(
+    pair_run: Pair, paired_case: Make, policy: Policy, judge: Judge, definition: str
+) -> None:
+    """Compared with the base it would end without a result, however well it is fixed."""
+    lost = paired_case(pairs=0, failures=(fail("head"),), base_definition=definition)
+    other = "other/inference-float32-smoke-default"
+    known = paired_case(case_id=other, pairs=0, failures=(replace(fail("head"), case_id=other),))
+    verdict = judge(pair_run(lost, known), policy)
+    fix = "Read the log of each failed case, fix it and"
+    assert tell_steps(verdict)[:2] == (
+        f"{fix} run: compile-gate ab 1a2b3c4 --select {other}",
+        f"{fix} measure it (the base has nothing to compare with it): compile-gate measure --select {CASE}",
+    )
+    assert render_command(CASE, (), verdict) == f"compile-gate measure --select {CASE}"
 
 
 def test_case_that_the_base_lacks_is_new(ab: Judge, find: Find) -> None:

@@ -198,7 +198,7 @@ def test_other_host_is_judged_on_stack_metrics_only(
     assert verdict.outcome is Outcome.PASS
     assert find(verdict, BREAKS).status is Status.UNCHANGED
     assert state(find(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
-    assert any("compiled latency" in note and "other machines" in note for note in tell_notes(verdict))
+    assert any("compiled latency" in note and "in this environment" in note for note in tell_notes(verdict))
     assert any("baseline refresh" in step for step in tell_steps(verdict))
     assert any("CPU" in note or "cpu" in note for note in tell_notes(verdict))
 

@@ -297,7 +297,7 @@ def test_variables_that_workers_do_not_get_are_noted(
     with workshop.open(make_case()) as lab:
         run = workshop.measure(lab, (make_case(),), 1)
     notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
-    told = "workers do not inherit PYTORCH_ALLOC_CONF: it would change the measurement"
+    told = "workers do not inherit PYTORCH_ALLOC_CONF, which would change the measurement"
     assert told in notes
     assert told in map(describe_measuring, run.trials[0].warnings)
 

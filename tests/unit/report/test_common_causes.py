@@ -182,3 +182,31 @@ def test_one_step_fixes_all_that_got_worse(empty: Verdict) -> None:
         "Or accept what got worse in c0 until a date:",
         "Or accept what got worse in c1 until a date:",
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (1, " (1 more metric of it is undecided and may follow)"),
+        (2, " (2 more metrics of it are undecided and may follow)"),
+    ],
+)
+def test_an_acceptance_says_what_it_does_not_cover(empty: Verdict, more: int, told: str) -> None:
+    """Pairs stop at the first regression: what is still open of the same case may be the next."""
+    step = Fact(
+        code=Code.ACCEPT,
+        numbers={"commands": 1, "allowance": 0.08},
+        cases=("c0",),
+        metrics=(Metric.COMPILED_LATENCY,),
+        names={"expires": ("2026-04-19",)},
+    )
+    verdict = hold(empty, "ri", SAME)
+    open_rows = [
+        compare("c0", Status.INCONCLUSIVE, metric)
+        for metric in (Metric.COLD_COMPILE_TIME, Metric.PEAK_MEMORY)[:more]
+    ]
+    rows = (*verdict.comparisons, *open_rows)
+
+    _, accept = make_report(replace(verdict, comparisons=rows, next_steps=(step,))).next_steps
+
+    assert accept.text == f"Or accept what got worse in c0 until a date{told}:"

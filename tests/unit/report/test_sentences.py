@@ -47,6 +47,19 @@ def tell(one: Comparison) -> str:
 
 
 @pytest.mark.parametrize(
+    ("metric", "told"),
+    [
+        (MEMORY, "this run has no value of this metric"),
+        (Metric.BREAK_EVEN_CALLS, "it has a value only where compiled calls are faster than eager's"),
+    ],
+)
+def test_a_missing_value_says_why(metric: Metric, told: str) -> None:
+    """Compiling that never pays back was measured all the same."""
+    one = replace(compare(Reason.NOT_MEASURED, None, metric), status=Status.MISSING)
+    assert tell(one) == f"Missing: {told}."
+
+
+@pytest.mark.parametrize(
     ("one", "told"),
     [
         (compare(Reason.BELOW_THRESHOLD, None), "The same in every trial."),

@@ -215,6 +215,23 @@ def test_a_step_is_told_with_its_commits_its_run_and_the_upgrade_that_came_with_
     assert 'href="machine-2.html"' in pages["index.html"]
 
 
+@pytest.mark.parametrize(
+    ("runs", "told", "untold"),
+    [
+        (1, ["Too few runs", "One run does not show"], ["Never moved", "Nothing moved"]),
+        (7, ["Too few runs to tell a step from noise: it takes 4 on each side.", "Never moved"], ["No step"]),
+        (8, ["No step that is more than noise.", "Nothing moved.", "Never moved"], ["Too few", "One run"]),
+    ],
+)
+def test_a_few_runs_show_no_step(runs: int, told: list[str], untold: list[str]) -> None:
+    """That nothing moved is said only where it could have been seen."""
+    (track,) = make_tracks(make_lines([0.010] * runs))
+    pages = dict(render_pages(track, "index", "", ()))
+    assert f"cpu: a: {runs} run{'s' if runs > 1 else ''} from" in pages["index.html"]
+    assert all(text in pages["index-1-a-x.html"] for text in told)
+    assert not any(text in page for page in pages.values() for text in untold)
+
+
 def test_what_others_wrote_is_escaped_and_leads_nowhere() -> None:
     """Names of cases and machines, and addresses that are none of the web."""
     lines = [
