@@ -230,8 +230,11 @@ def parse_day(text: str) -> date | None:
 
 
 def note_vanished(run: Run) -> tuple[Fact, ...]:
-    """Cases that the selection names in the base and that head does not define any more."""
-    return note_gone((case.id for case in run.base.cases) if run.base else (), run.cases)
+    """Cases that the selection names in the base and that head does not define any more.
+
+    In a shard that is not known: the base has what the other shards measure as well.
+    """
+    return () if run.base is None or run.shard else note_gone((one.id for one in run.base.cases), run.cases)
 
 
 def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:

@@ -27,6 +27,7 @@ from gate.records import (
     Quarantine,
     Reason,
     Run,
+    Shard,
     Status,
     Threshold,
     Verdict,
@@ -460,3 +461,14 @@ def test_a_memory_ratio_worsens_only_with_its_peak(ab: Judge, find: Find) -> Non
     ratio = Metric.MEMORY_RATIO
     found = find(ab(base={ratio: 0.5}, head={ratio: 1.0}), ratio)
     assert state(found) == (Status.UNCHANGED, Reason.LEADER_STANDS)
+
+
+@pytest.mark.parametrize(("shard", "expected"), [(None, ("m1/x",)), (Shard(number=1, of=2, cases=2), ())])
+def test_a_shard_misses_no_case_of_the_others(
+    paired_case: Make, pair_run: Pair, policy: Policy, shard: Shard | None, expected: tuple[str, ...]
+) -> None:
+    """The base has them all, and head's other shards measure them."""
+    run = pair_run(*(paired_case(case_id=f"m{n}/x") for n in range(2)))
+    verdict = decide_side_by_side(replace(run, cases=run.cases[:1], shard=shard), policy)
+    gone = [note.cases for note in verdict.notes if note.code is Code.CASES_GONE]
+    assert gone == ([expected] if expected else [])
