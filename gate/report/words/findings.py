@@ -80,7 +80,9 @@ _FIXES: Mapping[Code, str] = {
         "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
     ),
     Code.TORCH_DEVICES: ("Install a torch built for CUDA, or choose a device that exists (--device cpu)."),
-    Code.GPU_UNLISTED: ("Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."),
+    Code.GPU_UNLISTED: (
+        "Check the driver (535 or newer): `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
+    ),
     Code.CLOCKS_HELD_DOWN: "Let the device cool down, or look at its power supply and cooling.",
     Code.GPU_SHARED: "End the other processes on the device, perhaps in another container.",
     Code.GPU_EXCLUSIVE: (
