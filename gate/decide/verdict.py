@@ -103,10 +103,17 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
         name: compare_machine(there) for name, there in group_by(evidence, lambda one: one.place).items()
     }
     machine = compare_machine(evidence)
-    rules = make_rules(evidence, policy, machine, has_base=run.base is not None)
+    rules = make_rules(evidence, _take_share(policy, run), machine, has_base=run.base is not None)
     there = {place: replace(rules, machine=own) for place, own in places.items()}
     comparisons = tuple(row for one in evidence for row in compare_case(one, there[one.place]))
     return Screening(evidence=evidence, comparisons=comparisons, machine=machine, places=places)
+
+
+def _take_share(policy: Policy, run: Run) -> Policy:
+    """Leave the cases of other shards their part of the error budget: what convicts here does once joined."""
+    if run.shard is None:
+        return policy
+    return replace(policy, error_budget=policy.error_budget * len(run.cases) / run.shard.cases)
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:

@@ -16,7 +16,18 @@ from gate.decide.stats import Variance
 from gate.decide.suspects import list_suspects
 from gate.decide.verdict import Screening, decide_verdict
 from gate.metrics import SPECS
-from gate.records import CodeIdentity, Comparison, Kind, Metric, Reason, Status, Task, Threshold, Verdict
+from gate.records import (
+    CodeIdentity,
+    Comparison,
+    Kind,
+    Metric,
+    Reason,
+    Shard,
+    Status,
+    Task,
+    Threshold,
+    Verdict,
+)
 from tests.hosts import CPU_HOST
 from tests.told import tell_notes, tell_row
 
@@ -281,6 +292,15 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
         for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
     ]
     assert states == [WORSE, SUSPECT, SUSPECT]
+
+
+def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
+    """Convicted alone; as one of a thousand cases, of which other shards measure the rest, it is not."""
+    one = Situation(before=BEFORE, after=latencies(0.020, 0.0117))
+    run, stored = make_run(one), make_baselines(one)
+    shard = replace(run, shard=Shard(number=1, of=10, cases=1000))
+    verdicts = [decide_verdict(each, stored, make_policy()) for each in (run, shard)]
+    assert [state(find_comparison(each, LATENCY)) for each in verdicts] == [WORSE, SUSPECT]
 
 
 MOODS = (1.0, 1.3, 0.85, 1.15, 0.9)  # how slow the machine was in each baseline trial
