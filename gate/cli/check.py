@@ -54,8 +54,12 @@ def run_check(options: Namespace) -> ExitCode:
         thorough=options.thorough,
     )
     alone = find_why_alone(options, config)
-    _refuse_in_vain(options, request, alone)
-    with open_measured(options, request, config.trials, partial(open_check, alone)) as (measurer, run):
+    stored = {one.case_id for one in terms.baselines}
+    judges_alone = bool(config.limits) or any(case.id in stored for case in request.cases)
+    if not judges_alone:
+        _refuse_in_vain(options, config, alone)
+    opening = partial(open_check, alone, judges_alone=judges_alone)
+    with open_measured(options, request, config.trials, opening) as (measurer, run):
         judge = check_against_baselines if run.base is None else check_against_base
         checked = judge(replace(measurer, budget_s=config.budget_s), run, terms)
         measurer.save(checked.run)
@@ -69,28 +73,19 @@ def run_check(options: Namespace) -> ExitCode:
     return code
 
 
-def _is_judged_alone(request: Project) -> bool:
-    """Whether something can be judged without a base: by an absolute limit, or by a baseline."""
-    stored = {one.case_id for one in load_baselines(request.config.baselines)}
-    return bool(request.config.limits) or any(case.id in stored for case in request.cases)
-
-
 _LACK = "the directory {} has no baseline of these cases"
 
 
-def _refuse_in_vain(options: Namespace, request: Project, alone: Fact | None) -> None:
+def _refuse_in_vain(options: Namespace, config: Config, alone: Fact | None) -> None:
     """Refuse to spend minutes on an unchanged main branch that nothing can be compared with.
 
     Raises:
         NothingComparedError: So it is, that may fail, and neither an option nor a history asks for figures
             alone.
     """
-    config = request.config
     if alone is None or alone.code is not Code.NOTHING_DIFFERS or options.base:
         return
-    if config.fail_on is FailOn.NEVER:
-        return
-    if find_history(options, config) or _is_judged_alone(request):
+    if config.fail_on is FailOn.NEVER or find_history(options, config):
         return
     why = f"nothing differs from {alone.name('base')}, and {_LACK.format(config.baselines)}"
     fix = "Make a change, add --base HEAD~1, or record baselines: `compile-gate baseline refresh`."
@@ -98,25 +93,30 @@ def _refuse_in_vain(options: Namespace, request: Project, alone: Fact | None) ->
     raise NothingComparedError(what, f"{fix} --no-base measures all the same.")
 
 
-def _note_unjudged(options: Namespace, request: Project, observe: Observer) -> None:
+def _note_unjudged(options: Namespace, config: Config, observe: Observer) -> None:
     """Say before minutes are spent that there is nothing to compare with."""
-    if not _is_judged_alone(request):
-        what = f"nothing will be judged: {_LACK.format(request.config.baselines)}"
-        compare = "compare with the commit before, add --base HEAD~1"
-        if options.no_base:
-            compare = "compare with a base, leave out --no-base"
-        fix = f"To {compare}; to record baselines, `compile-gate baseline refresh`"
-        observe(Noted(fact=make_text(f"{what}. {fix}")))
+    what = f"nothing will be judged: {_LACK.format(config.baselines)}"
+    compare = "compare with the commit before, add --base HEAD~1"
+    if options.no_base:
+        compare = "compare with a base, leave out --no-base"
+    fix = f"To {compare}; to record baselines, `compile-gate baseline refresh`"
+    observe(Noted(fact=make_text(f"{what}. {fix}")))
 
 
 @contextmanager
-def open_check(alone: Fact | None, options: Namespace, request: Project, terms: LaneTerms) -> Iterator[Lane]:
-    """Open a lane with the base beside the working tree, unless ``alone`` says why there is none."""
+def open_check(
+    alone: Fact | None, options: Namespace, request: Project, terms: LaneTerms, *, judges_alone: bool
+) -> Iterator[Lane]:
+    """Open a lane with the base beside the working tree, unless ``alone`` says why there is none.
+
+    ``judges_alone`` says that something can be judged without it: by an absolute limit, or by a baseline.
+    """
     config = request.config
     if alone or options.no_base:
         if alone:
             terms.observe(Noted(fact=alone))
-        _note_unjudged(options, request, terms.observe)
+        if not judges_alone:
+            _note_unjudged(options, config, terms.observe)
         with open_trials(options, request, terms, config.trials) as lane:
             yield lane
         return
