@@ -126,7 +126,7 @@ class GateFile(RegistryFile):
     """
     threads: Threads = 2
     """torch's threads within one operation. The same number on all machines keeps their times comparable.
-    Where other programs run too, take fewer than there are cores: threads that wait for each other vary.
+    Beside other programs take fewer than there are cores.
 
     Example: 4
     """
