@@ -126,7 +126,7 @@ class GateFile(RegistryFile):
     """
     threads: Threads = 2
     """torch's threads within one operation. The same number on all machines keeps their times comparable.
-    Beside other programs take fewer than there are cores.
+    If other programs run too, take fewer than there are cores.
 
     Example: 4
     """
