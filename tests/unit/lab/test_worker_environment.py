@@ -83,7 +83,7 @@ def test_what_is_not_inherited_is_described() -> None:
     (told,) = note_dropped_variables(inherited)
     assert told.names["variables"] == ("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "TORCHINDUCTOR_CACHE_DIR")
     (told,) = note_dropped_variables(inherited, of_stack=True)
-    assert describe_measuring(told).startswith("workers do not inherit PYTORCH_ALLOC_CONF: it would")
+    assert describe_measuring(told).startswith("workers do not inherit PYTORCH_ALLOC_CONF, which would")
     assert not note_dropped_variables({"PYTHONOPTIMIZE": "1", "PATH": "/bin"})
 
 
