@@ -48,9 +48,9 @@ from gate.records import (
     Trial,
 )
 from gate.records.events import ignore_event
-from gate.records.history import HistoryKind
 from gate.report import FORMATS, render
 from gate.store.baselines import encode_baseline, load_baselines
+from gate.store.history import HistoryKind
 
 SIZES = (250, 1000, 5000, 20_000)
 # Seconds and MB to load a run and to decide on it, by the number of cases.

@@ -26,9 +26,8 @@ from pathlib import Path
 from gate.cli import main as run_command
 from gate.decide.stats import compute_rate
 from gate.records import Metric
-from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.report.trend import find_steps
-from gate.store.history import append_line, make_history_line
+from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line
 
 NIGHTS, SD, SIZES, NEAR = 365, 0.03, (0.02, 0.03, 0.05, 0.10), 7
 METRIC = Metric.COMPILED_LATENCY

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.check.work import Answer, Part, Unit
-from gate.devices import find_kind
+from gate.devices import find_kind, is_target
 from gate.errors import GateError, MachineError, UsageError
 from gate.files.codec import dump
 from gate.files.structure import decode
@@ -34,7 +34,6 @@ from gate.programs import answer_signals
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words
 from gate.records.events import Noted, Observer
-from gate.records.targets import is_target
 from gate.units import join_some
 
 # Read as Ray is imported. It would print what its processes say amid a report, in part on standard output.
@@ -179,7 +178,7 @@ def open_fleet(
         what = f"--lanes takes all GPUs, and {config.device} names one of them"
         raise UsageError(what, f"Write --device {find_kind(config.device).name}.")
     with ExitStack() as stack:
-        gpu = find_kind(config.device).is_gpu and not is_target(config.device)
+        gpu = find_kind(config.device).is_gpu
         if address:
             stack.enter_context(_connect(address))
             sites = _list_sites(gpu=gpu)

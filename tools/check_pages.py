@@ -31,11 +31,14 @@ sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 
 from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
 from gate.records import Metric  # noqa: E402
-from gate.records.history import Figures  # noqa: E402
 from gate.report.page.pages import render_verdict_page  # noqa: E402
 from gate.report.page.trend import render_pages  # noqa: E402
 from gate.report.trend import make_tracks  # noqa: E402
-from gate.store.history import HistoryReading, read_history  # noqa: E402
+from gate.store.history import (  # noqa: E402
+    Figures,
+    HistoryReading,
+    read_history,
+)
 from tests.recorded import situations  # noqa: E402
 from tests.unit.report.page.hostile import HOSTILE  # noqa: E402
 from tests.unit.report.page.test_verdict_page import (  # noqa: E402

@@ -6,8 +6,7 @@ import time
 from argparse import Namespace
 from dataclasses import dataclass, replace
 
-from gate.bisect.lab import BisectLab, Question, UnusablePointError, open_bisect_lab
-from gate.bisect.points import find_ends
+from gate.bisect.lab import BisectLab, Question, UnusablePointError, find_ends, open_bisect_lab
 from gate.bisect.search import (
     StepJudge,
     count_steps,

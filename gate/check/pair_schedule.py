@@ -20,11 +20,10 @@ from gate.decide.evidence.pairs import list_alike
 from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.decide.suspects import Suspect
-from gate.devices import DEFAULT_DEVICE, KINDS
+from gate.devices import DEFAULT_DEVICE, KINDS, name_target
 from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records import BASE_ARM, Case, Extent, Metric, Pairing, Run, Trial
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
-from gate.records.targets import name_target
 
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
 # A pair that finds its code took 15 to 20 s where a whole one took 50 s.

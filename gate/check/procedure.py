@@ -32,9 +32,9 @@ from gate.decide.suspects import (
     rank_suspect,
 )
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
+from gate.devices import TARGET_KIND
 from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
 from gate.records.cases import group_cases
-from gate.records.targets import TARGET_KIND
 
 
 class TrialMeasurer(Protocol):

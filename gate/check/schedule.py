@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.devices import find_kind
+from gate.devices import find_kind, is_target
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
 from gate.records import Case, Extent, Metric, Pairing, Trial
 from gate.records.protocol import Stage
-from gate.records.targets import is_target
 
 # What is asked of a trial that is to measure its case as a whole.
 EVERY_METRIC = frozenset(Metric)

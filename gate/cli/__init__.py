@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gate.cli.commands import COMMANDS
-from gate.cli.parser import make_parser
+from gate.cli.parser import answer_shell, make_parser
 from gate.errors import ExitCode, GateError, UsageError
 from gate.programs import answer_signals
 from gate.report.clean import clean_message
@@ -53,8 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_arguments(arguments: Sequence[str]) -> int:
     parser = make_parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could stand at its cursor
-        from gate.cli.completion import answer_shell  # noqa: PLC0415 - as every command's own imports
-
         answer_shell(parser)
     try:
         options = parser.parse_args(arguments)

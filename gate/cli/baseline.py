@@ -14,7 +14,7 @@ from gate.cli.setup import load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_kept_disturbed
-from gate.devices import find_kind
+from gate.devices import find_kind, is_target
 from gate.errors import ExitCode, FileError, MachineError, UsageError
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
@@ -22,8 +22,6 @@ from gate.lab.host.provenance import format_time, load_provenance
 from gate.project.config import Config
 from gate.project.registry import load_cases, select_cases
 from gate.records import Acceptance, Code, Fact, Run, Verdict, name_words
-from gate.records.history import HistoryKind
-from gate.records.targets import is_target
 from gate.report.tables import render_baselines
 from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
@@ -39,6 +37,7 @@ from gate.store.baselines import (
     propose_baselines,
     save_baselines,
 )
+from gate.store.history import HistoryKind
 from gate.store.policy import (
     ACCEPTED_FILE,
     ANCHOR_FILE,

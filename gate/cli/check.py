@@ -13,11 +13,11 @@ from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run, find_history
 from gate.cli.lanes import begin_again, begin_sources, load_previous, open_lane, open_measurer
-from gate.cli.output import print_traces, report_verdict
+from gate.cli.output import find_gate, note_idle, note_origin, note_rules, print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.cli.verdict_notes import find_gate, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
 from gate.decide.explain.notes import note_shard
+from gate.devices import is_target
 from gate.errors import ExitCode, GateError, NothingComparedError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import Changes, read_changes
@@ -27,13 +27,12 @@ from gate.project.config import Config
 from gate.project.registry import check_factories
 from gate.records import Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
-from gate.records.history import HistoryKind
 from gate.records.protocol import Checkouts
-from gate.records.targets import is_target
 from gate.report.words.failures import describe_failure
 from gate.report.words.notes import write_note
 from gate.revisions import NothingDiffersError
 from gate.store.baselines import load_baselines
+from gate.store.history import HistoryKind
 from gate.store.policy import load_policy
 from gate.units import count_noun
 

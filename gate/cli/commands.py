@@ -304,7 +304,7 @@ _COMPLETION = Command(
     summary="print shell code that completes commands, options and cases",
     example="compile-gate completion bash",
     success="it was printed",
-    run="gate.cli.completion:run_completion",
+    run="gate.cli.parser:run_completion",
     arguments=(argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS)),),
 )
 

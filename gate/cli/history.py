@@ -17,8 +17,7 @@ from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
 from gate.records.cases import group_cases
-from gate.records.history import Figures, HistoryHead, HistoryKind
-from gate.store.history import append_line, make_history_line
+from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line
 from gate.units import count_noun
 
 _KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)

@@ -12,11 +12,10 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gate.devices import DEVICE_FORMS
+from gate.devices import BOARDS, DEVICE_FORMS, name_targets, read_architecture
 from gate.errors import ExitCode
 from gate.files.untrusted import format_value
 from gate.installation import find_page
-from gate.records.targets import BOARDS, name_targets, read_architecture
 from gate.report import FORMATS
 
 if TYPE_CHECKING:

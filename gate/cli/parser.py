@@ -1,4 +1,7 @@
-"""The parser of the command line, made from the table of commands; imports nothing heavy."""
+"""The parser of the command line, made from the table of commands, and what a shell completes.
+
+Imports nothing heavy: a shell asks this program at each press of Tab.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import argparse
 import itertools
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gate.cli.commands import COMMANDS, GROUPS
 from gate.cli.options import LOCK, Command
-from gate.errors import ExitCode
+from gate.errors import ExitCode, GateError
 from gate.files.untrusted import format_value
 from gate.files.validation import find_nearest, suggest_nearest
+from gate.metrics import SPECS
 from gate.report.clean import clean_message
 from gate.version import __version__
 
@@ -200,3 +205,56 @@ def _render_epilog(command: Command) -> str:
 def _describe_code(code: ExitCode) -> str:
     name, meaning = EXIT_CODES[code]
     return meaning if name == "-" else f"{name}: {meaning}"
+
+
+def run_completion(options: Namespace) -> ExitCode:
+    """Print the code that makes a shell complete this command."""
+    from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - only this command needs it
+
+    shell = "bash" if options.shell == "zsh" else options.shell  # one text is for both
+    print(shellcode(["compile-gate"], shell=shell))
+    return ExitCode.PASS
+
+
+def answer_shell(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell that asks what could stand at the cursor, and end the process."""
+    import argcomplete  # noqa: PLC0415 - only at a press of Tab
+
+    for action in _list_actions(parser):
+        if completer := _COMPLETERS.get(action.dest):
+            action.completer = completer  # type: ignore[attr-defined] # as argcomplete looks for it
+    argcomplete.autocomplete(parser)
+
+
+def _list_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
+        yield action
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for child in action.choices.values():
+                yield from _list_actions(child)
+
+
+def complete_cases(prefix: str, **_: object) -> list[str]:
+    """Complete the ids, models and tags of the cases of the project around the current directory."""
+    from gate.project.config import load_config  # noqa: PLC0415 - only at a press of Tab
+    from gate.project.registry import load_cases  # noqa: PLC0415 - the same
+
+    try:
+        cases = load_cases(load_config(None))
+    except GateError:
+        return []
+    before, comma, last = prefix.rpartition(",")
+    known = {case.id for case in cases} | {f"tag:{tag}" for case in cases for tag in case.tags}
+    return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]
+
+
+def complete_metrics(prefix: str, **_: object) -> list[str]:
+    """Complete the names of metrics."""
+    return [str(metric) for metric in SPECS if metric.startswith(prefix)]
+
+
+_COMPLETERS: Mapping[str, Callable[..., list[str]]] = {
+    "select": complete_cases,
+    "case": complete_cases,
+    "metric": complete_metrics,
+}

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gate.decide.evidence.case_evidence import find_unchanged_code
+from gate.devices import TARGET_KIND
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
-from gate.records.targets import TARGET_KIND
 from gate.units import join_some
 
 _T = TypeVar("_T")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gate.devices import TARGET_KIND
 from gate.metrics import SPECS
 from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Metric, Outcome, Status, Verdict
-from gate.records.targets import TARGET_KIND
 from gate.records.verdict import SuiteRow
 from gate.report.blocks import LEAST_SHOWN, SHOWN, count_causes, make_blocks
 from gate.report.clean import clean_line

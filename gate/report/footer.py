@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gate.devices import TARGET_KIND
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Role
 from gate.records import Comparison, Environment, Metric, Outcome, Provenance, Status, Verdict
 from gate.records.cases import group_cases
-from gate.records.targets import TARGET_KIND
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, CaseLine, Cell
 from gate.units import count_noun, join_some, render_age, render_duration, render_percent, render_value

@@ -18,7 +18,7 @@ from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import Metric
 from gate.records.cases import collect_columns
-from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
+from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 if TYPE_CHECKING:
     import numpy as np

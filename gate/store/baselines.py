@@ -20,13 +20,13 @@ from statistics import median
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.stored import list_short
 from gate.decide.judge.compare import find_threshold
+from gate.devices import TARGET_KIND
 from gate.errors import FileError, IncompleteError, UsageError
 from gate.files.codec import BASELINE, decode_file, encode, write_atomic
 from gate.files.untrusted import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
 from gate.records import Baseline, Extent, Metric, Policy, Run
-from gate.records.targets import TARGET_KIND
 from gate.units import join_some
 
 # Nothing of a target is timed: a second trial tells which counts vary.

@@ -13,8 +13,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from gate.files.codec import decode, describe_write_error, encode, write_atomic
 from gate.files.structure import is_encodable
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import Metric
-from gate.records.history import Figures, HistoryHead, HistoryLine
+from gate.records.bounds import Time
 
 _FORMAT = "compile-gate/history/"
 SCHEMA = f"{_FORMAT}1"
@@ -38,6 +39,42 @@ _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
 _HEAD_BYTES = 200  # it stands before anything that is long
 _METRICS = {metric.value: metric for metric in Metric}
 _FIX = "The line is left out. `trend --compact` removes it."  # never shown: only what is wrong is
+
+
+# Centre alone, or centre, low and high: in the metric's unit, for an anchor's run changes (+ is worse).
+Figures = tuple[float, ...]
+
+
+class HistoryKind(StrEnum):
+    """What kind of run a line is of."""
+
+    CHECK = "check"
+    BASELINE = "baseline"
+    ANCHOR = "anchor"  # side by side with the release anchor: its figures are changes, not values
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryHead:
+    """What a line says of its run."""
+
+    id: str  # of the content: the same line twice is one run
+    kind: HistoryKind
+    created: Time
+    machine: str  # what times are comparable on: the kind and model of the device, the threads
+    host: str = ""  # of the hardware: differs between machines of one name
+    commit: str = ""
+    run_url: str = ""
+    torch: str = ""
+    driver: str = ""
+    anchor: str = ""  # the commit that an anchor's run was compared with
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryLine:
+    """A line: the run, and the figures of each case and metric."""
+
+    head: HistoryHead
+    cases: Mapping[str, Mapping[Metric, Figures]] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

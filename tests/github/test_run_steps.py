@@ -16,12 +16,12 @@ from action.samples import commit, make_job, record_gate
 from refreshes import GATE_YML
 from workflow_files import ROOT, WORKFLOWS, list_jobs, load, name_file
 
+from gate.devices import TARGET_KIND
 from gate.files.codec import save_run
 from gate.lab.host.provenance import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import CodeIdentity, Provenance
-from gate.records.targets import TARGET_KIND
 from tests.git import run_git
 from tests.hosts import CUDA_HOST
 from tests.make import make_pair, make_run

@@ -19,7 +19,7 @@ from gate.decide.stats import (
     estimate_metric,
     pool_variances,
 )
-from gate.devices import CPU
+from gate.devices import CPU, TARGET_KIND
 from gate.kinds import has_metric
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Source
 from gate.records import (
@@ -36,7 +36,6 @@ from gate.records import (
     Reason,
     Status,
 )
-from gate.records.targets import TARGET_KIND
 
 
 def apply_limits(

@@ -16,6 +16,7 @@ from itertools import islice
 
 from gate.decide.evidence.stored import Evidence
 from gate.decide.evidence.values import collect_medians
+from gate.devices import TARGET_KIND
 from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
@@ -36,7 +37,6 @@ from gate.records import (
     Trial,
 )
 from gate.records.cases import group_cases
-from gate.records.targets import TARGET_KIND
 
 _NUMBER = re.compile(r"_\d+$")
 _FUSED = re.compile(r"^(?:cpp|mps|pallas|triton(?:_[a-z]{3,4})?)_fused_?")

@@ -21,6 +21,7 @@ from gate.decide.evidence.disturbed import note_count
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.families import get_limit
 from gate.decide.judge.machine import is_machine_steady, name_shifts
+from gate.devices import TARGET_KIND
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -43,7 +44,6 @@ from gate.records import (
     list_distinct,
     name_words,
 )
-from gate.records.targets import TARGET_KIND
 
 # Machines age: after this many days a baseline is mentioned.
 OLD_BASELINE_DAYS = 30

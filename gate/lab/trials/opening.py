@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.devices import find_kind
+from gate.devices import find_kind, is_target
 from gate.errors import InterruptedRunError, MachineError
 from gate.lab.host.cores import find_own_cores, stay_on, write_cores
 from gate.lab.host.gpu import (
@@ -51,7 +51,6 @@ from gate.records.events import (
     ignore_event,
 )
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
-from gate.records.targets import is_target
 from gate.report.words.failures import advise_unprimed, describe_unprimed
 
 

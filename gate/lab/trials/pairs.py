@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gate.check.schedule import Content, plan_content
 from gate.check.work import Part
-from gate.devices import find_kind
+from gate.devices import find_kind, is_target
 from gate.lab.host.provenance import format_time
 from gate.lab.trials.merging import merge_results
 from gate.lab.trials.trace import add_trace
@@ -42,7 +42,6 @@ from gate.records import (
     Trial,
 )
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
-from gate.records.targets import is_target
 
 # What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
 # library that cannot allocate its handle is "not initialized".

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.check.schedule import WHOLE, Content
-from gate.devices import DEFAULT_DEVICE
+from gate.devices import DEFAULT_DEVICE, is_target
 from gate.errors import MachineError
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
@@ -45,7 +45,6 @@ from gate.records.protocol import (
     WorkerRole,
     WorkingTree,
 )
-from gate.records.targets import is_target
 
 # Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
 # want of disk, which would be blamed on its case.

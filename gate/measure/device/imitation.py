@@ -20,10 +20,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from gate.devices import BOARDS, Board, name_targets, read_architecture
 from gate.errors import MachineError
 from gate.installation import find_page
 from gate.programs import ask_program
-from gate.records.targets import BOARDS, Board, name_targets, read_architecture
 
 # Releases of torch whose compiler the imitated device was tested with: it stands in for names that are no
 # interface of torch's, and another release may ask for others without any error.

@@ -13,12 +13,11 @@ from typing import Any
 
 import torch
 
-from gate.devices import CPU, CUDA, TARGET, find_kind
+from gate.devices import BOARDS, CPU, CUDA, TARGET, find_kind, is_target, read_architecture
 from gate.errors import MachineError
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import CudaDevice, Device, Identity
 from gate.measure.device.imitation import WARP, always
-from gate.records.targets import BOARDS, is_target, read_architecture
 
 
 def open_device(name: str) -> Device:

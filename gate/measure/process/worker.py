@@ -15,6 +15,7 @@ import traceback
 from dataclasses import replace
 from pathlib import Path
 
+from gate.devices import is_target
 from gate.errors import GateError
 from gate.files import codec
 from gate.measure.device.imitation import imitate_gpu
@@ -30,7 +31,6 @@ from gate.records.protocol import (
     WorkerResult,
     WorkerRole,
 )
-from gate.records.targets import is_target
 
 _BEGUN = time.perf_counter()
 _TRIAL = "gate.suite.trial"  # by name: the suite is made of this package's parts

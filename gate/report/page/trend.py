@@ -10,7 +10,6 @@ from statistics import fmean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
-from gate.records.history import HistoryHead
 from gate.report.page.cases import Plot, find_axis_unit
 from gate.report.page.charts import Drawing, Scale, join_places, list_ticks, make_scale
 from gate.report.page.pages import find_link, render_page
@@ -25,6 +24,7 @@ from gate.report.trend import (
     mark_steps,
 )
 from gate.report.words.templates import describe_change, name_metric
+from gate.store.history import HistoryHead
 from gate.units import count_noun, render_percent, render_value
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 76.0, 10.0, 22.0

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from gate.devices import DEFAULT_DEVICE, KINDS
+from gate.devices import DEFAULT_DEVICE, KINDS, name_target
 from gate.metrics import SPECS, Family
 from gate.records import Code, Comparison, Fact, PairBase, Status, Verdict
-from gate.records.targets import name_target
 from gate.report.view import NextStep
 from gate.report.words.measuring import describe_disturbances
 from gate.report.words.templates import COMMIT_CHARS, describe_values, fill

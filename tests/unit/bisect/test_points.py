@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.bisect.points import Ends
+from gate.bisect.lab import Ends
 from gate.bisect.search import count_steps, search_first
 from gate.records.studies import Mark
 from tests.git import run_git

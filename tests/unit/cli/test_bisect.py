@@ -13,7 +13,7 @@ import pytest
 
 from gate.bisect import command as bisect
 from gate.bisect import lab
-from gate.bisect.points import Ends
+from gate.bisect.lab import Ends
 from gate.check.measurer import Measurer
 from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, load_run

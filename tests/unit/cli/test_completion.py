@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.completion import complete_cases, complete_metrics
+from gate.cli.parser import complete_cases, complete_metrics
 from tests.unit.cli.conftest import CASE_ID
 
 

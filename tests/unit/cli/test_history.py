@@ -13,8 +13,7 @@ from gate.files.entry import VERSION
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.records import Case, Conditions, Disturbance, Metric, Provenance, Run, Trial
-from gate.records.history import HistoryKind
-from gate.store.history import HistoryReading, read_history
+from gate.store.history import HistoryKind, HistoryReading, read_history
 from tests.hosts import CPU_HOST
 
 CASE = Case(id="m/test", model="m")

@@ -7,12 +7,12 @@ from itertools import chain
 
 import pytest
 
+from gate.devices import TARGET_KIND
 from gate.files.codec import save_run
 from gate.lab.host.provenance import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import CodeIdentity, Provenance, Run
-from gate.records.targets import TARGET_KIND
 from tests.hosts import CUDA_HOST
 from tests.make import make_pair, make_run
 from tests.unit.cli.conftest import Place

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from gate.records import Metric
-from gate.records.history import HistoryHead, HistoryKind
-from gate.store.history import HistoryReading, append_line, make_history_line, read_history
+from gate.store.history import (
+    HistoryHead,
+    HistoryKind,
+    HistoryReading,
+    append_line,
+    make_history_line,
+    read_history,
+)
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
 
 

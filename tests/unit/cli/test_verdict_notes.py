@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.verdict_notes import note_idle
+from gate.cli.output import note_idle
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict

@@ -11,6 +11,7 @@ import pytest
 
 from gate.decide.conclude.outcome import list_open
 from gate.decide.verdict import decide_verdict
+from gate.devices import TARGET_KIND
 from gate.errors import FileError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.metrics import SPECS
@@ -33,7 +34,6 @@ from gate.records import (
     Verdict,
     name_words,
 )
-from gate.records.targets import TARGET_KIND
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import make_baseline, make_run, make_trials

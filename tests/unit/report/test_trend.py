@@ -10,7 +10,6 @@ from collections.abc import Iterable
 import pytest
 
 from gate.records import Metric
-from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
 from gate.report.page.trend import Link, render_pages
 from gate.report.trend import (
     TrendSeries,
@@ -21,6 +20,7 @@ from gate.report.trend import (
     make_tracks,
     mark_steps,
 )
+from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 LATENCY = Metric.COMPILED_LATENCY
 HOSTILE = "<script>alert(1)</script>"

@@ -15,8 +15,16 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError, GateError
 from gate.records import Metric
-from gate.records.history import HistoryHead, HistoryKind, HistoryLine
-from gate.store.history import HistoryReading, append_line, compact_history, make_history_line, read_history
+from gate.store.history import (
+    HistoryHead,
+    HistoryKind,
+    HistoryLine,
+    HistoryReading,
+    append_line,
+    compact_history,
+    make_history_line,
+    read_history,
+)
 
 HEAD = HistoryHead(id="", kind=HistoryKind.CHECK, created="2026-03-01T10:00:00+00:00", machine="cpu: a")
 ROOT = Path(__file__).parents[3]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.devices import CPU, CUDA, TARGET, find_kind
-from gate.records.targets import BOARDS, is_target, name_targets, read_architecture
+from gate.devices import BOARDS, CPU, CUDA, TARGET, find_kind, is_target, name_targets, read_architecture
 
 
 @pytest.mark.parametrize(
