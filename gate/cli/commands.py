@@ -1,4 +1,4 @@
-"""All commands, one row each: those that measure and serve a workflow are in files of their own.
+"""All commands, one row each: those that measure, or read what was measured, are in a file of their own.
 
 Imports nothing heavy.
 """
@@ -8,135 +8,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from gate.cli.github_commands import GITHUB
 from gate.cli.measuring_commands import (
     AB,
     BISECT,
     CALIBRATE,
     CHECK,
+    COMPARE,
+    EXPLAIN,
     FIRST_CONTACT,
     MEASURE,
+    MERGE,
     REFRESH,
+    REPORT,
     SELFTEST,
-    VERDICT_CODES,
+    TREND,
 )
 from gate.cli.options import (
-    ACCEPTED,
     BASELINES,
     CONFIG,
     DEVICE,
-    FAIL,
-    GATE,
     PROJECT,
-    REPORT_FORMAT,
     SELECTION,
-    VOLUME,
     Command,
-    JoinTerms,
     argument,
     listed_as,
-    parse_date,
-    to_directory,
+    written_as,
 )
 from gate.errors import ExitCode
+from gate.github.job import BRANCH_PATTERN, SHA_PATTERN
 from gate.installation import find_page
-
-COMPARE = Command(
-    name="compare",
-    summary="judge one stored run against another, or against baselines",
-    example="compile-gate compare old/run.json new/run.json",
-    success="PASS: the run is whole, and nothing that has a baseline regressed",
-    codes=VERDICT_CODES,
-    run="gate.cli.compare:run_compare",
-    arguments=(
-        argument(
-            "baseline",
-            metavar="BASELINE",
-            help="a run.json, or a directory of baselines",
-        ),
-        argument("candidate", metavar="CANDIDATE", help="a run.json"),
-        *CONFIG,
-        to_directory(
-            "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
-        ),
-        *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, VOLUME),
-    ),
-)
-_VERDICT = argument(
-    "verdict",
-    nargs="?",
-    metavar="VERDICT",
-    help="a verdict.json, or the directory of a run (default: the last run's)",
-)
-REPORT = Command(
-    name="report",
-    summary="render a verdict again",
-    example="compile-gate report --format markdown",
-    success="the verdict was rendered, whatever it says",
-    codes=(ExitCode.MACHINE,),
-    run="gate.cli.compare:run_report",
-    arguments=(*(_VERDICT, REPORT_FORMAT, VOLUME),),
-)
-TREND = Command(
-    name="trend",
-    summary="render a history of runs as pages: when values changed",
-    example="compile-gate trend perf/history --out site",
-    success="the pages were written; damaged lines of the history are named",
-    codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
-    run="gate.cli.trend:run_trend",
-    arguments=(
-        argument(
-            "history",
-            nargs="*",
-            metavar="HISTORY",
-            help="files or directories (default: `history` of gate.yml)",
-        ),
-        *(*CONFIG, to_directory("write the pages there (default: trend in the out directory)")),
-        argument("--repository", metavar="OWNER/NAME", help="on GitHub, for links to commits"),
-        argument("--since", type=parse_date, metavar="DATE", help="leave out older runs"),
-        argument(
-            "--compact",
-            action="store_true",
-            help="first sort each history; the files of a directory become one a month",
-        ),
-    ),
-)
-EXPLAIN = Command(
-    name="explain",
-    summary="show all of one case: numbers, causes, changed code, rerun",
-    example="compile-gate explain bert",
-    success="the case was shown, whatever the verdict says",
-    codes=(ExitCode.MACHINE,),
-    run="gate.cli.compare:run_explain",
-    arguments=(
-        argument(
-            "case",
-            nargs="?",
-            metavar="CASE",
-            help="a case id, or the beginning of one (default: the worst case)",
-        ),
-        _VERDICT,
-    ),
-)
-MERGE = Command(
-    name="merge",
-    summary="join the runs of shards",
-    example="compile-gate merge shard-*/run.json --select tag:pr --out out",
-    success="the runs fit together and were joined, whatever failed in them",
-    codes=(ExitCode.MACHINE,),
-    run="gate.cli.compare:run_merge",
-    arguments=(
-        argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
-        *(*CONFIG, to_directory("write the joined run there, as run.json", required=True)),
-        argument(
-            "--select",
-            action=JoinTerms,
-            metavar="CASES",
-            help="the selection that was divided: a case of it in no shard is MISSING",
-        ),
-    ),
-)
-
 
 _SCHEMAS = (
     *("config", "registry", "run", "verdict", "baseline"),
@@ -306,6 +206,120 @@ _COMPLETION = Command(
     success="it was printed",
     run="gate.cli.parser:run_completion",
     arguments=(argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS)),),
+)
+
+_COMMENTS = ("always", "on-change", "on-failure", "never")
+_ASKED = ("refresh-baselines", "accept-regression")
+_WORKFLOW = ".github/workflows/gate.yml"
+
+
+_parse_key = written_as("[A-Za-z0-9_.-]{1,40}", "at most 40 letters, digits, _, . and -", str)
+# Of a run or a pull request, as GitHub gives them: 64 bits hold them.
+_parse_id = written_as("[1-9][0-9]{0,17}", "a whole number above 0", int)
+_HEAD = argument(
+    "--head-sha",
+    type=written_as(SHA_PATTERN, "a whole commit id, 40 digits of 0-9 and a-f", str),
+    required=True,
+    metavar="SHA",
+    help="the output head-sha of `github authorize`",
+)
+_ARTIFACT = argument(
+    "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
+)
+_CONCLUSION = argument(
+    "--conclusion",
+    choices=("success", "failure", "cancelled", "skipped"),
+    default="",
+    help="how the job that measured ended, while its run goes on",
+)
+_RUNNING = argument(
+    "--workflow", default=_WORKFLOW, metavar="FILE", help=f"the workflow of the gate (default: {_WORKFLOW})"
+)
+_KEY = argument(
+    "--comment-key",
+    type=_parse_key,
+    default="default",
+    metavar="KEY",
+    help="one comment or issue for each key, such as a gate or an environment",
+)
+
+_PUBLISH = Command(
+    name="github publish",
+    summary="post a run's verdict on its pull request, or that of an upgrade in an issue",
+    example="compile-gate github publish --run-id 1234567890",
+    success="the result was published; trouble with publishing is a warning",
+    run="gate.cli.github:run_publish",
+    arguments=(
+        *CONFIG,
+        argument("--issue", action="store_true", help="the run is an upgrade's: keep one issue about it"),
+        argument("--run-id", type=_parse_id, required=True, metavar="N", help="the run that measured"),
+        *(_RUNNING, _CONCLUSION, _ARTIFACT),
+        argument(
+            "--comment",
+            choices=_COMMENTS,
+            help="when to write a first comment (default: always) or open an issue (default: on-change);"
+            " an existing one is updated",
+        ),
+        _KEY,
+    ),
+)
+_AUTHORIZE = Command(
+    name="github authorize",
+    summary="decide whether a comment's command may run",
+    example="compile-gate github authorize",
+    success="it was decided: the output `authorized` says how",
+    run="gate.cli.github:run_authorize",
+    arguments=(
+        argument(
+            "--command",
+            dest="asked",
+            choices=_ASKED,
+            default=_ASKED[0],
+            help=f"the command of a comment (default: {_ASKED[0]}); all else is in the event",
+        ),
+    ),
+)
+_ACCEPT_REGRESSION = Command(
+    name="github accept-regression",
+    summary="accept what regressed for one commit, and start its check again",
+    example='compile-gate github accept-regression --head-sha "$SHA"',
+    success="what regressed was accepted, and the check started again",
+    run="gate.cli.github:run_accept_regression",
+    arguments=(
+        *CONFIG,
+        _HEAD,
+        *(_RUNNING, _ARTIFACT, _KEY),
+    ),
+)
+_PROPOSE = Command(
+    name="github propose",
+    summary="open a pull request with refreshed baselines",
+    example='compile-gate github propose --head-sha "$SHA" --head-ref main',
+    success="the baselines were proposed, or nothing changed",
+    run="gate.cli.github:run_propose",
+    arguments=(
+        *(*CONFIG, BASELINES),
+        argument("--artifact-name", metavar="NAME", default="compile-gate"),
+        _CONCLUSION,
+        _HEAD,
+        argument(
+            "--head-ref",
+            type=written_as(BRANCH_PATTERN, "the name of a branch", str),
+            required=True,
+            metavar="BRANCH",
+            help="what the baselines are for",
+        ),
+        argument("--pr-number", type=_parse_id, metavar="N", help="the pull request that asked for it"),
+        argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
+    ),
+)
+
+GITHUB = Command(
+    name="github",
+    summary="what workflows call: publish, answer comments, propose",
+    example="compile-gate github publish --run-id 1234567890",
+    actions=(_PUBLISH, _AUTHORIZE, _ACCEPT_REGRESSION, _PROPOSE),
+    holds_token=True,
 )
 
 _BASELINE = Command(

@@ -1,4 +1,7 @@
-"""The commands that measure: how they are called; imports nothing heavy."""
+"""The commands that measure, and those that read what was measured: how they are called.
+
+Imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from gate.cli.options import (
     either,
     lasting,
     parse_count,
+    parse_date,
     parse_shard,
     to_directory,
 )
@@ -245,6 +249,101 @@ FIRST_CONTACT = Command(
             action=JoinTerms,
             metavar="NAMES",
             help="only tests with these names, or parts of names, joined by commas",
+        ),
+    ),
+)
+COMPARE = Command(
+    name="compare",
+    summary="judge one stored run against another, or against baselines",
+    example="compile-gate compare old/run.json new/run.json",
+    success="PASS: the run is whole, and nothing that has a baseline regressed",
+    codes=VERDICT_CODES,
+    run="gate.cli.compare:run_compare",
+    arguments=(
+        argument(
+            "baseline",
+            metavar="BASELINE",
+            help="a run.json, or a directory of baselines",
+        ),
+        argument("candidate", metavar="CANDIDATE", help="a run.json"),
+        *CONFIG,
+        to_directory(
+            "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
+        ),
+        *(ACCEPTED, GATE, FAIL, REPORT_FORMAT, VOLUME),
+    ),
+)
+_VERDICT = argument(
+    "verdict",
+    nargs="?",
+    metavar="VERDICT",
+    help="a verdict.json, or the directory of a run (default: the last run's)",
+)
+REPORT = Command(
+    name="report",
+    summary="render a verdict again",
+    example="compile-gate report --format markdown",
+    success="the verdict was rendered, whatever it says",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.compare:run_report",
+    arguments=(*(_VERDICT, REPORT_FORMAT, VOLUME),),
+)
+TREND = Command(
+    name="trend",
+    summary="render a history of runs as pages: when values changed",
+    example="compile-gate trend perf/history --out site",
+    success="the pages were written; damaged lines of the history are named",
+    codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
+    run="gate.cli.trend:run_trend",
+    arguments=(
+        argument(
+            "history",
+            nargs="*",
+            metavar="HISTORY",
+            help="files or directories (default: `history` of gate.yml)",
+        ),
+        *(*CONFIG, to_directory("write the pages there (default: trend in the out directory)")),
+        argument("--repository", metavar="OWNER/NAME", help="on GitHub, for links to commits"),
+        argument("--since", type=parse_date, metavar="DATE", help="leave out older runs"),
+        argument(
+            "--compact",
+            action="store_true",
+            help="first sort each history; the files of a directory become one a month",
+        ),
+    ),
+)
+EXPLAIN = Command(
+    name="explain",
+    summary="show all of one case: numbers, causes, changed code, rerun",
+    example="compile-gate explain bert",
+    success="the case was shown, whatever the verdict says",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.compare:run_explain",
+    arguments=(
+        argument(
+            "case",
+            nargs="?",
+            metavar="CASE",
+            help="a case id, or the beginning of one (default: the worst case)",
+        ),
+        _VERDICT,
+    ),
+)
+MERGE = Command(
+    name="merge",
+    summary="join the runs of shards",
+    example="compile-gate merge shard-*/run.json --select tag:pr --out out",
+    success="the runs fit together and were joined, whatever failed in them",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.compare:run_merge",
+    arguments=(
+        argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
+        *(*CONFIG, to_directory("write the joined run there, as run.json", required=True)),
+        argument(
+            "--select",
+            action=JoinTerms,
+            metavar="CASES",
+            help="the selection that was divided: a case of it in no shard is MISSING",
         ),
     ),
 )

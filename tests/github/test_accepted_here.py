@@ -12,7 +12,7 @@ from fake.git_routes import BareRepository
 from publishing import Stage
 from records import CASES, RUN, SHA, make_base, make_comparison, make_failing, make_unchanged, make_verdict
 
-from gate.cli.publish import load_base
+from gate.cli.github import load_base
 from gate.fingerprint import compute_environment_id
 from gate.github.publish import Publication
 from gate.project.config import load_config

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.publish import find_workspace_checkout, load_base, to_repository_path
+from gate.cli.github import find_workspace_checkout, load_base, to_repository_path
 from gate.project.config import load_config
 
 

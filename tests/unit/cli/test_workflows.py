@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.publish import has_mode
+from gate.cli.github import has_mode
 
 ROOT = Path(__file__).parents[3]
 MODE = "accept-regression"
