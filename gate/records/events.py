@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gate.records import CaseFailure, Fact, Trial
@@ -126,8 +126,10 @@ class CheckLevel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing looked at, how bad it is, and what was found."""
+    """One thing looked at, how bad it is, what was found, and what fixes it; no fix where it is well."""
 
     name: str
     level: CheckLevel
-    fact: Fact
+    finding: str
+    fix: str
+    numbers: Mapping[str, float] = field(default_factory=dict)  # of the finding, for programs

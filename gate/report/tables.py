@@ -20,7 +20,6 @@ from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.terminal import count_columns, lay_out
 from gate.report.view import Section, Study
 from gate.report.words.failures import describe_whole
-from gate.report.words.findings import advise_check, describe_finding
 from gate.units import count_noun, render_age, render_duration
 
 if TYPE_CHECKING:
@@ -93,21 +92,16 @@ def render_baselines(baselines: Sequence[Baseline], now: str, place: str = "here
 def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     """Return what was found about the machine, worst first, each with its fix."""
     if table_format == JSON:
-        return _render_json(
-            [
-                {**encode(check), "finding": describe_finding(check.fact), "fix": advise_check(check)}
-                for check in checks
-            ]
-        )
+        return _render_json([encode(check) for check in checks])
     order = ("fail", "warn", "ok")
     ranked = sorted(checks, key=lambda check: order.index(check.level.value))
     width = max((len(check.name) for check in checks), default=0)
     lines = []
     for check in ranked:
-        finding = clean_line(describe_finding(check.fact))
+        finding = clean_line(check.finding)
         lines.append(f"{check.level.value.upper():4}  {check.name:{width}}  {finding}".rstrip())
-        if fix := advise_check(check):
-            lines.append(f"{' ' * (width + 8)}{clean_line(fix)}")
+        if check.fix:
+            lines.append(f"{' ' * (width + 8)}{clean_line(check.fix)}")
     return "\n".join([*lines, "", _conclude_doctor(checks)])
 
 

@@ -22,8 +22,7 @@ from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.errors import MachineError
 from gate.programs import ask_program, read_text
 from gate.project.capability import Card
-from gate.records import EXPECTED_THROTTLING, Code, Fact, name_words
-from gate.report.words.findings import advise_finding, describe_finding
+from gate.records import EXPECTED_THROTTLING
 
 _CSV = "--format=csv,noheader,nounits"
 _MIG = "MIG-"
@@ -240,8 +239,7 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
         MachineError: Workers would become its clients.
     """
     if find_kind(device).is_gpu and (place := find_service(environ)):
-        told = tell_service(place)
-        raise MachineError(describe_finding(told), advise_finding(told))
+        raise MachineError(*describe_service(place))
 
 
 # Of Linux, of Windows below WSL, of Jetson, of ROCm. Without any of them no torch sees a GPU.
@@ -268,15 +266,17 @@ def refuse_absent(device: str, gpu: GpuState | None) -> None:
         MachineError: nvidia-smi lists no such GPU, and there is no driver.
     """
     if find_kind(device).is_gpu and gpu is None and not any(driver.exists() for driver in _DRIVERS):
-        told = tell_unlisted(device)
-        raise MachineError(describe_finding(told), advise_finding(told))
+        raise MachineError(*describe_unlisted(device))
 
 
-def tell_unlisted(device: str) -> Fact:
-    """Tell that nvidia-smi does not list the device."""
-    return Fact(code=Code.GPU_UNLISTED, names=name_words(device=device))
+def describe_unlisted(device: str) -> tuple[str, str]:
+    """Say that nvidia-smi does not list the device, and what to do."""
+    fix = "Check the driver (535 or newer): `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
+    return f"nvidia-smi is missing, or does not list {device}", fix
 
 
-def tell_service(place: str) -> Fact:
-    """Tell that the service is in use."""
-    return Fact(code=Code.SERVICE_IN_USE, names=name_words(place=place, variable=VARIABLE))
+def describe_service(place: str) -> tuple[str, str]:
+    """Say that the service is in use, and what to do."""
+    what = f"CUDA's Multi-Process Service ({place}) shares the GPU: its clients cannot be distinguished"
+    stop = "Stop it (`echo quit | nvidia-cuda-mps-control`), or let the gate's processes not find it"
+    return what, f"{stop}: set {VARIABLE} to an empty directory."

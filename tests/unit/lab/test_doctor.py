@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.doctor import MachineState, examine_machine, is_fit
+from gate.lab.doctor import examine_machine, is_fit
 from gate.lab.host.gpu import GpuState
-from gate.records import Code, Fact
+from gate.lab.probe import MachineState
 from gate.records.events import Check, CheckLevel
-from gate.report.words.findings import advise_check, describe_finding
 
 GIB = 2**30
 WELL = MachineState(
@@ -53,8 +52,8 @@ def find_check(state: MachineState, name: str) -> Check:
 def test_fit_machine(state: MachineState) -> None:
     """On a machine that is well every check is ok, has a finding and needs no fix."""
     checks = examine_machine(state)
-    assert {(CheckLevel.OK, "")} == {(check.level, advise_check(check)) for check in checks}
-    assert all(describe_finding(check.fact) for check in checks)
+    assert {(CheckLevel.OK, "")} == {(check.level, check.fix) for check in checks}
+    assert all(check.finding for check in checks)
     assert len(checks) == len({check.name for check in checks})
     assert is_fit(checks)
 
@@ -94,7 +93,7 @@ def test_findings(name: str, level: CheckLevel, change: dict[str, object]) -> No
     state = replace(WELL, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(state, name)
     assert level == check.level
-    assert advise_check(check)
+    assert check.fix
     others = [other for other in examine_machine(state) if other.name != name]
     assert {CheckLevel.OK} == {other.level for other in others}
     assert (level != CheckLevel.FAIL) == is_fit(examine_machine(state))
@@ -117,7 +116,7 @@ def test_findings_of_a_gpu(name: str, level: CheckLevel, change: dict[str, objec
     gpu = replace(GPU, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(replace(WELL_GPU, gpu=gpu), name)
     assert level == check.level
-    assert advise_check(check)
+    assert check.fix
 
 
 def test_unknown_gpu() -> None:
@@ -131,14 +130,14 @@ def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
     state = replace(WELL_GPU, nvml_problem="ModuleNotFoundError: No module named 'pynvml'")
     check = find_check(state, "guards")
     assert (check.level, is_fit(examine_machine(state))) == (CheckLevel.FAIL, False)
-    assert "nvidia-ml-py" in advise_check(check)
+    assert "nvidia-ml-py" in check.fix
     assert is_fit(examine_machine(WELL_GPU))
 
 
 def test_a_gpu_behind_the_multi_process_service_is_not_fit() -> None:
     """Its clients cannot be told apart: the doctor says where it listens and how to get rid of it."""
     check = find_check(replace(WELL_GPU, mps="/tmp/nvidia-mps"), "mps")  # noqa: S108 - the service's
-    assert (check.level, "/tmp/nvidia-mps" in describe_finding(check.fact)) == (CheckLevel.FAIL, True)  # noqa: S108
+    assert (check.level, "/tmp/nvidia-mps" in check.finding) == (CheckLevel.FAIL, True)  # noqa: S108
     assert find_check(WELL_GPU, "mps").level == CheckLevel.OK
 
 
@@ -146,27 +145,29 @@ def test_cases_that_the_gpu_cannot_run_are_told() -> None:
     """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
     check = find_check(state, "cases")
-    assert (check.level, describe_finding(check.fact)) == (CheckLevel.FAIL, state.unavailable)
+    assert (check.level, check.finding) == (CheckLevel.FAIL, state.unavailable)
     assert find_check(WELL_GPU, "cases").level == CheckLevel.OK
 
 
 def test_words() -> None:
     """Findings name what was found, fixes what to do."""
     load = find_check(replace(WELL, load=1.5), "load")
-    told = Fact(code=Code.LOAD, numbers={"load": 1.5, "cores": 4})
-    assert load == Check(name="load", level=CheckLevel.WARN, fact=told)
-    assert (describe_finding(told), advise_check(load)) == (
-        "1.50 on 4 cores",
-        "Stop other work, or wait for its end; times measured now are too noisy to judge.",
+    fix = "Stop other work, or wait for its end; times measured now are too noisy to judge."
+    assert load == Check(
+        name="load",
+        level=CheckLevel.WARN,
+        finding="1.50 on 4 cores",
+        fix=fix,
+        numbers={"load": 1.5, "cores": 4},
     )
     busy = find_check(replace(WELL, load=1.5, busiest=("chromium (pid 123, 95 %)",)), "load")
-    assert advise_check(busy).startswith("Stop chromium (pid 123, 95 %), or wait")
+    assert busy.fix.startswith("Stop chromium (pid 123, 95 %), or wait")
     lock = find_check(replace(WELL, lock_problem=LINKED), "lock")
-    assert (describe_finding(lock.fact), advise_check(lock)) == (LINKED.what, LINKED.fix)
+    assert (lock.finding, lock.fix) == (LINKED.what, LINKED.fix)
     headers = find_check(replace(WELL, headers_lacking="/usr/include/python3.11"), "compiler")
-    assert (describe_finding(headers.fact), advise_check(headers)) == (
+    assert (headers.finding, headers.fix) == (
         "no Python.h in /usr/include/python3.11",
         "Install the headers of Python (python3-dev).",
     )
     dirty = find_check(replace(WELL, dirty=True), "git")
-    assert describe_finding(dirty.fact) == "git version 2.39.5, at 0123456789, uncommitted changes"
+    assert dirty.finding == "git version 2.39.5, at 0123456789, uncommitted changes"

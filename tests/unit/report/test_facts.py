@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from gate.records import Code, Fact, Metric, Outcome, Reason, Status, Verdict, name_words
-from gate.records.events import Check, CheckLevel
 from gate.records.facts import (
     CAUSE_CODES,
     FAILURE_CODES,
@@ -27,7 +26,6 @@ from gate.report.calibration import describe_instability
 from gate.report.selftest import describe_opinion
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
-from gate.report.words.findings import advise_check, describe_finding
 from gate.report.words.headline import write_headline, write_why
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.notes import write_note
@@ -41,7 +39,6 @@ INSTABILITY_CODES = {*_ALL[_ALL.index(Code.VALUES_RANGE) : _ALL.index(Code.FAILU
 ATTEMPT_CODES = {Code.FAILURE_UNTOLD, Code.NOT_JUDGED, Code.FAILURE}
 _EVENTS = _ALL[_ALL.index(Code.UNCOMMITTED_BEFORE) : _ALL.index(Code.VARIABLES_DROPPED)]
 EVENT_CODES = {*_EVENTS, Code.TEXT, *WARNING_CODES}
-FINDING_CODES = set(_ALL[_ALL.index(Code.INTERPRETER_DEAD) :])
 _NAMES = ("author", "owner", "expires", "reason", "pattern", "reasons", "location")
 
 
@@ -60,7 +57,7 @@ def test_every_code_stands_somewhere() -> None:
     """A code that stands nowhere could never be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
     of_studies = {*INSTABILITY_CODES, *ATTEMPT_CODES}
-    of_others = {*EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES, *FINDING_CODES}
+    of_others = {*EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES}
     assert {*of_verdicts, *of_studies, *of_others} == set(Code)
 
 
@@ -131,15 +128,6 @@ def test_every_note_is_a_sentence(code: Code) -> None:
         text = write_note(fact)
         assert text.endswith(".")
         assert "{" not in text
-
-
-@pytest.mark.parametrize("code", sorted(FINDING_CODES))
-def test_every_finding_of_the_doctor_has_words(code: Code) -> None:
-    """With its names, and where a word is missing; what is well needs no fix."""
-    for fact in (make_fact(code), replace(make_fact(code), names={})):
-        check = Check(name="x", level=CheckLevel.OK, fact=fact)
-        assert "{" not in describe_finding(fact)
-        assert advise_check(check) == ""
 
 
 @pytest.mark.parametrize("code", sorted(EVENT_CODES | UNKNOWN_CODES))

@@ -11,7 +11,7 @@ import pytest
 
 from gate.fingerprint import compute_environment_id
 from gate.project.plan import Plan
-from gate.records import Baseline, Case, Code, Fact, Metric, Provenance, Verdict, name_words
+from gate.records import Baseline, Case, Metric, Provenance, Verdict
 from gate.records.events import Check, CheckLevel
 from gate.report.tables import (
     render_baselines,
@@ -85,10 +85,9 @@ def test_no_baselines_says_what_to_do() -> None:
 
 def test_doctor_shows_the_worst_first() -> None:
     """A failed check leads, with its fix below it, and the last line is the answer."""
-    held = Fact(code=Code.DEVICE_HELD, names=name_words(device="cpu", holder="ada"))
     checks = (
-        Check(name="mode", level=CheckLevel.OK, fact=Fact(code=Code.GPU_WHOLE)),
-        Check(name="lock", level=CheckLevel.FAIL, fact=held),
+        Check(name="mode", level=CheckLevel.OK, finding="persistence mode on, MIG off", fix=""),
+        Check(name="lock", level=CheckLevel.FAIL, finding="cpu is in use by ada", fix="Wait for it to end."),
     )
 
     expected = (
@@ -108,7 +107,7 @@ def test_doctor_shows_the_worst_first() -> None:
 )
 def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None:
     """The last line says whether the machine is fit."""
-    checks = tuple(Check(name="x", level=level, fact=Fact(code=Code.GPU_CUT_UP)) for level in levels)
+    checks = tuple(Check(name="x", level=level, finding="MIG is enabled", fix="") for level in levels)
 
     assert expected == render_doctor(checks).splitlines()[-1]
 
@@ -117,17 +116,18 @@ def test_what_is_planned_or_found_is_json_too() -> None:
     """Programs get the same as JSON."""
     models = json.loads(render_models(CASES, "json"))
     plan = json.loads(render_plan(Plan(cases=CASES, trials=3), 2, "json"))
-    memory = Fact(code=Code.FREE_MEMORY, numbers={"gib": 2.5})
-    check = Check(name="memory", level=CheckLevel.WARN, fact=memory)
+    check = Check(
+        name="memory",
+        level=CheckLevel.WARN,
+        finding="2.5 GiB available",
+        fix="End other programs, or raise the limit.",
+        numbers={"gib": 2.5},
+    )
     found = json.loads(render_doctor((check,), "json"))[0]
 
     assert [case["id"] for case in models] == ["bert/a", "lstm/b"]
     assert [shard["expected_s"] for shard in plan["shards"]] == [90.0, 60.0]
-    assert (found["level"], found["fact"]["code"], found["fact"]["numbers"]) == (
-        "warn",
-        "free_memory",
-        {"gib": 2.5},
-    )
+    assert (found["name"], found["level"], found["numbers"]) == ("memory", "warn", {"gib": 2.5})
     assert (found["finding"], found["fix"]) == (
         "2.5 GiB available",
         "End other programs, or raise the limit.",
