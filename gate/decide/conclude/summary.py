@@ -81,7 +81,11 @@ def _list_modes(cases: Iterable[Case], values: Mapping[str, Values]) -> tuple[Mo
 
 
 def _name_workload(case: Case) -> str:
-    return repr(replace(case, id="", tags=(), expected_s=0.0, definition=""))
+    """Name what is run, without what is said of it beside that: what it needs, how long it takes."""
+    bare = replace(
+        case, id="", tags=(), expected_s=0.0, gpu_memory_gib=0.0, needs=(), definition="", is_removed=False
+    )
+    return repr(bare)
 
 
 def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Values]) -> ModeRow:
