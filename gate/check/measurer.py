@@ -108,7 +108,7 @@ class Measurer:
         return run
 
     def add_pairs(self, run: Run, needs: Sequence[Suspect], limit_s: float) -> Run:
-        """Add the pairs that are needed now, round-robin, and on idle lanes those for later.
+        """Add the pairs that are needed now, and on idle lanes those for later.
 
         A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
         after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
@@ -168,8 +168,7 @@ class _Call:
                     return self._run
                 if not self._living:
                     self._measurer.save(self._run)
-                    fix = "Start hosts again, and continue with --resume."
-                    raise MachineError("no lane is left", fix)
+                    raise MachineError("no lane is left", "Start hosts again, and continue with --resume.")
                 self._listen()
         except KeyboardInterrupt:
             self._measurer.save(replace(self._run, wall_s=self._read_s()))

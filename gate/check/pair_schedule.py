@@ -34,8 +34,7 @@ GUESSED_SHARE = 0.25
 
 
 def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
-    """Order the pairs: a first one of every case before a second of any. Pure."""
-    base = {case.id: case for case in run.base.cases} if run.base else {}
+    """List the pairs that are needed; none of a case that failed or has no counterpart in the base. Pure."""
     begun = count_all_pairs(run)
     cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
@@ -44,14 +43,12 @@ def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
     return tuple(
         Slot(
             case=cases[need.case_id],
-            base_case=base[need.case_id],
             index=begun[need.case_id] + step,
             metrics=need.metrics,
             unchanged_code=need.unchanged_code,
         )
-        for step in range(1, max((need.more for need in open_needs), default=0) + 1)
         for need in open_needs
-        if step <= need.more
+        for step in range(1, need.more + 1)
     )
 
 

@@ -98,7 +98,6 @@ class Slot:
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
-    base_case: Case | None = None  # of a pair: as the base defines it
     unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
 
 

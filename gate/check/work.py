@@ -176,7 +176,10 @@ class TrialWork:
 
 @dataclass(frozen=True, kw_only=True)
 class PairWork:
-    """Pairs: of those that are needed now a first one of each case before a second of any."""
+    """Pairs: those that are needed now before those for later.
+
+    A check needs one case at a time now; where there are several, as in a calibration, they take turns.
+    """
 
     wanted: Mapping[str, Suspect]  # of each case, the most pressing first
     targets: Mapping[str, int]  # so many pairs of each case in the end

@@ -17,11 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.check.measurer import Measurer
-from gate.check.pair_schedule import list_pair_slots
-from gate.check.schedule import WHOLE, Content, Slot, compute_trial_s, has_other_code, plan_trial
+from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
 from gate.check.work import Answer, Part, Unit
 from gate.decide.evidence.disturbed import sum_up_disturbances
-from gate.decide.suspects import Suspect
 from gate.kinds import KIND_SPECS
 from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab
@@ -66,27 +64,24 @@ def measure_unit(lab: Lab, unit: Unit) -> Part:
 
 
 def _measure_pair(lab: Lab, unit: Unit) -> Part:
-    gpu = lab.bench.gpu
-    need = Suspect(
-        case_id=unit.run.cases[0].id, metrics=unit.metrics, more=1, unchanged_code=unit.unchanged_code
-    )
-    (slot,) = list_pair_slots(unit.run, [need])
+    gpu, (case,) = lab.bench.gpu, unit.run.cases
+    (base_case,) = unit.run.base.cases if unit.run.base else (case,)
     alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
     crowded = any(one.pairing is Pairing.TURNS for one in unit.run.trials)
     pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
-    kept = find_shared_caches(lab, slot)
-    plan = plan_pair(slot.metrics, slot.index, lab.bench.settings.device, pairing, kept)
-    return measure_pair(make_sides(lab.base, lab.bench, slot.base_case or slot.case, slot.case), plan)
+    kept = find_shared_caches(lab, case, unchanged_code=unit.unchanged_code)
+    plan = plan_pair(unit.metrics, unit.index, lab.bench.settings.device, pairing, kept)
+    return measure_pair(make_sides(lab.base, lab.bench, base_case, case), plan)
 
 
-def find_shared_caches(lab: Lab, slot: Slot) -> Path | None:
+def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | None:
     """Find the caches of head's trial, where base's code is known to be in them: both run on one interpreter.
 
     Not where code is found by a file's name: base would be given head's.
     """
-    kept = lab.bench.find_kept(slot.case)
-    is_known = slot.unchanged_code and lab.base.arm.python == lab.bench.arm.python
-    is_file = KIND_SPECS[slot.case.kind].is_file
+    kept = lab.bench.find_kept(case)
+    is_known = unchanged_code and lab.base.arm.python == lab.bench.arm.python
+    is_file = KIND_SPECS[case.kind].is_file
     return kept if is_known and not is_file and kept.is_dir() else None
 
 

@@ -305,8 +305,7 @@ def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
     kept = bench.find_kept(case)
     kept.mkdir(parents=True)
     lab: Any = SimpleNamespace(bench=bench, base=bench)
-    slot = Slot(case=case, base_case=case, index=1, metrics=LATENCY, unchanged_code=unchanged_code)
-    assert find_shared_caches(lab, slot) == (kept if is_kept else None)
+    assert find_shared_caches(lab, case, unchanged_code=unchanged_code) == (kept if is_kept else None)
 
 
 def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench, make_case: MakeCase) -> None:
@@ -316,18 +315,18 @@ def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench,
     assert (plan.first, plan.content.warm) == (WorkerRole.COLD, True)
 
 
-def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) -> None:
-    """One more pair of every case comes before a second of any; indices go on where they stopped."""
+def test_pairs_are_numbered_after_those_there(make_case: MakeCase) -> None:
+    """Each case gets as many as it needs; indices go on where they stopped."""
     one, two = make_case(name="one"), make_case(name="two")
     taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
     alone = Trial(case_id=two.id, index=1)
     run = make_run(taken, replace(taken, arm="head"), alone, cases=(one, two), base=(one, two))
     needs = [
-        Suspect(case_id=one.id, metrics=LATENCY, more=1),
-        Suspect(case_id=two.id, metrics=LATENCY, more=2),
+        Suspect(case_id=one.id, metrics=LATENCY, more=2),
+        Suspect(case_id=two.id, metrics=LATENCY, more=1),
     ]
     slots = list_pair_slots(run, needs)
-    assert [("one", 2), ("two", 1), ("two", 2)] == [(slot.case.model, slot.index) for slot in slots]
+    assert [("one", 2), ("one", 3), ("two", 1)] == [(slot.case.model, slot.index) for slot in slots]
 
 
 def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
@@ -370,7 +369,7 @@ def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: Mak
     """Without one, twice a trial; a pair that compiles nothing is cheaper than the first, which does."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
-    whole = Slot(case=case, base_case=case, index=2, metrics=EVERYTHING)
+    whole = Slot(case=case, index=2, metrics=EVERYTHING)
     light = replace(whole, metrics=LATENCY)
     assert predict_pair_s(pace_of(replace(run, trials=())), whole, "cpu") == 2 * case.expected_s
     assert predict_pair_s(pace_of(run), whole, "cpu") == WHOLE_S
@@ -387,7 +386,7 @@ def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> N
     stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
     light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
     run = make_run(*light, cases=(case,), base=(case,))
-    slot = Slot(case=case, base_case=case, index=3, metrics=LATENCY)
+    slot = Slot(case=case, index=3, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
 
 
@@ -400,7 +399,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
     run = make_run(alone, cases=(case,), base=(case,))
-    first = Slot(case=case, base_case=case, index=1, metrics=LATENCY)
+    first = Slot(case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
     assert predict_pair_s(pace_of(run), replace(first, unchanged_code=True), "cpu") == pytest.approx(
         0.4 * 2 * 30.0
@@ -419,7 +418,7 @@ def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make
     samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
     alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
     run = make_run(alone, cases=(case,), base=(case,))
-    first = Slot(case=case, base_case=case, index=1, metrics=LATENCY)
+    first = Slot(case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(pace_of(run), first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
@@ -444,7 +443,7 @@ def test_time_that_is_left_goes_to_counters_then_to_latencies(
     """What a whole pair does not fit into may still show a counter again, or settle a latency."""
     case = make_case()
     run = make_run(*make_pair(case, 1, 7.5), cases=(case,), base=(case,))
-    slot = fit_slot(run, Slot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
+    slot = fit_slot(run, Slot(case=case, index=2, metrics=EVERYTHING), device, left_s)
     assert expected == (slot and slot.metrics)
 
 
@@ -452,7 +451,7 @@ def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
     """Nothing would say that a case's counters and memory were never looked at: it gets no pair."""
     case, other = make_case(), make_case(name="other")
     run = make_run(*make_pair(other, 1, 7.5), cases=(case, other), base=(case, other))
-    slot = Slot(case=case, base_case=case, index=1, metrics=EVERYTHING)
+    slot = Slot(case=case, index=1, metrics=EVERYTHING)
     whole_s = predict_pair_s(pace_of(run), slot, "cpu")
     assert fit_slot(run, slot, "cpu", whole_s) == slot
     assert fit_slot(run, slot, "cpu", whole_s - 1) is None
