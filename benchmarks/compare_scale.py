@@ -32,7 +32,7 @@ from gate.cli.history import append_run
 from gate.decide.evidence.values import compute_values
 from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError
-from gate.files.codec import load_run, load_verdict, save_run
+from gate.files.codec import RUN, VERDICT
 from gate.metrics import SPECS
 from gate.project.config import make_default_config
 from gate.records import (
@@ -57,7 +57,7 @@ SIZES = (250, 1000, 5000, 20_000)
 BOUNDS = {1000: (3.0, 400.0), 20_000: (60.0, 2048.0)}
 MAX_GROWTH = 2.0
 SHARDS = 4
-RUN, BASELINES, COMPARED = "run.json", "baselines", "compared"
+RUN_FILE, BASELINES, COMPARED = "run.json", "baselines", "compared"
 SAMPLE_DECIMALS = 10  # as the lab rounds; to ask it would import torch
 ONE_MORE = 20  # trials that are added, for the mean of one
 HOST = Environment(
@@ -149,24 +149,24 @@ def write_size(directory: Path, cases: int, trials: int, blocks: int) -> None:
         path.parent.mkdir(parents=True)
         path.write_text(encode_baseline(one))
     run = make_run(cases, trials, blocks, seed=1)
-    save_run(run, directory / RUN)
+    RUN.save(run, directory / RUN_FILE)
     for number in range(SHARDS):
         own = run.cases[number::SHARDS]
         ids = {case.id for case in own}
         part = replace(run, cases=own, trials=tuple(one for one in run.trials if one.case_id in ids))
-        save_run(part, directory / f"shard{number}.json")
+        RUN.save(part, directory / f"shard{number}.json")
 
 
 def load(directory: Path) -> float:
     """Load the run."""
     begun = time.process_time()
-    load_run(directory / RUN)
+    RUN.load(directory / RUN_FILE)
     return time.process_time() - begun
 
 
 def decide(directory: Path) -> float:
     """Decide on the loaded run by the loaded baselines."""
-    run, baselines = load_run(directory / RUN), load_baselines(directory / BASELINES)
+    run, baselines = RUN.load(directory / RUN_FILE), load_baselines(directory / BASELINES)
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
     begun = time.process_time()
     decide_verdict(run, baselines, policy)
@@ -175,7 +175,7 @@ def decide(directory: Path) -> float:
 
 def compare(directory: Path) -> float:
     """Run the command `compare`, with all that it writes."""
-    return call("compare", directory / BASELINES, directory / RUN, "--out", directory / COMPARED)
+    return call("compare", directory / BASELINES, directory / RUN_FILE, "--out", directory / COMPARED)
 
 
 def merge(directory: Path) -> float:
@@ -187,7 +187,7 @@ def merge(directory: Path) -> float:
 def report(directory: Path) -> float:
     """Load what `compare` decided and render every report."""
     begun = time.process_time()
-    verdict = load_verdict(directory / COMPARED / "verdict.json")
+    verdict = VERDICT.load(directory / COMPARED / "verdict.json")
     for name in FORMATS:
         render(verdict, name)
     return time.process_time() - begun
@@ -195,7 +195,7 @@ def report(directory: Path) -> float:
 
 def append(directory: Path) -> float:
     """Append the loaded run to a history."""
-    run, options = load_run(directory / RUN), Namespace(history=str(directory / "history.jsonl"))
+    run, options = RUN.load(directory / RUN_FILE), Namespace(history=str(directory / "history.jsonl"))
     begun = time.process_time()
     append_run(options, make_default_config(), run, HistoryKind.CHECK)
     return time.process_time() - begun
@@ -203,9 +203,9 @@ def append(directory: Path) -> float:
 
 def save(directory: Path) -> float:
     """Save the loaded run."""
-    run = load_run(directory / RUN)
+    run = RUN.load(directory / RUN_FILE)
     begun = time.process_time()
-    save_run(run, directory / "saved.json")
+    RUN.save(run, directory / "saved.json")
     return time.process_time() - begun
 
 
@@ -254,7 +254,7 @@ class InstantLane:
 
 def grow(directory: Path) -> list[Run]:
     """Half of the run, unfinished, and what becomes of it trial by trial."""
-    whole = load_run(directory / RUN)
+    whole = RUN.load(directory / RUN_FILE)
     half = len(whole.trials) // 2
     return [replace(whole, finished=False, trials=whole.trials[: half + more]) for more in range(ONE_MORE)]
 

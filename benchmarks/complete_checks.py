@@ -163,11 +163,11 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
     path = out / "verdict.json"
     if not path.is_file():
         sys.exit(f"{out}: the check gave no verdict (status {ended.returncode}):\n{ended.stderr[-2000:]}")
-    verdict = codec.load_verdict(path)
+    verdict = codec.VERDICT.load(path)
     rows = [row for row in verdict.comparisons if row.decides]
     others = [row for row in rows if row.case_id != slowed]
     latencies = {row.case_id: row.status.value for row in rows if row.metric is Metric.COMPILED_LATENCY}
-    run = codec.load_run(out / "run.json")
+    run = codec.RUN.load(out / "run.json")
     return Check(
         kind=kind,
         number=number,

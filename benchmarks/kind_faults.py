@@ -204,7 +204,7 @@ def judge_trials(place: Path, members: Sequence[Planted]) -> Verdict:
                     f"{name}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
                 )
     run_gate(place / SIDES[1], "compare", *map(str, runs), "--out", str(place / "compared"))
-    return codec.load_verdict(place / "compared" / "verdict.json")
+    return codec.VERDICT.load(place / "compared" / "verdict.json")
 
 
 def judge_pairs(place: Path, members: Sequence[Planted]) -> Verdict:
@@ -220,7 +220,7 @@ def judge_pairs(place: Path, members: Sequence[Planted]) -> Verdict:
         )
         resumed = ("--resume",) if (out / "run.json").is_file() else ()
         run_gate(place / SIDES[1], "ab", *told, "--out", str(out), *resumed)
-    return codec.load_verdict(out / "verdict.json")
+    return codec.VERDICT.load(out / "verdict.json")
 
 
 def select(members: Sequence[Planted]) -> str:

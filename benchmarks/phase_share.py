@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from gate.decide.evidence.case_evidence import part_phases
-from gate.files.codec import load_run
+from gate.files.codec import RUN
 from gate.records import FIRST_CALL, OTHER_PHASE, PHASES, Trial
 
 LEAST_SHARE = 0.95
@@ -27,7 +27,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run.json files")
-    trials = [trial for path in parser.parse_args().runs for trial in load_run(path).trials]
+    trials = [trial for path in parser.parse_args().runs for trial in RUN.load(path).trials]
     cases: dict[str, list[Mapping[str, float]]] = {}
     for trial in trials:
         if FIRST_CALL in trial.phases_s:

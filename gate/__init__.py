@@ -86,14 +86,14 @@ def load_run(path: str | Path) -> Run:
     """
     from gate.files import codec  # noqa: PLC0415 - keeps `import gate` and `--help` instant
 
-    return codec.load_run(Path(path))
+    return codec.RUN.load(Path(path))
 
 
 def load_verdict(path: str | Path) -> Verdict:
     """Read a ``verdict.json``; raises as :func:`load_run`."""
     from gate.files import codec  # noqa: PLC0415 - see load_run
 
-    return codec.load_verdict(Path(path))
+    return codec.VERDICT.load(Path(path))
 
 
 def load_baselines(directory: str | Path) -> tuple[Baseline, ...]:

@@ -30,7 +30,7 @@ from gate.action.results import (
 from gate.action.rules import RuleSource, hold_rules, load_rules_config
 from gate.action.step import ActionStep, Ended, run_command, stop_commands
 from gate.errors import ExitCode, FileError, GateError, UsageError
-from gate.files.codec import load_run, load_verdict
+from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.errors import find_value
@@ -113,7 +113,7 @@ def _measure(step: ActionStep, rules: RuleSource, arguments: tuple[str, ...]) ->
     path = clear_results(rules).run
     ended = run_command(step, arguments)
     if path.exists():
-        run = load_run(path)
+        run = RUN.load(path)
         outputs = {
             "cases": len(run.cases),
             "environment-id": compute_environment_id(run.environment),
@@ -199,7 +199,7 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
         return report_failure(ended)
     if not results.verdict.exists():
         raise FileError(str(results.verdict), "", "was not written", "See the log above.")
-    verdict = load_verdict(results.verdict)
+    verdict = VERDICT.load(results.verdict)
     paths = {
         "result-path": str(results.verdict),
         "report-path": str(results.report),
@@ -213,7 +213,7 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     is_upgrade = step.inputs.mode is ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
-    run = load_run(results.run) if results.run.exists() else None
+    run = RUN.load(results.run) if results.run.exists() else None
     for annotation in list_annotations(verdict, run, results.code, ended.code):
         print(annotation)
     return ended.code

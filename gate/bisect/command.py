@@ -35,7 +35,7 @@ from gate.cli.output import list_reports, remove_files, save_reports
 from gate.cli.setup import RUN_FILE, load_project, parse_metric
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import BISECTION, save_run
+from gate.files.codec import BISECTION, RUN
 from gate.records import Comparison, Run, Status
 from gate.records.studies import Bisection, BisectionStep, Mark
 from gate.store.policy import load_policy
@@ -60,7 +60,7 @@ class Bisector:
         try:
             with self.lab.open_pairs(question.ends.good, point, out) as pairs:
                 run, mark = settle_step(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
-                save_run(run, out / RUN_FILE)
+                RUN.save(run, out / RUN_FILE)
         except UnusablePointError as error:  # its own gate.yml is broken, or lacks the case
             run, mark, why = None, Mark.SKIP, error.what
         if mark is None:
@@ -83,7 +83,7 @@ class Bisector:
         before, out = question.ends.find_before(first), question.out / _CONFIRMATION
         with self.lab.open_pairs(before, first, out) as pairs:
             run = settle_finding(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
-            save_run(run, out / RUN_FILE)
+            RUN.save(run, out / RUN_FILE)
         return run, find_row(run, self.judge.policy, self.judge.case_id, self.judge.metric)
 
 
@@ -118,7 +118,7 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
     ends, policy = question.ends, question.policy
     with lab.open_pairs(ends.good, ends.bad, question.out / _ENDS) as pairs:
         run = settle_ends(pairs.measurer, pairs.run, policy, question.metric, pairs.limit_s)
-        save_run(run, question.out / _ENDS / RUN_FILE)
+        RUN.save(run, question.out / _ENDS / RUN_FILE)
     row = find_row(run, policy, question.case_id, question.metric)
     print(render_ends(ends.labels, decide_side_by_side(run, policy), row, question.metric))
     if run.failures:

@@ -21,7 +21,7 @@ from gate.check.measurer import Measurer
 from gate.cli.lanes import add_base, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project
 from gate.errors import UsageError
-from gate.files.codec import load_run, save_run
+from gate.files.codec import RUN
 from gate.git import read_git
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
@@ -274,8 +274,8 @@ class BisectLab:
             run = make_run(lab, cases, config.select, 0)
             run = add_base(lab, replace(run, provenance=sources.head.provenance), sources, config)
             if self.question.options.resume and (out / RUN_FILE).is_file():
-                run = carry_over(run, load_run(out / RUN_FILE))
-            save = partial(save_run, path=out / RUN_FILE)
+                run = carry_over(run, RUN.load(out / RUN_FILE))
+            save = partial(RUN.save, path=out / RUN_FILE)
             yield OpenPairs(
                 measurer=make_measurer(lab, save),
                 run=run,

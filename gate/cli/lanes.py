@@ -16,7 +16,7 @@ from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, UsageError
-from gate.files.codec import load_run
+from gate.files.codec import RUN
 from gate.files.untrusted import is_present
 from gate.github.errors import find_text
 from gate.github.job import load_payload
@@ -51,7 +51,7 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
     if not is_present(path):
         what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
-    return load_run(path)
+    return RUN.load(path)
 
 
 def begin_again(request: Project, previous: Run | None) -> Project:

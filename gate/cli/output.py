@@ -17,7 +17,7 @@ from gate.cli.measuring_commands import AB_MINUTES
 from gate.decide.conclude.accept import is_lack_accepted, keep_own
 from gate.decide.conclude.outcome import FailOn, compute_exit_code, measure_coverage
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import save_run, save_verdict, write_atomic
+from gate.files.codec import RUN, VERDICT, write_atomic
 from gate.files.disk import list_cut_short
 from gate.git import ask_git, find_checkout
 from gate.project.config import DEFAULT_FILE, Config
@@ -40,7 +40,7 @@ REPORT_FILES = (VERDICT_FILE, *(one.file for one in FORMATS.values() if one.file
 
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     """Write ``verdict.json`` and the reports that have a file into a directory."""
-    save_verdict(verdict, out / VERDICT_FILE)
+    VERDICT.save(verdict, out / VERDICT_FILE)
     for one in FORMATS.values():
         if one.file:
             write_atomic(out / one.file, render_verdict(verdict, one.name, code))
@@ -86,7 +86,7 @@ class RunSaver:
             return
         if self._was_finished is None:
             remove_files(*list_reports(self.path.parent), *list_cut_short(self.path))
-        save_run(run, self.path)
+        RUN.save(run, self.path)
         self._unwritten, self._was_finished = None, run.finished
         now_s = self.read_s()
         self._earliest_s = now_s + _PAUSE * (now_s - begun_s)

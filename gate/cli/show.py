@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError, UsageError
-from gate.files.codec import encode, load_run
+from gate.files.codec import RUN, encode
 from gate.project.capability import Card, fit_limits, list_absent, list_unavailable
 from gate.project.config import LIMIT_KEYS, Config, Origin, render_config
 from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
@@ -78,7 +78,7 @@ def run_plan(options: Namespace) -> ExitCode:
 
 def _drop_unchanged_code(request: Project, path: str) -> tuple[Case, ...]:
     """Leave out what a target has shown to be the same code, and say so."""
-    run = load_run(Path(path))
+    run = RUN.load(Path(path))
     _check_same_checkout(run, request.config.directory, path)
     left = drop_unchanged_code(request.cases, run)
     dropped = len(request.cases) - len(left)

@@ -17,7 +17,7 @@ from gate.decide.evidence.case_evidence import part_phases
 from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import is_estimated
 from gate.devices import CUDA
-from gate.files.codec import load_run
+from gate.files.codec import RUN
 from gate.files.entry import VERSION
 from gate.project.config import DEFAULT_FILE
 from gate.records.metric import Metric
@@ -77,7 +77,7 @@ def test_a_small_trial_is_whole(device_name: str, report: DeviceReport) -> None:
     folder = report.path.parent / "small"
     status = _run_gate(device_name, folder, 180, "measure", "--select", _SMALL, "--trials", "1")
     report.check_range(status, 0, 0, part="status")
-    _check_trials(report, load_run(folder / RUN_FILE))
+    _check_trials(report, RUN.load(folder / RUN_FILE))
 
 
 @pytest.mark.timeout(400 + _STARTING_S)
@@ -86,7 +86,7 @@ def test_pairs_of_one_program_are_live_and_alike(device_name: str, report: Devic
     folder = report.path.parent / "alike"
     once = ("--trials", "1", "--pairs", "2", "--anyway")
     _run_gate(device_name, folder, 400, "calibrate", "--select", _SMALL, *once)
-    trials = load_run(folder / RUN_FILE).trials
+    trials = RUN.load(folder / RUN_FILE).trials
     paired = [trial for trial in trials if trial.pairing is Pairing.LIVE]
     report.check_range(len(paired), 4, 4, part="live trials")
     strangers = max((trial.conditions.foreign_processes for trial in paired), default=0)
@@ -105,7 +105,7 @@ def test_full_trials_take_what_physics_says(device_name: str, report: DeviceRepo
     cases = ",".join(_EXPECTED_MS)
     status = _run_gate(device_name, folder, 580, "measure", "--select", cases, "--trials", "1")
     report.check_range(status, 0, 0, part="status")
-    run = load_run(folder / RUN_FILE)
+    run = RUN.load(folder / RUN_FILE)
     _check_trials(report, run)
     check_times(report, run.trials, judges=is_estimated(run.environment.device_model))
 

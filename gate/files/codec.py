@@ -18,7 +18,7 @@ import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -107,15 +107,42 @@ class FileKind(Generic[R]):
         Raises:
             MachineError, UsageError: See :func:`gate.files.disk.write_atomic`.
         """
-        write_atomic(path, encode_parts(self, record))
+        write_atomic(path, self._encode(record))
 
-    def decode(self, lines: Iterable[bytes], source: str) -> R:
-        """Decode the lines of a file of this kind; raises as :func:`decode_file`."""
+    def encode(self, record: R) -> str:
+        """Encode a record as the text of its file: JSON, one line a top-level key and row, no NaN.
+
+        Raises:
+            ValueError: The record holds NaN or infinity, which its maker should have refused.
+        """
+        return "".join(self._encode(record))
+
+    def decode(self, data: bytes | Iterable[bytes], source: str) -> R:
+        """Decode the bytes, or the lines, of a file of this kind.
+
+        Raises:
+            FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
+        """
         with pause_collector():
-            record = self._decode(lines, source)
+            record = self._decode(io.BytesIO(data) if isinstance(data, bytes) else data, source)
         if self.check:
             self.check(record, source)
         return record
+
+    def _encode(self, record: R) -> Iterator[str]:
+        """Encode part by part: the whole text of a large run need not be held."""
+        yield f'{{\n"schema": {json.dumps(self.schema)}'
+        for name in _list_field_names(cast("Hashable", self.record)):
+            value = getattr(record, name)
+            yield f",\n{json.dumps(name)}: "
+            if name in self.rows:
+                yield "["
+                for number, row in enumerate(value):
+                    yield (",\n" if number else "") + dump(row)
+                yield "]"
+            else:
+                yield dump(value)
+        yield "\n}\n"
 
     def _decode(self, lines: Iterable[bytes], source: str) -> R:
         hints = get_hints(cast("Hashable", self.record))
@@ -181,40 +208,7 @@ BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
 CALIBRATION = FileKind(name="calibration", record=Calibration)
 SELFTEST = FileKind(name="selftest", record=SelftestReport)
 BISECTION = FileKind(name="bisection", record=Bisection)
-
-
-def encode_file(kind: FileKind[R], record: R) -> str:
-    """Encode a record as the text of its file: JSON, one line a top-level key and row, no NaN.
-
-    Raises:
-        ValueError: The record holds NaN or infinity, which its maker should have refused.
-    """
-    return "".join(encode_parts(kind, record))
-
-
-def encode_parts(kind: FileKind[R], record: R) -> Iterator[str]:
-    """Encode as :func:`encode_file` does, part by part: the whole text of a large run need not be held."""
-    yield f'{{\n"schema": {json.dumps(kind.schema)}'
-    for name in _list_field_names(cast("Hashable", kind.record)):
-        value = getattr(record, name)
-        yield f",\n{json.dumps(name)}: "
-        if name in kind.rows:
-            yield "["
-            for number, row in enumerate(value):
-                yield (",\n" if number else "") + dump(row)
-            yield "]"
-        else:
-            yield dump(value)
-    yield "\n}\n"
-
-
-def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
-    """Decode the bytes of a versioned file.
-
-    Raises:
-        FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
-    """
-    return kind.decode(io.BytesIO(data), source)
+encode_verdict = VERDICT.encode  # a format of reports
 
 
 def load_plain(record: type[T], path: Path) -> T:
@@ -288,7 +282,3 @@ def _name_release(plain: Mapping[str, object]) -> str:
     if isinstance(written_by, str) and _RELEASE.fullmatch(written_by):
         return f"compile-gate {written_by} or newer: that wrote the file"
     return "the newest compile-gate"
-
-
-load_run, save_run = RUN.load, RUN.save
-load_verdict, save_verdict, encode_verdict = VERDICT.load, VERDICT.save, partial(encode_file, VERDICT)

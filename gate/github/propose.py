@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from gate.errors import FileError, UsageError
-from gate.files.codec import BASELINE, decode_file
+from gate.files.codec import BASELINE
 from gate.files.yaml_in import MAX_YAML_BYTES
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
@@ -102,7 +102,7 @@ def _load_others(stored: _Stored, text: ProposalText, request: RefreshRequest) -
     runs: dict[tuple[str, str], list[Baseline]] = {}
     for path, blob in data.list_files(standing.tree, request.directory).items():
         if path not in written and stored.listed.get(path) != blob:
-            found = decode_file(BASELINE, data.load_blob(blob, MAX_BASELINE_BYTES), path)
+            found = BASELINE.decode(data.load_blob(blob, MAX_BASELINE_BYTES), path)
             key = (compute_environment_id(found.environment), found.provenance.run_url)
             runs.setdefault(key, []).append(found)
     texts = []
@@ -143,7 +143,7 @@ def _load_stored(
         path = _find_file(listed, PurePosixPath(directory), own)
         if path is None:
             continue
-        found = decode_file(BASELINE, data.load_blob(listed[path], MAX_BASELINE_BYTES), path)
+        found = BASELINE.decode(data.load_blob(listed[path], MAX_BASELINE_BYTES), path)
         if all(found.trials.values()) and make_key(found) == make_key(baseline):
             placed[Path(PurePosixPath(path).relative_to(directory))] = found
     return placed

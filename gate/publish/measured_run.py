@@ -13,7 +13,7 @@ from dataclasses import replace
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
-from gate.files.codec import RUN, NewerFileError, decode_file
+from gate.files.codec import RUN, NewerFileError
 from gate.files.consistency import check_baseline
 from gate.publish.submitted_verdict import RefusedError, read_member
 from gate.records import Baseline, Case, Fact, Provenance, Run
@@ -45,7 +45,7 @@ def parse_run(archive: bytes) -> Run:
             its own words.
     """
     try:
-        return decode_file(RUN, read_member(archive, RUN_MEMBER, MAX_RUN_BYTES), RUN_MEMBER)
+        return RUN.decode(read_member(archive, RUN_MEMBER, MAX_RUN_BYTES), RUN_MEMBER)
     except RefusedError as error:
         raise UsageError(error.refusal.value, _FIX) from None
     except NewerFileError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gate.errors import FileError
-from gate.files.codec import VERDICT, NewerFileError, decode_file
+from gate.files.codec import VERDICT, NewerFileError
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import OF_WHOLE_CASE, Verdict
 
@@ -173,7 +173,7 @@ def parse_archive(archive: bytes) -> Verdict:
     """
     content = read_member(archive, VERDICT_MEMBER, MAX_MEMBER_BYTES)
     try:
-        verdict = decode_file(VERDICT, content, VERDICT_MEMBER)
+        verdict = VERDICT.decode(content, VERDICT_MEMBER)
     except NewerFileError:
         raise RefusedError(Refusal.NEWER) from None
     except FileError:

@@ -17,7 +17,7 @@ from gate.decide.judge.compare import find_threshold
 from gate.decide.side_by_side import judge_pairs
 from gate.decide.suspects import Suspect, list_unsettled
 from gate.errors import UsageError
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.runs import make_run
@@ -86,7 +86,7 @@ def try_in_pairs(
     base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(context, base, head)
-    save = partial(save_run, path=context.out / f"{fault.name}-{number}" / RUN_FILE)
+    save = partial(RUN.save, path=context.out / f"{fault.name}-{number}" / RUN_FILE)
     measurer = make_measurer(context.lab, save)
     first = _take_first_pairs(measurer, blank, context.policy, suspects)
     run = settle_pairs(measurer, first, context.policy, blank.wall_s + context.limit_s, suspects)

@@ -22,7 +22,7 @@ from gate.decide.evidence.stored import list_short
 from gate.decide.judge.compare import find_threshold
 from gate.devices import TARGET_KIND
 from gate.errors import FileError, IncompleteError, UsageError
-from gate.files.codec import BASELINE, decode_file, encode, write_atomic
+from gate.files.codec import BASELINE, encode, write_atomic
 from gate.files.untrusted import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
@@ -108,7 +108,7 @@ def load_placed(directory: Path) -> Mapping[Path, Baseline]:
     placed = {}
     for path in sorted(_list_files(directory)):
         data = load_bytes(path, MAX_BASELINE_BYTES)
-        baseline = decode_file(BASELINE, data, str(path))
+        baseline = BASELINE.decode(data, str(path))
         key = make_key(baseline)
         if key in loaded:
             problem = f"holds the case {baseline.case_id!r} of the same environment as {loaded[key]}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from records import make_archive, make_passing, make_zip
 
-from gate.files.codec import VERDICT, encode_file
+from gate.files.codec import VERDICT
 from gate.records import PairBase, Tally
 
 MEMBER = "verdict.json"
@@ -40,7 +40,7 @@ def make_with(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **fields:
 
 
 def encode_verdict() -> bytes:
-    return encode_file(VERDICT, HONEST).encode()
+    return VERDICT.encode(HONEST).encode()
 
 
 def make_edited(edit: Callable[[dict[str, Any]], None]) -> bytes:

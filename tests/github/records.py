@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gate.decide.conclude.outcome import decide_outcome
-from gate.files.codec import VERDICT, encode_file
+from gate.files.codec import VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.publish.submitted_verdict import CiRun
@@ -167,7 +167,7 @@ def make_failing(**more: Any) -> Verdict:
 
 def make_archive(verdict: Verdict) -> bytes:
     """The artifact as the measuring job uploads it."""
-    return make_zip({"verdict.json": encode_file(VERDICT, verdict).encode(), "report.md": b"# Report"})
+    return make_zip({"verdict.json": VERDICT.encode(verdict).encode(), "report.md": b"# Report"})
 
 
 def make_zip(members: dict[str, bytes]) -> bytes:

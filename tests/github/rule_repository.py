@@ -15,7 +15,7 @@ from gate.action.rules import RuleSource, prepare_rules
 from gate.action.step import ActionStep
 from gate.decide.evidence.baselines import make_baselines
 from gate.errors import UsageError
-from gate.files.codec import BASELINE, decode_file
+from gate.files.codec import BASELINE
 from gate.project.config import Config, load_config
 from gate.records import Baseline
 from gate.store.baselines import encode_baseline
@@ -88,7 +88,7 @@ def list_reasons(directory: str) -> dict[str, str]:
 
 
 def load_one(path: Path) -> Baseline:
-    return decode_file(BASELINE, path.read_bytes(), str(path))
+    return BASELINE.decode(path.read_bytes(), str(path))
 
 
 def make_step(place: Path, base: str) -> ActionStep:

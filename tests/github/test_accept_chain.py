@@ -22,7 +22,7 @@ from refreshes import CASE, ENVIRONMENT
 from test_action_chain import Jobs, pass_outputs
 
 from gate.decide.evidence.baselines import make_baselines
-from gate.files.codec import load_verdict, save_run
+from gate.files.codec import RUN, VERDICT
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Metric, Policy, Provenance, Run, Status, Trial
@@ -96,7 +96,7 @@ class Stage:
         check_out(self.clone, merge)
         shards = self.clone / given.get("working_directory", "") / "shards"
         shutil.rmtree(shards, ignore_errors=True)
-        save_run(self.make_run(merge, graph_breaks), shards / "1" / "run.json")
+        RUN.save(self.make_run(merge, graph_breaks), shards / "1" / "run.json")
         event = {"pull_request": {"head": {"sha": head}, "base": {"sha": "f" * 40}}}
         job = make_job(self.root / f"check {self.count}", event)
         job.workspace = self.clone
@@ -144,7 +144,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
 
     green = stage.check(head, 2.0)
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "PASS"), green.log
-    (row,) = load_verdict(Path(green.outputs["result-path"])).comparisons
+    (row,) = VERDICT.load(Path(green.outputs["result-path"])).comparisons
     assert row.status is Status.ACCEPTED
     assert "Accepted by ada until" in tell_row(row)
     assert tell_row(row).endswith(": the new decoder.")

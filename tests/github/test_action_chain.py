@@ -26,7 +26,7 @@ from runner_log import list_commands
 from workflow_files import load
 
 from gate.cli import main
-from gate.files.codec import RUN, encode_file
+from gate.files.codec import RUN
 
 RUN_ID = 77
 DECLARED = set(yaml.safe_load(ACTION.read_text())["outputs"])
@@ -73,7 +73,7 @@ def jobs(github: FakeGitHub, git: BareRepository, bare_python: Path, tmp_path: P
 
 def leave_run(github: FakeGitHub, head: str, members: dict[str, bytes] | None = None) -> None:
     """Leave the artifact that the job that measures leaves."""
-    content = encode_file(RUN, make_run(head)).encode()
+    content = RUN.encode(make_run(head)).encode()
     github.state.add_artifact(RUN_ID, "compile-gate", make_zip(members or {"run.json": content}))
 
 

@@ -22,7 +22,7 @@ from gate.action import modes, step
 from gate.action.inputs import ActionMode, parse_inputs
 from gate.action.modes import run_action
 from gate.action.step import Ended, make_child_environment
-from gate.files.codec import save_run, save_verdict
+from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.project.config import Config, load_config
@@ -103,8 +103,8 @@ def make_check(run: Run, baseline: Run, code: int) -> Command:
         verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
         if any(one.startswith("--base-python=") for one in argv):  # of pairs, whose base tells its torch
             verdict = replace(verdict, base=PairBase(), base_environment=baseline.environment)
-        save_run(run, out / "run.json")
-        save_verdict(verdict, out / "verdict.json")
+        RUN.save(run, out / "run.json")
+        VERDICT.save(verdict, out / "verdict.json")
         (out / "report.md").write_text(gate.render(verdict, "markdown"))
         sys.stdout.write("::set-output name=verdict::PASS\n")
         return code
@@ -496,7 +496,7 @@ def test_a_refresh_tells_where_the_run_is(stage: Stage) -> None:
     """It measures as often as a baseline wants; the run is what the next job is given."""
 
     def measure(*_: object) -> int:
-        save_run(make_run(SHA), Path("out/run.json"))
+        RUN.save(make_run(SHA), Path("out/run.json"))
         return 0
 
     stage.command = measure

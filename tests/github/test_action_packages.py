@@ -31,7 +31,7 @@ from gate.action.launch import (
     read_locked,
 )
 from gate.errors import MachineError, UsageError
-from gate.files.codec import save_verdict
+from gate.files.codec import VERDICT
 from gate.installation import OLDEST_PACKAGES, is_older
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -326,10 +326,10 @@ for name in {modules!r}:
     for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{{name}}."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
-from gate.files.codec import load_verdict
+from gate.files.codec import VERDICT
 from gate.report import FORMATS, render
 from gate.report.text import print_text
-verdict = load_verdict(Path({verdict!r}))
+verdict = VERDICT.load(Path({verdict!r}))
 for name in FORMATS:
     render(verdict, name)
 print_text(verdict, verbose=True)
@@ -347,7 +347,7 @@ def test_what_measures_imports_what_is_listed_and_no_more(tmp_path: Path) -> Non
     given = listed | find_needed(*listed)
     modules = {name: _MODULES.get(name, name.replace("-", "_")) for name in {*read_locked(), "argcomplete"}}
     verdict = tmp_path / "verdict.json"
-    save_verdict(make_passing(), verdict)
+    VERDICT.save(make_passing(), verdict)
     code = _IMPORTS.format(
         blocked=[module for name, module in modules.items() if name not in given],
         modules=_STARTED,

@@ -29,7 +29,7 @@ from refreshes import (
 )
 
 from gate.errors import FileError, UsageError
-from gate.files.codec import BASELINE, decode_file
+from gate.files.codec import BASELINE
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient, Patience
 from gate.github.errors import GitHubError, RejectedError
@@ -105,7 +105,7 @@ def test_what_is_committed_is_made_here_and_not_copied_from_the_run(
     propose(client, make_run(head), reason="a new fusion pass")
 
     text = git.read(f"{BRANCH}:{STORED}")
-    baseline = decode_file(BASELINE, text.encode(), STORED)
+    baseline = BASELINE.decode(text.encode(), STORED)
     expected = Provenance(
         commit=head,
         created="2026-11-01T10:00:00Z",

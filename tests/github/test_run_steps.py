@@ -17,7 +17,7 @@ from refreshes import GATE_YML
 from workflow_files import ROOT, WORKFLOWS, list_jobs, load, name_file
 
 from gate.devices import TARGET_KIND
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.lab.host.provenance import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
@@ -108,7 +108,7 @@ def leave_target_run(top: Path) -> None:
         changes=hash_changes(top),
         base=cases,
     )
-    save_run(run, top / "out" / "run.json")
+    RUN.save(run, top / "out" / "run.json")
     (top / "out" / "report.md").write_text("# the report\n")
 
 

@@ -21,7 +21,7 @@ from gate.action.modes import run_action
 from gate.action.step import Ended
 from gate.cli import main
 from gate.decide.evidence.baselines import make_baselines
-from gate.files.codec import load_verdict, save_run
+from gate.files.codec import RUN, VERDICT
 from gate.project.config import load_config
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
@@ -92,7 +92,7 @@ def leave_shard(environ: dict[str, str], number: int, breaks: float = 0.0) -> tu
     registry = load_cases(load_config(Path(environ["RUNNER_TEMP"]) / "base.yml"))
     cases, shard = pick_shard(registry, number, 3)
     run = replace(measure_cases(cases, "a" * 40, breaks), shard=shard, selection="tag:pr")
-    save_run(run, Path("shards", f"compile-gate-shard-{number}", "run.json"))
+    RUN.save(run, Path("shards", f"compile-gate-shard-{number}", "run.json"))
     return cases
 
 
@@ -120,7 +120,7 @@ def test_a_missing_shard_is_incomplete(environ: dict[str, str]) -> None:
     code, outputs = run_mode(environ, "judge")
 
     assert (code, outputs["verdict"]) == (12, "INCOMPLETE")
-    verdict = load_verdict(Path(outputs["result-path"]))
+    verdict = VERDICT.load(Path(outputs["result-path"]))
     assert verdict.outcome is Outcome.INCOMPLETE
     missing = {one.case_id for one in verdict.comparisons if one.status is Status.MISSING}
     assert missing == {case.id for case in lost}
@@ -177,7 +177,7 @@ def test_a_shard_is_checked_by_the_base_commits_rules(
     def check(argv: list[str], environment: dict[str, str]) -> Ended:
         assert "GITHUB_OUTPUT" not in environment
         seen.append(argv[5:])
-        save_run(measure_cases(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
+        RUN.save(measure_cases(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
         return Ended(code=0)
 
     monkeypatch.setattr(step, "run_child", check)

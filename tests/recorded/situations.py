@@ -20,7 +20,7 @@ from gate.cli.output import note_idle, note_origin
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
-from gate.files.codec import RUN, decode_file
+from gate.files.codec import RUN
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
@@ -77,7 +77,7 @@ class Situation:
 
 def load(name: str) -> Run:
     """Load a measured run."""
-    return decode_file(RUN, gzip.decompress((DIRECTORY / f"{name}.json.gz").read_bytes()), name)
+    return RUN.decode(gzip.decompress((DIRECTORY / f"{name}.json.gz").read_bytes()), name)
 
 
 def judge(situation: Situation) -> Verdict:

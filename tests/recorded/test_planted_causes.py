@@ -20,7 +20,7 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.errors import UsageError
-from gate.files.codec import RUN, VERDICT, decode_file, encode_file
+from gate.files.codec import RUN, VERDICT
 from gate.metrics import LATENCIES
 from gate.records import Cause, Code, Fact, Metric, Pairing, Run, Status, Trial, Verdict
 from gate.report import render
@@ -45,7 +45,7 @@ def repeat(trial: Trial) -> Iterator[Trial]:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    recorded = decode_file(RUN, gzip.decompress((DIRECTORY / "causes.json.gz").read_bytes()), "causes")
+    recorded = RUN.decode(gzip.decompress((DIRECTORY / "causes.json.gz").read_bytes()), "causes")
     return replace(recorded, trials=tuple(one for trial in recorded.trials for one in repeat(trial)))
 
 
@@ -148,7 +148,7 @@ def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
     for one in verdict.evidence:
         phases_s = one.after.phases_s
         assert phases_s["other"] <= 0.05 * sum(phases_s.values()), one.case_id
-    again = decode_file(VERDICT, encode_file(VERDICT, verdict).encode(), "verdict.json")
+    again = VERDICT.decode(VERDICT.encode(verdict).encode(), "verdict.json")
     assert again.evidence == verdict.evidence
 
 

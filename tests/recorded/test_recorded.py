@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from gate.cli.parser import make_parser
-from gate.files.codec import VERDICT, decode_file, encode_file
+from gate.files.codec import VERDICT
 from gate.publish.submitted_verdict import MAX_MEMBER_BYTES
 from gate.records import Verdict
 from gate.report.blocks import render_command
@@ -56,7 +56,7 @@ def test_a_verdict_of_2700_recorded_cases_is_small_enough_to_be_published() -> N
 
 def measure_case(verdict: Verdict) -> float:
     """Bytes of a verdict for each of its cases."""
-    return len(encode_file(VERDICT, verdict).encode()) / max(len(verdict.cases), 1)
+    return len(VERDICT.encode(verdict).encode()) / max(len(verdict.cases), 1)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -71,7 +71,7 @@ def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
         show_difference(name, said.get(name, {}), told)
         said[name] = told
     assert told == said[name]
-    again = decode_file(VERDICT, encode_file(VERDICT, verdict).encode(), "verdict.json")
+    again = VERDICT.decode(VERDICT.encode(verdict).encode(), "verdict.json")
     assert again == verdict
 
 

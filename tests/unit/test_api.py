@@ -11,7 +11,7 @@ import pytest
 import gate
 from gate.cli import main
 from gate.decide.evidence.baselines import make_baselines
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.records import Outcome
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, make_run
@@ -37,8 +37,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gate.yml").write_text(CONFIG, encoding="utf-8")
     (tmp_path / "baselines").mkdir()
     (tmp_path / "baselines" / "accepted.yml").write_text(ACCEPTED, encoding="utf-8")
-    save_run(make_run(), tmp_path / "old.json")
-    save_run(make_run(latency_s=0.013, breaks=1.0), tmp_path / "slow.json")
+    RUN.save(make_run(), tmp_path / "old.json")
+    RUN.save(make_run(latency_s=0.013, breaks=1.0), tmp_path / "slow.json")
     return tmp_path
 
 

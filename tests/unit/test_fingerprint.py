@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.files.codec import BASELINE, decode_file
+from gate.files.codec import BASELINE
 from gate.fingerprint import (
     compute_environment_id,
     compute_machine_id,
@@ -220,7 +220,7 @@ def test_stored_baselines_still_apply() -> None:
     stored = list((ROOT / "baselines").glob("*/*/*.json"))
     assert stored
     for path in stored:
-        baseline = decode_file(BASELINE, path.read_bytes(), str(path))
+        baseline = BASELINE.decode(path.read_bytes(), str(path))
         assert compute_environment_id(baseline.environment) == path.parts[-3]
         assert bool(baseline.environment.device_traits) is path.parts[-3].startswith("cuda-")
 

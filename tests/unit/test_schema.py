@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from gate.errors import UsageError
-from gate.files.codec import BASELINE, RUN, FileKind, encode, encode_file
+from gate.files.codec import BASELINE, RUN, FileKind, encode
 from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
 from gate.schema import ROOTS, make_schema, render_schema
 from tests.hosts import CPU_HOST
@@ -43,7 +43,7 @@ def test_every_schema_has_an_identity_and_a_title() -> None:
 @pytest.mark.parametrize(("kind", "record"), [(RUN, RUN_RECORD), (BASELINE, BASELINE_RECORD)])
 def test_what_is_written_is_valid(kind: FileKind[Any], record: Run | Baseline) -> None:
     """A file of ours passes its own schema."""
-    content = json.loads(encode_file(kind, record))
+    content = json.loads(kind.encode(record))
     jsonschema.validate(content, make_schema(kind.name))
 
 

@@ -16,7 +16,7 @@ import pytest
 from workflow_files import is_gate
 
 from action.composite import Job
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Metric
@@ -107,7 +107,7 @@ def leave_shard(job: Job) -> None:
     cases = load_cases(load_config(config))
     trials = make_trials(cases[0].id, [{Metric.COMPILED_LATENCY: 0.01}] * 3)
     (job.workspace / "shards").mkdir()
-    save_run(make_run(*trials, cases=cases, trials_planned=3), job.workspace / "shards" / "run.json")
+    RUN.save(make_run(*trials, cases=cases, trials_planned=3), job.workspace / "shards" / "run.json")
 
 
 def commit(directory: Path, message: str) -> str:

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from gate.errors import ExitCode
-from gate.files.codec import load_run, load_verdict
+from gate.files.codec import RUN, VERDICT
 from gate.lab.host.lock import hold_device
 from gate.metrics import SPECS, Family
 from gate.records import Pairing, Status, Verdict
@@ -160,7 +160,7 @@ def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -
                     cluster.remove_node(nodes.pop(), allow_graceful=False)
         assert running.returncode == 10, "".join(said)
     assert any("is lost" in line and "begins anew elsewhere" in line for line in said), "".join(said)
-    run = load_run(project / "fleet-out" / "run.json")
+    run = RUN.load(project / "fleet-out" / "run.json")
     assert len(run.places) == 2
     assert {place.cores for place in run.places.values()} == {
         str(core) for core in sorted(os.sched_getaffinity(0))[:2]
@@ -169,7 +169,7 @@ def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -
         of_kind = group_cases(trial for trial in run.trials if trial.pairing is pairing)
         assert all(len({trial.place for trial in trials}) == 1 for trials in of_kind.values())
 
-    exact = list_exact(load_verdict(project / "fleet-out" / "verdict.json"))
+    exact = list_exact(VERDICT.load(project / "fleet-out" / "verdict.json"))
     assert {case_id for case_id, _ in exact} == {SOUND, BROKEN}
     assert {row: status for row, status in exact.items() if status is not Status.UNCHANGED} == {
         (BROKEN, metric): Status.REGRESSED for metric in ("graph_breaks", "unique_graphs", "compile_calls")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from gate.decide.evidence.baselines import make_baselines
-from gate.files.codec import CALIBRATION, load_run
+from gate.files.codec import CALIBRATION, RUN
 from gate.records import Metric, Pairing, Policy
 from gate.store.baselines import propose_baselines, save_baselines
 
@@ -109,7 +109,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     few = ("--trials", "3", "--pairs", "1", "--requests", "5", "--anyway")
     calibrated = made.run("calibrate", *few, "--out", "calibrated")
     assert calibrated.returncode == 0, calibrated.stdout + calibrated.stderr
-    run = load_run(made.directory / "calibrated" / "run.json")
+    run = RUN.load(made.directory / "calibrated" / "run.json")
     baselines = make_baselines(run, run.provenance)
     save_baselines(made.directory / "baselines", propose_baselines(baselines, {}, Policy(thresholds={})))
     return made
@@ -121,7 +121,7 @@ def test_a_machine_is_calibrated(project: Project) -> None:
     assert (calibration.trials, calibration.pairs, calibration.replays) == (3, 1, ())
     cold = next(one for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME)
     assert (cold.trials, cold.side_by_side is not None) == (3, True)
-    run = load_run(project.directory / "calibrated" / "run.json")
+    run = RUN.load(project.directory / "calibrated" / "run.json")
     assert sorted((trial.pairing, trial.arm, trial.index) for trial in run.trials) == [
         (Pairing.ALONE, "head", 1),
         (Pairing.ALONE, "head", 2),

@@ -13,7 +13,7 @@ import pytest
 
 from gate.check.schedule import compute_trial_s
 from gate.errors import ExitCode
-from gate.files.codec import load_run, load_verdict
+from gate.files.codec import RUN, VERDICT
 from gate.records import CaseFailure, Metric, Run
 from gate.report.words.failures import describe_failure
 
@@ -60,12 +60,12 @@ class Checked:
     @property
     def run(self) -> Run:
         """What was measured."""
-        return load_run(self.top / "out" / "run.json")
+        return RUN.load(self.top / "out" / "run.json")
 
     @property
     def failures(self) -> dict[str, CaseFailure]:
         """What the verdict says of failed cases, by model."""
-        found = load_verdict(self.top / "out" / "verdict.json").failures
+        found = VERDICT.load(self.top / "out" / "verdict.json").failures
         return {one.case_id.partition("/")[0]: one for one in found}
 
 

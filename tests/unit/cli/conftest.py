@@ -17,7 +17,7 @@ import pytest
 
 from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run
@@ -61,8 +61,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     top.mkdir()
     (top / "gate.yml").write_text(CONFIG, encoding="utf-8")
     (top / "actor.py").touch()
-    save_run(make_run(), top / "old.json")
-    save_run(make_run(latency_s=0.013, breaks=1.0), top / "slow.json")
+    RUN.save(make_run(), top / "old.json")
+    RUN.save(make_run(latency_s=0.013, breaks=1.0), top / "slow.json")
     monkeypatch.chdir(top)
     return top
 
@@ -124,8 +124,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     top = tmp_path_factory.mktemp("recorded") / "project"
     top.mkdir()
     (top / "gate.yml").write_text(CONFIG, encoding="utf-8")
-    save_run(make_run(), top / "old.json")
-    save_run(make_run(latency_s=0.013, breaks=1.0), top / "slow.json")
+    RUN.save(make_run(), top / "old.json")
+    RUN.save(make_run(latency_s=0.013, breaks=1.0), top / "slow.json")
     with pytest.MonkeyPatch.context() as patch:
         stage(top, patch)
         assert main(["baseline", "refresh", "--quiet"]) == 0

@@ -8,7 +8,7 @@ import pytest
 
 from gate.cli.output import RunSaver
 from gate.errors import ExitCode
-from gate.files.codec import load_verdict
+from gate.files.codec import VERDICT
 from gate.records import Metric, Reason, Run, Status
 from tests.unit.cli.conftest import Place
 from tests.unit.cli.ways import begin_repository
@@ -59,7 +59,7 @@ def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
     if not repaired:
         place.plant("crash")
     place.run("ab", "HEAD", "--quiet")
-    verdict = load_verdict(place.top / "out" / "verdict.json")
+    verdict = VERDICT.load(place.top / "out" / "verdict.json")
     rows = {(row.status, row.reason) for row in verdict.comparisons if row.metric is Metric.COMPILED_LATENCY}
     assert (status, reason) in rows
     assert (Status.MISSING, Reason.NOT_RUN) not in rows

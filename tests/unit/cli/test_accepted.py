@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gate.cli import main
-from gate.files.codec import load_verdict, save_run
+from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
@@ -51,13 +51,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
     (tmp_path / "baselines").mkdir()
-    save_run(run_case(0.0), tmp_path / "before.json")
+    RUN.save(run_case(0.0), tmp_path / "before.json")
     return tmp_path
 
 
 def compare(place: Path, run: Run, *accepted: Acceptance, commit: str = COMMIT, left: str = BEFORE) -> int:
     """Judge a run under what was accepted of a commit, if anything, and return the exit code."""
-    save_run(run, place / "after.json")
+    RUN.save(run, place / "after.json")
     path = place / "accepted.yml"
     path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
     options = [f"--accepted={path}"] if accepted else []
@@ -71,7 +71,7 @@ def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.Captu
 
     assert compare(place, run_case(2.0), accept(2.0)) == 0
 
-    verdict = load_verdict(place / "out" / "verdict.json")
+    verdict = VERDICT.load(place / "out" / "verdict.json")
     (row,) = verdict.comparisons
     assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
     assert tell_row(row).endswith(f"Accepted by ada until {LATER}: the new decoder.")
@@ -90,7 +90,7 @@ def test_an_accepted_regression_passes_by_name(place: Path, capsys: pytest.Captu
 def test_what_is_not_covered_stays_a_regression(place: Path, accepted: Acceptance, note: str) -> None:
     """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
     assert compare(place, run_case(2.0), accepted) == 10
-    verdict = load_verdict(place / "out" / "verdict.json")
+    verdict = VERDICT.load(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
     assert note in " ".join(tell_notes(verdict))
 
@@ -108,7 +108,7 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
 
     assert compare(place, run_case(0.0), LACK, left="baselines") == 0
 
-    verdict = load_verdict(place / "out" / "verdict.json")
+    verdict = VERDICT.load(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     taken = f"ada accepts that there are no baselines until {LATER}: the first change with a gate."
     assert taken in tell_notes(verdict)
@@ -153,13 +153,13 @@ def test_what_was_accepted_of_another_gate_passes_nothing(
     (place / "b").mkdir()
     shutil.copy(place / "gate.yml", place / "b")
     (place / "commit.yml").write_text(render_commit_file(COMMIT, (accept(2.0),)), encoding="utf-8")
-    save_run(run_case(2.0), place / "after.json")
+    RUN.save(run_case(2.0), place / "after.json")
     assert main(["compare", "before.json", "after.json", "--accepted=commit.yml", *options]) == code
 
 
 def test_acceptances_of_several_commits_add_up(place: Path) -> None:
     """As in a merge group: one of them accepts it."""
-    save_run(run_case(2.0), place / "after.json")
+    RUN.save(run_case(2.0), place / "after.json")
     for name, accepted in (("a", (accept(2.0),)), ("b", ())):
         (place / name).write_text(render_commit_file(name * 40, accepted), encoding="utf-8")
     assert main(["compare", BEFORE, "after.json", "--accepted=b", "--accepted=a"]) == 0

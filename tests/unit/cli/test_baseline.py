@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import lane, trials
 from gate.records import Metric
@@ -63,7 +63,7 @@ def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(pl
         file.write("limits: [{metric: guards, at_most: 5}]\n")
     run = make_run()
     guarded = [replace(one, samples={**one.samples, Metric.GUARDS: (7.0,)}) for one in run.trials]
-    save_run(replace(run, trials=tuple(guarded)), place.top / "old.json")
+    RUN.save(replace(run, trials=tuple(guarded)), place.top / "old.json")
     compare = ("compare", "old.json", "old.json")
     assert place.run(*compare) == 10
     accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r")

@@ -16,7 +16,7 @@ from gate.bisect import lab
 from gate.bisect.lab import Ends
 from gate.check.measurer import Measurer
 from gate.decide.suspects import Suspect
-from gate.files.codec import BISECTION, load_run
+from gate.files.codec import BISECTION, RUN
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
 from gate.records import Metric, Run
@@ -122,11 +122,11 @@ def test_a_step_that_is_stopped_keeps_its_pairs(
     with monkeypatch.context() as patch:
         patch.setattr(Measurer, "add_pairs", add_once)
         assert history.run(*arguments) == 130
-    before = load_run(step)
+    before = RUN.load(step)
     assert [trial.index for trial in before.trials] == [1, 1]
     capsys.readouterr()
     assert history.run(*arguments, "--resume") == 0
-    after = load_run(step)
+    after = RUN.load(step)
     assert after.trials[:2] == before.trials
     (one,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
     assert one.pairs * 2 == len(after.trials)
@@ -202,7 +202,7 @@ def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(
         history.git("commit", "--quiet", "--all", "--message", f"Two {number}")
     assert history.run("bisect", "*", "graph_breaks", "--good", "HEAD~3", "--quiet") == 0
     assert "Two 2\n" in capsys.readouterr().out
-    runs = [load_run(path) for path in (history.top / "out/bisect").glob("*/run.json")]
+    runs = [RUN.load(path) for path in (history.top / "out/bisect").glob("*/run.json")]
     assert {case.id for run in runs for case in run.cases} == {CASE_ID}
 
 

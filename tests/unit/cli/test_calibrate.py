@@ -13,7 +13,7 @@ import pytest
 from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
 from gate.errors import ExitCode, MachineError, UsageError
-from gate.files.codec import CALIBRATION, load_run, save_run
+from gate.files.codec import CALIBRATION, RUN
 from gate.records import (
     Case,
     CaseFailure,
@@ -43,7 +43,7 @@ def calibrate(
     rng = random.Random(1)  # noqa: S311 - repeatable, not secret
     samples = [{Metric.COMPILED_LATENCY: math.exp(rng.gauss(-4, noise))} for _ in range(count)]
     run = make_run(*make_trials(CASE.id, samples), cases=(CASE,), failures=failures)
-    save_run(run, directory / "recorded.json")
+    RUN.save(run, directory / "recorded.json")
     (directory / "gate.yml").write_text(config, encoding="utf-8")
     return run_on(directory)
 
@@ -74,9 +74,9 @@ def test_a_machine_that_others_use_says_nothing_of_a_case(
     """Trials that vary by 40 % are refused where all were disturbed; taken anyway, no case is blamed."""
     _, calm = calibrate(tmp_path, noise=0.4)
     assert {one.case_id for one in calm.unstable} == {CASE.id}
-    run = load_run(tmp_path / "recorded.json")
+    run = RUN.load(tmp_path / "recorded.json")
     trials = tuple(replace(trial, conditions=CROWDED) for trial in run.trials)
-    save_run(replace(run, trials=trials), tmp_path / "recorded.json")
+    RUN.save(replace(run, trials=trials), tmp_path / "recorded.json")
     with pytest.raises(MachineError, match=r"fewer than 3 undisturbed trials came back of m/x"):
         run_on(tmp_path)
     capsys.readouterr()

@@ -19,7 +19,7 @@ from gate.cli.check import find_why_alone
 from gate.cli.output import note_rules
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
-from gate.files.codec import load_verdict
+from gate.files.codec import VERDICT
 from gate.lab.trials import opening
 from gate.project.config import load_config
 from gate.records import Code, Policy
@@ -86,7 +86,7 @@ def test_shards_that_were_checked_are_merged_and_judged_again(
     second = text[text.index("  - name: actor") :].replace("name: actor", "name: other")
     (place.top / "gate.yml").write_text(text + second, encoding="utf-8")
     assert [place.run("check", "--quiet", "--shard", f"{n}/2", "--out", f"s{n}") for n in (1, 2)] == [0, 3]
-    notes = load_verdict(Path("s1", "verdict.json")).notes
+    notes = VERDICT.load(Path("s1", "verdict.json")).notes
     assert Code.ONE_SHARD in [note.code for note in notes]
     assert place.run("merge", "s1/run.json", "--out", "one") == 2
     assert place.run("merge", "s1/run.json", "s2/run.json", "--out", "joined") == 0
@@ -118,7 +118,7 @@ def commit_fault(place: Place) -> None:
 
 def load_base(place: Place) -> tuple[str, int]:
     """What the last verdict was reached against, without the commit, and its number of pairs."""
-    verdict = load_verdict(place.top / "out" / "verdict.json")
+    verdict = VERDICT.load(place.top / "out" / "verdict.json")
     return (verdict.base.label.partition(" (")[0] if verdict.base else ""), verdict.tally.pairs
 
 

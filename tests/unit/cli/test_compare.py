@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.files.codec import load_run, load_verdict, save_run
+from gate.files.codec import RUN, VERDICT
 from gate.records import Case, Outcome, Reason, Run, Shard
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, make_run
 
@@ -24,7 +24,7 @@ def compare(project: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
     """Hold a run against the old one; the code, and all that was said."""
 
     def play(run: Run, *options: str, as_baseline: bool = False) -> tuple[int, str]:
-        save_run(run, project / "new.json")
+        RUN.save(run, project / "new.json")
         runs = ("new.json", "old.json") if as_baseline else ("old.json", "new.json")
         code = main(["compare", *runs, "--out", "told", *options])
         said = capsys.readouterr()
@@ -39,7 +39,7 @@ def test_a_run_that_was_stopped_is_incomplete(compare: Compare, project: Path) -
     assert code == 12
     assert "INCOMPLETE The run was stopped before its end." in said
     assert "--resume" in said
-    assert load_verdict(project / "told" / "verdict.json").outcome is Outcome.INCOMPLETE
+    assert VERDICT.load(project / "told" / "verdict.json").outcome is Outcome.INCOMPLETE
 
 
 def test_a_stopped_run_tells_its_regression_too(compare: Compare) -> None:
@@ -61,7 +61,7 @@ def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, projec
         in said
     )
     assert "log of each failed case" not in said
-    rows = load_verdict(project / "told" / "verdict.json").comparisons
+    rows = VERDICT.load(project / "told" / "verdict.json").comparisons
     assert [one.case_id for one in rows if one.reason is Reason.NOT_RUN] == [CASE_ID]
 
 
@@ -102,7 +102,7 @@ def test_merge_tells_what_keeps_the_whole_from_passing(
 ) -> None:
     """The runs are joined, and their reader learns now what judging them will say."""
     run = make_run()
-    save_run(replace(run, finished=False, trials=run.trials[:3]), project / "shard.json")
+    RUN.save(replace(run, finished=False, trials=run.trials[:3]), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 0
     said = capsys.readouterr().out
     assert "A run was stopped before its end: judging it is INCOMPLETE." in said
@@ -112,7 +112,7 @@ def test_merge_tells_what_keeps_the_whole_from_passing(
 def test_merge_of_whole_runs_says_no_more(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, where it is known what was divided."""
     shard = Shard(number=1, of=1, cases=1)
-    save_run(replace(make_run(), shard=shard), project / "shard.json")
+    RUN.save(replace(make_run(), shard=shard), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 0
     assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 case, 5 trials."]
 
@@ -127,7 +127,7 @@ def test_merge_says_that_a_lost_shard_would_not_show(
 
 def test_merge_refuses_to_go_on_without_a_shard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One of two is not the whole; with the selection its cases are missing, and that is told."""
-    save_run(replace(make_run(), shard=Shard(number=1, of=2, cases=2)), project / "shard.json")
+    RUN.save(replace(make_run(), shard=Shard(number=1, of=2, cases=2)), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 2
     assert "shard 2 of 2 is missing" in capsys.readouterr().err
     assert not (project / "joined").exists()
@@ -140,7 +140,7 @@ def test_a_shard_that_cannot_be_is_refused(
     project: Path, capsys: pytest.CaptureFixture[str], shard: dict[str, int]
 ) -> None:
     """Counting up to the number of shards that somebody wrote would take all memory."""
-    save_run(replace(make_run(), shard=Shard(cases=1, **shard)), project / "shard.json")
+    RUN.save(replace(make_run(), shard=Shard(cases=1, **shard)), project / "shard.json")
     assert main(["merge", "shard.json", "--out", "joined"]) == 2
     assert "expected a whole number from 1 to 999" in capsys.readouterr().err
 
@@ -148,7 +148,7 @@ def test_a_shard_that_cannot_be_is_refused(
 def test_two_runs_have_no_baselines_to_record(compare: Compare, project: Path) -> None:
     """Two trials are too few to know the noise. That is of the other run, not of a baseline."""
     old = make_run()
-    save_run(replace(old, trials=old.trials[:2], trials_planned=2), project / "old.json")
+    RUN.save(replace(old, trials=old.trials[:2], trials_planned=2), project / "old.json")
     _, said = compare(make_run())
     assert "too few trials" in said
     assert "baseline refresh" not in said
@@ -198,10 +198,10 @@ def test_nothing_is_set_aside_for_good(compare: Compare, project: Path, name: st
 
 def test_a_case_of_the_other_run_that_is_gone_is_named(compare: Compare, project: Path) -> None:
     """A run of fewer cases, as of one shard, passes for the cases that it has: the others are named."""
-    old = load_run(project / "old.json")
+    old = RUN.load(project / "old.json")
     more = replace(old.cases[0], id="actor/gone")
     trials = (*old.trials, *(replace(trial, case_id=more.id) for trial in old.trials))
-    save_run(replace(old, cases=(*old.cases, more), trials=trials), project / "old.json")
+    RUN.save(replace(old, cases=(*old.cases, more), trials=trials), project / "old.json")
     code, told = compare(old)
     assert code == 0
     assert "the base has 1 case that head does not have: actor/gone." in told
@@ -228,4 +228,4 @@ def test_compared_baselines_are_named_in_what_to_do_next(place: Place) -> None:
     shutil.copytree("baselines", "stored")
     for directory, named in (("stored", {"--baselines": "stored"}), ("baselines", {})):
         place.run("compare", directory, "slow.json", "--out", "out")
-        assert load_verdict(Path("out", "verdict.json")).options == named
+        assert VERDICT.load(Path("out", "verdict.json")).options == named

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import check, main
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from tests.hosts import CPU_HOST
 from tests.unit.cli.conftest import CASE_ID, make_run
 
@@ -85,8 +85,8 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
     capsys: pytest.CaptureFixture[str], project: Path
 ) -> None:
     """`merge` of shards that overlap, and `calibrate` of runs of two machines."""
-    save_run(make_run(), project / "one.json")
-    save_run(replace(make_run(), environment=replace(CPU_HOST, threads=7)), project / "two.json")
+    RUN.save(make_run(), project / "one.json")
+    RUN.save(replace(make_run(), environment=replace(CPU_HOST, threads=7)), project / "two.json")
     assert tell(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
         f"compile-gate: ./one.json holds what one.json holds as well: {CASE_ID}\n"
     )

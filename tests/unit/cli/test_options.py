@@ -12,7 +12,7 @@ from gate.cli import main
 from gate.cli.parser import make_parser
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode
-from gate.files.codec import load_run
+from gate.files.codec import RUN
 from gate.project.config import Origin
 from gate.report import FORMATS
 
@@ -171,7 +171,7 @@ def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
 def test_merge_says_where_it_writes(capsys: Capture) -> None:
     """There is no default to write over."""
     assert main(["merge", "old.json", "--out", "joined"]) == ExitCode.PASS
-    assert load_run(Path("joined/run.json")) == load_run(Path("old.json"))
+    assert RUN.load(Path("joined/run.json")) == RUN.load(Path("old.json"))
     assert "Wrote joined/run.json" in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 
 from gate.devices import TARGET_KIND
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.lab.host.provenance import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
@@ -35,7 +35,7 @@ def shown(place: Place) -> Run:
         changes=hash_changes(place.top),
         base=cases,
     )
-    save_run(run, place.top / "shown.json")
+    RUN.save(run, place.top / "shown.json")
     return run
 
 

@@ -15,7 +15,7 @@ import pytest
 from gate.cli.lanes import open_measurer
 from gate.cli.output import RunSaver
 from gate.errors import UsageError
-from gate.files.codec import load_run
+from gate.files.codec import RUN
 from gate.lab.trials.lane import LaneTerms
 from gate.project.config import make_default_config
 from gate.records import Case, Metric, Provenance, Run, Trial
@@ -51,7 +51,7 @@ def test_a_run_is_on_disk_after_each_trial_that_took_longer_than_writing_it(tmp_
     saver = RunSaver(path=path, read_s=clock)
     for run in grow(3):
         saver.save(run)
-        assert load_run(path) == run
+        assert RUN.load(path) == run
         clock.now_s += 60
 
 
@@ -61,13 +61,13 @@ def test_a_run_that_takes_long_to_write_is_written_when_it_ends(tmp_path: Path) 
     saver, runs = RunSaver(path=path, read_s=clock), grow(4)
     for run in runs[:3]:
         saver.save(run)
-        assert load_run(path) == runs[0]
+        assert RUN.load(path) == runs[0]
     clock.now_s += 60
     saver.save(runs[3])
-    assert load_run(path) == runs[3]
+    assert RUN.load(path) == runs[3]
     saver.save(runs[4])
     saver.close()
-    assert load_run(path) == runs[4]
+    assert RUN.load(path) == runs[4]
 
 
 def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_a_kill_leaves_says_whether_the_run_was_finished(tmp_path: Path) ->
     saver, (run,) = RunSaver(path=path, read_s=Clock()), grow(0)
     for is_finished in (False, True, False, True):
         saver.save(replace(run, finished=is_finished))
-        assert load_run(path).finished is is_finished
+        assert RUN.load(path).finished is is_finished
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_run(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
         clock.now_s += 200
         for saver, run in zip(savers, runs, strict=True):
             saver.save(run)
-            assert load_run(path) == run
+            assert RUN.load(path) == run
 
 
 def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before
     saver.close()
-    assert load_run(path) == runs[1]
+    assert RUN.load(path) == runs[1]
 
 
 def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
     def open_lane(terms: LaneTerms) -> Iterator[Any]:
         lab = Namespace(observe=terms.observe)
         yield Namespace(lab=lab, run=runs[0])
-        seen.append(load_run(tmp_path / "run.json"))
+        seen.append(RUN.load(tmp_path / "run.json"))
 
     options = Namespace(quiet=True, config=None, reference_models=False)
     with open_measurer(options, config, open_lane) as (measurer, _):

@@ -10,7 +10,7 @@ import pytest
 
 from gate.cli import main
 from gate.errors import ExitCode, UsageError
-from gate.files.codec import SELFTEST, load_run
+from gate.files.codec import RUN, SELFTEST
 from gate.records import Case, Mode, Pairing, Task
 from gate.records.studies import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
 from gate.selftest import attempts as attempts_module
@@ -76,7 +76,7 @@ def test_gate_that_sees_everything_passes(
     assert slowdown.comparison is not None
     assert slowdown.comparison.change is not None
     assert slowdown.comparison.change.centre == pytest.approx(0.30, abs=0.02)
-    run = load_run(Path("out/selftest/slowdown-10%-1/run.json"))
+    run = RUN.load(Path("out/selftest/slowdown-10%-1/run.json"))
     assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
     assert run.base is not None
     assert ["nothing", "slowdown"] == [case.arguments["fault"] for case in (*run.base.cases, *run.cases)]

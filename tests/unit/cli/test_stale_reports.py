@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 from tests.unit.cli.ways import begin_repository
 
@@ -63,7 +63,7 @@ def test_a_run_that_is_not_judged_leaves_no_verdict(
 def test_a_mistyped_name_costs_no_verdict(place: Place, arguments: tuple[str, ...]) -> None:
     """A command that ends before it measures anything leaves yesterday's answer as it was."""
     begin_repository(place)
-    save_run(make_run(), place.top / "out/run.json")  # of another environment: nothing continues it
+    RUN.save(make_run(), place.top / "out/run.json")  # of another environment: nothing continues it
     for name in REPORTS:
         (place.top / "out" / name).write_text("PASS", encoding="utf-8")
     assert place.run(*arguments) == 2

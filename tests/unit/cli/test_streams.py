@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import ExitCode
-from gate.files.codec import load_verdict
+from gate.files.codec import VERDICT
 from gate.records import Outcome
 from gate.report import FORMATS
 from tests.unit.cli.conftest import RunGate
@@ -29,7 +29,7 @@ def test_a_reader_that_went_away_changes_no_verdict(run_gate: RunGate, report_fo
     """`compare ... | head -0` of a regression is exit 10, in every format, and the verdict is written."""
     done = run_gate(*COMPARE, "--format", report_format, capture_output=False, stdout=open_closed_pipe())
     assert done.returncode == ExitCode.REGRESSION
-    assert load_verdict(Path("out/verdict.json")).outcome is Outcome.REGRESSION
+    assert VERDICT.load(Path("out/verdict.json")).outcome is Outcome.REGRESSION
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -49,7 +49,7 @@ def test_closed_descriptors_change_nothing(run_gate: RunGate, closed: str, tmp_p
     script.write_text(f'exec "$@" {closed}\n', encoding="utf-8")
     done = run_gate(*COMPARE, starter=("bash", str(script)))
     assert (done.returncode, done.stderr) == (ExitCode.REGRESSION, "")
-    assert load_verdict(Path("out/verdict.json")).outcome is Outcome.REGRESSION
+    assert VERDICT.load(Path("out/verdict.json")).outcome is Outcome.REGRESSION
 
 
 @pytest.mark.parametrize(

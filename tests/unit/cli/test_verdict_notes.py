@@ -13,7 +13,7 @@ from gate.cli import main
 from gate.cli.output import note_idle
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
-from gate.files.codec import load_verdict
+from gate.files.codec import VERDICT
 from gate.records import Acceptance, Metric, Policy
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
@@ -83,7 +83,7 @@ def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest
     named = ["--config", "nightly gate.yml"]
     assert main(["compare", *named, "old.json", "slow.json", "--out", "out"]) == ExitCode.REGRESSION
     printed = capsys.readouterr().out
-    verdict = load_verdict(Path("out/verdict.json"))
+    verdict = VERDICT.load(Path("out/verdict.json"))
     assert verdict.options == {"--config": "nightly gate.yml"}
     told = " ".join(printed.split())
     commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", told)
@@ -97,7 +97,7 @@ def test_suggested_commands_name_the_baselines(place: Place) -> None:
     (place.top / "baselines").rename(place.top / "stored")
     place.plant("graph_break")
     assert place.run("check", "--quiet", "--baselines", "stored") == ExitCode.REGRESSION
-    verdict = load_verdict(place.top / "out" / "verdict.json")
+    verdict = VERDICT.load(place.top / "out" / "verdict.json")
     commands = [step for step in tell_steps(verdict) if "compile-gate check" in step or "baseline" in step]
     assert commands
     assert all("--baselines stored" in command for command in commands)
@@ -109,7 +109,7 @@ def test_suggested_commands_repeat_where_results_go_and_for_how_long(place: Plac
     place.plant("graph_break")
     options = ("--out", "my out", "--minutes", "90")
     assert place.run("ab", "HEAD", "--quiet", *options) == ExitCode.REGRESSION
-    verdict = load_verdict(place.top / "my out" / "verdict.json")
+    verdict = VERDICT.load(place.top / "my out" / "verdict.json")
     (again, *_) = [step for step in tell_steps(verdict) if "compile-gate ab" in step]
     assert "--out 'my out' --minutes 90" in again
 
@@ -117,7 +117,7 @@ def test_suggested_commands_repeat_where_results_go_and_for_how_long(place: Plac
 def test_the_default_needs_no_option(project: Path) -> None:
     """Also where it is named."""
     assert main(["compare", "--config", "gate.yml", "old.json", "slow.json", "--out", "out"]) == 10
-    verdict = load_verdict(project / "out" / "verdict.json")
+    verdict = VERDICT.load(project / "out" / "verdict.json")
     assert (verdict.options, "--config" in " ".join(tell_steps(verdict))) == ({}, False)
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gate.decide.evidence.baselines import make_baselines
-from gate.files.codec import save_run
+from gate.files.codec import RUN
 from gate.fingerprint import compute_environment_id
 from gate.records import Metric, Policy, Run
 from gate.store.baselines import propose_baselines, save_baselines
@@ -50,7 +50,7 @@ def judge(run: Run, *options: str) -> Side:
     """Hold a run against the old one."""
 
     def play(scene: Scene) -> int:
-        save_run(run, scene.place.top / "new.json")
+        RUN.save(run, scene.place.top / "new.json")
         return scene.place.run(*COMPARE, *options)
 
     return play
@@ -60,7 +60,7 @@ def judge_by(run: Run) -> Side:
     """Hold the old run against another."""
 
     def play(scene: Scene) -> int:
-        save_run(run, scene.place.top / "new.json")
+        RUN.save(run, scene.place.top / "new.json")
         return scene.place.run("compare", "new.json", "old.json")
 
     return play
@@ -146,7 +146,7 @@ def accept(expires: str) -> Side:
         store(scene.place.top / "stored", SAME)
         text = ACCEPTED.replace("EXPIRES", expires)
         (scene.place.top / "stored" / "accepted.yml").write_text(text, encoding="utf-8")
-        save_run(BROKEN, scene.place.top / "new.json")
+        RUN.save(BROKEN, scene.place.top / "new.json")
         return scene.place.run("compare", "stored", "new.json")
 
     return play
@@ -191,7 +191,7 @@ def print_to(path: str, run: Run) -> Side:
     """Compare in a process whose output nobody reads, or which is on a full disk."""
 
     def play(scene: Scene) -> int:
-        save_run(run, scene.place.top / "new.json")
+        RUN.save(run, scene.place.top / "new.json")
         if path:
             with Path(path).open("w", encoding="utf-8") as full:
                 return scene.run_gate(*COMPARE, capture_output=False, stdout=full).returncode
@@ -306,7 +306,7 @@ def calibrate(trials: int) -> Side:
     """Calibrate on so many recorded trials."""
 
     def play(scene: Scene) -> int:
-        save_run(make_run(trials=trials), scene.place.top / "new.json")
+        RUN.save(make_run(trials=trials), scene.place.top / "new.json")
         return scene.place.run("calibrate", "--run", "new.json", "--requests", "4")
 
     return play
@@ -347,7 +347,7 @@ def merge(*names: str, run: Run = CRASHED) -> Side:
     """Join runs."""
 
     def play(scene: Scene) -> int:
-        save_run(run, scene.place.top / "new.json")
+        RUN.save(run, scene.place.top / "new.json")
         code = scene.place.run("merge", *names, "--out", "joined")
         if code == 0:
             assert scene.place.run("compare", "old.json", "joined/run.json") == 12

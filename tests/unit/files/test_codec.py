@@ -12,13 +12,7 @@ from gate.errors import FileError
 from gate.files.codec import (
     RUN,
     VERDICT,
-    decode_file,
     encode,
-    encode_file,
-    load_run,
-    load_verdict,
-    save_run,
-    save_verdict,
 )
 from gate.metrics import SPECS, Family, MetricSpec, Unit
 from gate.records import (
@@ -58,7 +52,7 @@ def load_error(path: Path, content: object) -> FileError:
     """Load a run that must be refused."""
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(FileError) as caught:
-        load_run(path)
+        RUN.load(path)
     assert caught.value.file == str(path)
     assert len(str(caught.value).splitlines()) == 2
     return caught.value
@@ -67,8 +61,8 @@ def load_error(path: Path, content: object) -> FileError:
 def test_a_saved_run_loads_the_same(tmp_path: Path) -> None:
     """Raw samples survive bit for bit."""
     run = replace(RUN_RECORD, trials=(replace(TRIAL, samples={Metric.DRIFT: (1 / 3, 5e-324, -0.0)}),))
-    save_run(run, tmp_path / "run.json")
-    assert run == load_run(tmp_path / "run.json")
+    RUN.save(run, tmp_path / "run.json")
+    assert run == RUN.load(tmp_path / "run.json")
 
 
 def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
@@ -80,13 +74,13 @@ def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
         next_steps=say(Code.SETTLE_QUIETLY, "none"),
         provenance=Provenance(commit="abc"),
     )
-    save_verdict(verdict, tmp_path / "verdict.json")
-    assert verdict == load_verdict(tmp_path / "verdict.json")
+    VERDICT.save(verdict, tmp_path / "verdict.json")
+    assert verdict == VERDICT.load(tmp_path / "verdict.json")
 
 
 def test_a_run_file_begins_with_its_schema() -> None:
     """A person sees what it is, and each key of the run has a line."""
-    lines = encode_file(RUN, RUN_RECORD).splitlines()
+    lines = RUN.encode(RUN_RECORD).splitlines()
     assert lines[:2] == ["{", '"schema": "compile-gate/run/1",']
     assert len(lines) == len(encode(RUN_RECORD)) + 3
 
@@ -95,7 +89,7 @@ def test_nan_is_never_written() -> None:
     """A record with NaN is a bug of its maker, not a file for others to stumble over."""
     broken = replace(RUN_RECORD, wall_s=float("nan"))
     with pytest.raises(ValueError, match="not JSON compliant"):
-        encode_file(RUN, broken)
+        RUN.encode(broken)
 
 
 @pytest.mark.parametrize("content", [[], {}, 3, None, {"cases": []}])
@@ -139,11 +133,11 @@ def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: obje
 @pytest.mark.parametrize("is_enabled", [True, False])
 def test_loading_leaves_the_garbage_collector_as_it_was(tmp_path: Path, is_enabled: bool) -> None:
     """It is paused while a file is parsed, after a failure as after a success."""
-    save_run(RUN_RECORD, tmp_path / "run.json")
+    RUN.save(RUN_RECORD, tmp_path / "run.json")
     try:
         if not is_enabled:
             gc.disable()
-        load_run(tmp_path / "run.json")
+        RUN.load(tmp_path / "run.json")
         load_error(tmp_path / "x.json", {"schema": "other"})
         assert is_enabled == gc.isenabled()
     finally:
@@ -152,11 +146,11 @@ def test_loading_leaves_the_garbage_collector_as_it_was(tmp_path: Path, is_enabl
 
 def test_a_cut_file_is_refused_at_every_length(tmp_path: Path) -> None:
     """No prefix of a run file is a run."""
-    text = encode_file(RUN, RUN_RECORD).rstrip()
+    text = RUN.encode(RUN_RECORD).rstrip()
     for length in range(0, len(text), 7):
         (tmp_path / "run.json").write_text(text[:length], encoding="utf-8")
         with pytest.raises(FileError):
-            load_run(tmp_path / "run.json")
+            RUN.load(tmp_path / "run.json")
 
 
 TRIAL_CONTENT = encode(TRIAL)
@@ -259,7 +253,7 @@ def test_a_share_above_the_whole_is_refused(tmp_path: Path, value: float, proble
 def test_a_time_may_be_unknown_a_day_or_a_moment(created: str) -> None:
     """As older files and other tools write it."""
     content = make_content(provenance={"created": created})
-    assert decode_file(RUN, json.dumps(content).encode(), "x").provenance.created == created
+    assert RUN.decode(json.dumps(content).encode(), "x").provenance.created == created
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
@@ -285,7 +279,7 @@ def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally |
         cases=(CASE,),
         tally=tally or Tally(),
     )
-    return encode_file(VERDICT, verdict).encode()
+    return VERDICT.encode(verdict).encode()
 
 
 @pytest.mark.parametrize(
@@ -302,11 +296,11 @@ def test_an_outcome_that_its_rows_do_not_call_for_is_refused(
 ) -> None:
     """An edited verdict is not rendered as if it were one; as the rows say, it is read."""
     with pytest.raises(FileError) as caught:
-        decode_file(VERDICT, make_verdict_content(written, row, tally), "verdict.json")
+        VERDICT.decode(make_verdict_content(written, row, tally), "verdict.json")
     assert str(caught.value).startswith(
         f"verdict.json: outcome: is {written}, but what was compared makes it {expected}"
     )
-    assert decode_file(VERDICT, make_verdict_content(expected, row, tally), "x").outcome is expected
+    assert VERDICT.decode(make_verdict_content(expected, row, tally), "x").outcome is expected
 
 
 @pytest.mark.parametrize(
@@ -317,17 +311,17 @@ def test_a_verdict_that_was_cut_is_refused(tally: Tally, key: str, count: int) -
     """Rows that were taken out would leave a green rest: the verdict says how many it had."""
     unchanged = replace(ROW, status=Status.UNCHANGED)
     with pytest.raises(FileError) as caught:
-        decode_file(VERDICT, make_verdict_content(Outcome.PASS, unchanged, tally), "verdict.json")
+        VERDICT.decode(make_verdict_content(Outcome.PASS, unchanged, tally), "verdict.json")
     assert caught.value.args[0] == f"verdict.json: {key}: holds 1, and was written with {count}"
     whole = make_verdict_content(Outcome.PASS, unchanged, Tally(cases=1, comparisons=1))
-    assert decode_file(VERDICT, whole, "x").comparisons == (unchanged,)
+    assert VERDICT.decode(whole, "x").comparisons == (unchanged,)
 
 
 def test_a_sentence_in_a_verdict_is_refused() -> None:
     """Facts say what is so; whoever writes a file has no words of a report to put into it."""
     content = make_verdict_content(Outcome.REGRESSION, replace(ROW, remarks=(make_text("all well"),)))
     with pytest.raises(FileError) as caught:
-        decode_file(VERDICT, content, "verdict.json")
+        VERDICT.decode(content, "verdict.json")
     assert caught.value.key == "comparisons[0].remarks[0]"
     assert "expected a fact that can stand there" in caught.value.problem
 
@@ -335,8 +329,8 @@ def test_a_sentence_in_a_verdict_is_refused() -> None:
 def test_a_verdict_with_impossible_values_is_refused() -> None:
     """A half may lie between two counts; less than none may not."""
     half = replace(ROW, candidate=Estimate(centre=0.5, low=0.0, high=1.0, noise=None, n=2))
-    assert decode_file(VERDICT, make_verdict_content(Outcome.REGRESSION, half), "x").comparisons
+    assert VERDICT.decode(make_verdict_content(Outcome.REGRESSION, half), "x").comparisons
     less = replace(ROW, candidate=Estimate(centre=-1.0, low=None, high=None, noise=None, n=2))
     with pytest.raises(FileError) as caught:
-        decode_file(VERDICT, make_verdict_content(Outcome.REGRESSION, less), "x")
+        VERDICT.decode(make_verdict_content(Outcome.REGRESSION, less), "x")
     assert caught.value.key == "comparisons[0].candidate.centre"

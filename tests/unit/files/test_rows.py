@@ -10,7 +10,7 @@ import pytest
 
 from gate.errors import FileError
 from gate.files import codec
-from gate.files.codec import RUN, NewerFileError, encode_file, load_run, save_run
+from gate.files.codec import RUN, NewerFileError
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
@@ -27,18 +27,18 @@ RUN_OF_3 = Run(
 def test_a_run_is_one_object_with_a_line_for_each_trial(tmp_path: Path) -> None:
     """Programs that read run.json find plain JSON."""
     path = tmp_path / "run.json"
-    save_run(RUN_OF_3, path)
+    RUN.save(RUN_OF_3, path)
     text = path.read_text(encoding="utf-8")
     assert [trial["index"] for trial in json.loads(text)["trials"]] == [0, 1, 2]
     assert sum('"index"' in line for line in text.splitlines()) == 3
-    assert load_run(path) == RUN_OF_3
+    assert RUN.load(path) == RUN_OF_3
 
 
 def test_a_run_without_trials_is_read(tmp_path: Path) -> None:
     """An empty list has no line of its own."""
     path, empty = tmp_path / "run.json", replace(RUN_OF_3, trials=())
-    save_run(empty, path)
-    assert load_run(path) == empty
+    RUN.save(empty, path)
+    assert RUN.load(path) == empty
 
 
 @pytest.mark.parametrize(
@@ -48,62 +48,62 @@ def test_a_run_without_trials_is_read(tmp_path: Path) -> None:
 def test_a_garbled_line_is_refused_with_its_place(tmp_path: Path, line: str, problem: str) -> None:
     """Nothing of it is guessed at."""
     path = tmp_path / "run.json"
-    save_run(RUN_OF_3, path)
+    RUN.save(RUN_OF_3, path)
     lines = path.read_text(encoding="utf-8").splitlines()
     number = next(number for number, one in enumerate(lines) if '"index": 1' in one)
     path.write_text("\n".join([*lines[:number], line, *lines[number + 1 :]]), encoding="utf-8")
     with pytest.raises(FileError, match=problem) as raised:
-        load_run(path)
+        RUN.load(path)
     assert raised.value.what.startswith((f"{path}:{number + 1}: ", f"{path}: trials[1]: "))
 
 
 def test_a_trial_twice_is_refused(tmp_path: Path) -> None:
     """It would look like little noise."""
     path = tmp_path / "run.json"
-    save_run(replace(RUN_OF_3, trials=(*TRIALS, TRIALS[-1])), path)
+    RUN.save(replace(RUN_OF_3, trials=(*TRIALS, TRIALS[-1])), path)
     with pytest.raises(FileError, match=r"trials\[3\]: repeats a trial"):
-        load_run(path)
+        RUN.load(path)
 
 
 @pytest.mark.parametrize("length", [40, 2000, -40, -3])
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, length: int) -> None:
     """Wherever it ends."""
     path = tmp_path / "run.json"
-    path.write_bytes(encode_file(RUN, RUN_OF_3).encode()[:length])
+    path.write_bytes(RUN.encode(RUN_OF_3).encode()[:length])
     with pytest.raises(FileError):
-        load_run(path)
+        RUN.load(path)
 
 
 def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A short line becomes a record of a kilobyte: as many as a hostile file can hold would fill memory."""
     path = tmp_path / "run.json"
-    save_run(RUN_OF_3, path)
+    RUN.save(RUN_OF_3, path)
     monkeypatch.setattr(codec, "MAX_LINES", 8)
     with pytest.raises(FileError, match="has more than 8 lines"):
-        load_run(path)
+        RUN.load(path)
 
 
 def test_a_row_that_does_not_fit_is_told_by_its_key(tmp_path: Path) -> None:
     """As in a file that is one line."""
     path = tmp_path / "run.json"
-    text = encode_file(RUN, RUN_OF_3)
+    text = RUN.encode(RUN_OF_3)
     path.write_text(text.replace('"index": 2', '"index": -2'), encoding="utf-8")
     with pytest.raises(FileError, match=r"run.json: trials\[2\].index: "):
-        load_run(path)
+        RUN.load(path)
 
 
 def test_a_file_that_an_editor_laid_out_anew_is_read(tmp_path: Path) -> None:
     """Whatever stands on which line."""
     path = tmp_path / "run.json"
     for indent in (None, 0, 1, 4):
-        path.write_text(json.dumps(json.loads(encode_file(RUN, RUN_OF_3)), indent=indent), encoding="utf-8")
-        assert load_run(path) == RUN_OF_3
+        path.write_text(json.dumps(json.loads(RUN.encode(RUN_OF_3)), indent=indent), encoding="utf-8")
+        assert RUN.load(path) == RUN_OF_3
 
 
 def test_a_newer_version_is_told_before_what_does_not_fit_in_its_lines(tmp_path: Path) -> None:
     """The reader learns which version to install, not that a trial is wrong."""
     path = tmp_path / "run.json"
-    text = encode_file(RUN, RUN_OF_3).replace("run/1", "run/2", 1).replace('"index"', '"number"')
+    text = RUN.encode(RUN_OF_3).replace("run/1", "run/2", 1).replace('"index"', '"number"')
     path.write_text(text, encoding="utf-8")
     with pytest.raises(NewerFileError, match=r"(?s)run/2.*9\.9\.9"):
-        load_run(path)
+        RUN.load(path)

@@ -17,7 +17,7 @@ import pytest
 from gate.check.schedule import compute_trial_s, want_whole
 from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
-from gate.files.codec import load_run, save_run
+from gate.files.codec import RUN
 from gate.lab.host import gpu as gpu_module
 from gate.lab.host import lock as lock_module
 from gate.lab.host.fitness import HostSample
@@ -413,8 +413,8 @@ def test_nothing_is_measured_behind_the_multi_process_service(
 def test_a_run_can_be_read_back(workshop: Workshop, make_case: MakeCase, tmp_path: Path) -> None:
     """All that a lab writes down of how it samples is what a file of a run may hold."""
     run = workshop.run(make_case(name="a"))
-    save_run(run, tmp_path / "run.json")
-    assert load_run(tmp_path / "run.json") == run
+    RUN.save(run, tmp_path / "run.json")
+    assert RUN.load(tmp_path / "run.json") == run
 
 
 def test_a_host_that_stays_unfit_is_told(

@@ -13,7 +13,7 @@ import pytest
 import gate
 from gate.cli.parser import list_commands
 from gate.errors import UsageError
-from gate.files.codec import VERDICT, decode_file
+from gate.files.codec import VERDICT
 from gate.records import Code, Verdict
 from gate.report import FORMATS, render
 from tests.told import say
@@ -97,7 +97,7 @@ def test_json_is_the_verdict(situation: tuple[str, Verdict]) -> None:
     """The JSON report reads back as the verdict it was made of."""
     _, verdict = situation
 
-    assert verdict == decode_file(VERDICT, render(verdict, "json").encode(), "report")
+    assert verdict == VERDICT.decode(render(verdict, "json").encode(), "report")
 
 
 def test_an_unknown_format_is_refused(verdicts: Mapping[str, Verdict]) -> None:
