@@ -36,7 +36,7 @@ from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.errors import find_value
 from gate.github.job import append_summary, load_payload, render_annotation, write_outputs
 from gate.project.registry import choose_cases, load_cases
-from gate.publish.telling import describe_outputs
+from gate.publish.results import describe_outputs
 from gate.records import Outcome
 from gate.report.content import count_statuses
 from gate.report.upgrade import render_upgrade

@@ -47,8 +47,8 @@ from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted
 from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND, AuthorizedCommand, CommandRefusedError
+from gate.publish.results import CommentWhen
 from gate.publish.submitted_verdict import WORKFLOWS
-from gate.publish.telling import CommentWhen
 from gate.publish.trusted import Base
 from gate.records import Run
 from gate.report.markdown import escape_text

@@ -25,8 +25,8 @@ from gate.github.git_data import GitData
 from gate.github.job import JobContext, is_sha
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere, describe_accepted, needs_acceptance
+from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError
-from gate.publish.telling import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.trusted import Base, Known, TrustedResult, names_place
 from gate.records import Code, Fact, Verdict
 from gate.store.policy import DEFAULT_KEY

@@ -22,8 +22,8 @@ from gate.github.finding import Settings, Task, find_result, find_target, find_u
 from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
 from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.publish.body import describe_outcome, make_marker, render_body
+from gate.publish.results import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.submitted_verdict import MERGE_GROUP, SCHEDULE, CiRun
-from gate.publish.telling import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.trusted import TrustedResult
 from gate.records import Outcome
 from gate.report.markdown import escape_text

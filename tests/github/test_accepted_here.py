@@ -17,7 +17,7 @@ from gate.fingerprint import compute_environment_id
 from gate.github.publish import Publication
 from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
-from gate.publish.telling import make_finding
+from gate.publish.results import make_finding
 from gate.records import Acceptance, Metric, Reason, Status, Verdict
 from gate.store.acceptances import BRANCH, name_commit_file, render_commit_file
 

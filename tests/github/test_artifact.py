@@ -31,10 +31,10 @@ from records import (
 from gate.github.artifact import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
-from gate.publish import telling
+from gate.publish import results
 from gate.publish.body import make_marker, render_body
+from gate.publish.results import make_upgrade_finding
 from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
-from gate.publish.telling import make_upgrade_finding
 from gate.publish.trusted import make_trusted_verdict
 from gate.records import (
     Case,
@@ -84,14 +84,14 @@ def test_injected_texts(name: str) -> None:
         verdict = parse(archive)
     except RefusedError:
         return  # a text that is not even one
-    finding = telling.make_finding(verdict, make_base(), GREEN)
+    finding = results.make_finding(verdict, make_base(), GREEN)
     told = render_body(make_marker("default", GREEN), finding)
     assert [mark for mark in MARKS if mark in told] == []
     assert told.count("<!--") == 1
     upgraded = render_body(make_marker("default", RUN), make_upgrade_finding(verdict, make_base(), GREEN))
     assert [mark for mark in MARKS if mark in upgraded] == []
     if not name.startswith(("environment", "baseline_environments")):
-        honest = telling.make_finding(HONEST, make_base(), GREEN)
+        honest = results.make_finding(HONEST, make_base(), GREEN)
         assert told == render_body(make_marker("default", RUN), honest)
 
 
@@ -149,7 +149,7 @@ def test_any_number(path: str, number: float) -> None:
         verdict = parse(make_edited(put(path, number)))
     except RefusedError:
         return
-    body = render_body(make_marker("default", RUN), telling.make_finding(verdict, make_base(), RUN))
+    body = render_body(make_marker("default", RUN), results.make_finding(verdict, make_base(), RUN))
     assert len(body) < 20_000
 
 
@@ -162,7 +162,7 @@ def test_any_case_ids(names: list[str]) -> None:
         verdict = parse(make_archive(make_verdict(*rows, cases=cases)))
     except (RefusedError, UnicodeEncodeError):
         return
-    body = render_body(make_marker("default", RUN), telling.make_finding(verdict, make_base(), RUN))
+    body = render_body(make_marker("default", RUN), results.make_finding(verdict, make_base(), RUN))
     assert "zz-" not in body
     assert "REGRESSION" in body
 
@@ -170,7 +170,7 @@ def test_any_case_ids(names: list[str]) -> None:
 def test_definition_of_a_known_case_is_the_base_s() -> None:
     """A known id with another factory is told with the base commit's definition."""
     cases = (replace(CASES[0], factory="evil:run", tags=("evil",)), *CASES[1:])
-    verdict = telling.make_finding(make_failing(cases=cases), make_base(), RUN).verdict
+    verdict = results.make_finding(make_failing(cases=cases), make_base(), RUN).verdict
     assert verdict is not None
     assert verdict.cases == CASES
 
@@ -183,7 +183,7 @@ def test_time_and_memory() -> None:
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         assert opened.getinfo("verdict.json").file_size > 3_000_000
     tracemalloc.start()
-    finding = telling.make_finding(parse(archive), make_base(cases), RUN)
+    finding = results.make_finding(parse(archive), make_base(cases), RUN)
     render_body(make_marker("default", RUN), finding)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -26,7 +26,7 @@ from records import (
 )
 
 from gate.decide.conclude.outcome import FailOn
-from gate.publish import telling
+from gate.publish import results
 from gate.publish.body import (
     MAX_BODY_BYTES,
     Marker,
@@ -141,7 +141,7 @@ def make_finding(
 ) -> TrustedResult:
     """A finding of a run that ended as its verdict says."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
-    return telling.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
+    return results.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
 
 
 def test_a_removal_without_the_workflow_that_accepts_lands_in_two_steps() -> None:
@@ -305,7 +305,7 @@ def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
         for row in make_unchanged(CASES[1])
     ]
     verdict = make_verdict(*make_unchanged(CASES[0]), *new)
-    finding = telling.make_finding(verdict, make_base(), RUN, fail_on=FailOn.NEW)
+    finding = results.make_finding(verdict, make_base(), RUN, fail_on=FailOn.NEW)
     lines = render_body(make_marker("default", RUN), finding).splitlines()
     assert lines[1] == "## \N{CROSS MARK} Not everything has a baseline, which this check demands"
     assert lines[3] == "Nothing got worse in what was judged: 2 of 4 comparisons, in 1 of 2 cases."

@@ -34,8 +34,8 @@ from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
+from gate.publish.results import CommentWhen, list_upgrade_steps, make_upgrade_finding
 from gate.publish.submitted_verdict import Refusal
-from gate.publish.telling import CommentWhen, list_upgrade_steps, make_upgrade_finding
 from gate.publish.trusted import TrustedResult
 from gate.records import (
     Case,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from gate.action.results import list_annotations as list_action_annotations
 from gate.errors import ExitCode
 from gate.publish.body import make_marker, render_body
+from gate.publish.results import make_finding, make_upgrade_finding
 from gate.publish.submitted_verdict import CiRun
-from gate.publish.telling import make_finding, make_upgrade_finding
 from gate.publish.trusted import Base, Known
 from gate.records import Verdict
 from gate.report import render

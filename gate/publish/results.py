@@ -1,4 +1,4 @@
-"""What is told of a finished run, or of an upgrade: the result, outputs, the summary, and what to do next."""
+"""What is published of a finished run, or of an upgrade: the result, outputs, the summary, the next steps."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def describe_finding(finding: TrustedResult) -> dict[str, object]:
 
 
 def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]) -> str:
-    """Render the job summary: the report, then what became of telling it."""
+    """Render the job summary: the report, then what was published."""
     lines = [*notes, *(f"Trouble: {trouble}" for trouble in troubles)]
     listed = "\n".join(f"- {escape_text(line)}" for line in lines)
     return f"{render_trusted_report(finding)}\n**Published**\n\n{listed}\n"
