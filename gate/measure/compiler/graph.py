@@ -69,6 +69,8 @@ def _name_files(records: Iterable[Any]) -> dict[str, str]:
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
 _MAX_REASON = 200  # characters; the first line of a reason names its kind
 _MAX_FRAMES = 12  # of a stack, the innermost
+# Of a branch on a tensor's value torch records a function of its own; its error messages say what it is.
+_JUMP, _BRANCH = "generic_jump ", "Data-dependent branching: "
 _US = 1e-6
 
 # Fields of torch's CompilationMetrics -> our names. Each is wall time and includes those it calls:
@@ -299,6 +301,7 @@ def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a pri
 def _shorten(reason: str) -> str:
     """The first line, and the function that it is about, which torch names further down."""
     first = " ".join(reason.strip().partition("\n")[0].split())
+    first = f"{_BRANCH}{first.removeprefix(_JUMP)}" if first.startswith(_JUMP) else first
     found = _FUNCTION.search(reason)
     name = ".".join(part for part in found.groups() if part) if found else ""
     return f"{first}: {name}"[:_MAX_REASON] if name and name not in first else first[:_MAX_REASON]

@@ -183,10 +183,14 @@ def test_recompile_is_told_by_guard_line_and_place(
             "Call to `torch._dynamo.graph_break()`\n  {context}Called `graph_break()` with",
             "Call to `torch._dynamo.graph_break()`",
         ),
+        ("generic_jump TensorVariable()", "Data-dependent branching: TensorVariable()"),
     ],
 )
 def test_graph_break_names_the_function(reason: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As torch 2.13 writes it: its first line says what kind of break it is, a later one of what."""
+    """As torch 2.13 writes it: its first line says what kind of break it is, a later one of what.
+
+    Of a branch on a tensor's value it records a function of its own.
+    """
     reason = reason.format(context="Developer debug context: ")
     breaks = [SimpleNamespace(reason=reason, user_stack=())]
     monkeypatch.setattr(torch._dynamo.utils, "graph_break_reasons", breaks)
