@@ -152,7 +152,8 @@ def _print_inputs(sketch: Sketch, factory: str) -> None:
     for one in sketch.inputs:
         if one.source:
             what = f"{'x'.join(map(str, one.shape))}:{one.dtype}"
-            print(f"input  {what}, guessed from {one.source}; change it in {factory} or with --input")
+            name = f"{one.name} " if one.name else ""
+            print(f"input  {name}{what}, guessed from {one.source}; change it in {factory} or with --input")
 
 
 def _print_entry(sketch: Sketch, config: Path) -> None:

@@ -146,7 +146,7 @@ def render_factory(sketch: Sketch) -> str:
     typed = ", ".join(key + _annotate(value) for key, value in sketch.arguments.items())
     call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
     comment = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
-    inputs = "\n".join(f"        {_render_tensor(one)}," for one in sketch.inputs)
+    inputs = "\n".join(f"        {_render_tensor(one)},{_name_input(one)}" for one in sketch.inputs)
     return f'''\
 """What compile-gate measures of {module}: written by `compile-gate init`, and yours from now on."""
 
@@ -175,6 +175,10 @@ def build({f"*, {typed}" if typed else ""}) -> Workload:
 def _annotate(value: object) -> str:
     """The annotation of an argument; none for null, which does not show what else may be given."""
     return "" if value is None else f": {type(value).__name__}"
+
+
+def _name_input(tensor: TensorSketch) -> str:
+    return f"  # {tensor.name}" if tensor.name else ""
 
 
 def _render_tensor(tensor: TensorSketch) -> str:

@@ -43,6 +43,7 @@ class TensorSketch:
     dtype: str = "float32"
     high: int | None = None
     source: str = ""  # what it was guessed from; "" where the user named it
+    name: str = ""  # of the parameter that takes it; "" where it is optional or has none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

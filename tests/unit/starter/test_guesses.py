@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,13 +146,13 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
     guessed = TensorSketch(shape=(8, 64), source="stem (Linear 64)")
 
     def sketch(question: Any) -> Sketch:
-        inputs = question.inputs or (guessed,)
+        inputs = tuple(replace(one, name="clicked") for one in question.inputs or (guessed,))
         return Sketch(target=question.target, is_factory=False, called=True, inputs=inputs, arguments={})
 
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     assert main(["init", "acme:Net"]) == 0
     assert (
-        "input  8x64:float32, guessed from stem (Linear 64); change it in gate_net.py or with --input"
+        "input  clicked 8x64:float32, guessed from stem (Linear 64); change it in gate_net.py or with --input"
         in capsys.readouterr().out.splitlines()
     )
     assert main(["init", "acme:Net", "--input", "8x64"]) == 0
@@ -164,9 +165,12 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
 
 
 def test_sizes_have_no_comma_too_many() -> None:
-    """What is written reads as one would write it."""
-    inputs = (TensorSketch(shape=(8, 64), dtype="int64", high=500), TensorSketch(shape=(8,), dtype="float16"))
+    """What is written reads as one would write it, with the name of the parameter that takes it."""
+    inputs = (
+        TensorSketch(shape=(8, 64), dtype="int64", high=500, name="clicked"),
+        TensorSketch(shape=(8,), dtype="float16"),
+    )
     sketch = Sketch(target="a:B", is_factory=False, called=True, inputs=inputs, arguments={})
     text = render_factory(sketch)
-    assert "        torch.randint(0, 500, (8, 64), dtype=torch.int64),\n" in text
+    assert "        torch.randint(0, 500, (8, 64), dtype=torch.int64),  # clicked\n" in text
     assert "        torch.randn(8, dtype=torch.float16),\n" in text

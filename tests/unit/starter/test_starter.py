@@ -346,7 +346,8 @@ def test_inputs_are_guessed_from_the_first_layers_and_tried(tmp_path: Path) -> N
     )
     sketch = probe_module(ProbeQuestion(directory=str(tmp_path), target="mine:Net"))
     assert sketch.called
-    guessed = TensorSketch(shape=(8, 64), dtype="int64", high=50, source="words (Embedding 50)")
+    source = "words (Embedding 50)"
+    guessed = TensorSketch(shape=(8, 64), dtype="int64", high=50, source=source, name="ids")
     assert sketch.inputs == (guessed,)
 
 
