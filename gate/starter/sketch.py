@@ -128,8 +128,8 @@ def _find_inputs(made: Any, forward: Any, given: list[dict[str, Any]]) -> list[d
         except BaseException as error:  # noqa: BLE001 - whatever it is, these are no inputs of it
             first_error = first_error or f"{_describe_tensors(inputs)}: {_describe(error)}"
         else:
-            named = itertools.zip_longest(inputs, [one.name for one in required][: len(inputs)], fillvalue="")
-            return [{**one, "name": name} for one, name in named]
+            taking = [one.name for one in required] + [""] * len(inputs)
+            return [{**one, "name": name} for one, name in zip(inputs, taking, strict=False)]
         if time.monotonic() > until_s:
             break
     what = "failed with" if given else "failed with guessed inputs, the likeliest of them"
