@@ -112,12 +112,14 @@ class MetricSpec:
 
 # A log2 ratio of two errors in float64, whose exponents are from -1074 to 1023, is within these.
 _MAX_LOG2 = 2100.0
-_NOT_NEGATIVE = Range(minimum=0)
+# Seconds since the universe began, a million terabytes: squares of it are numbers, too.
+_MOST = 1e18
+_NOT_NEGATIVE = Range(minimum=0, maximum=_MOST)
 _SHARE = Range(minimum=0, maximum=1)  # of a whole, such as of a call's time
 _DOMAINS: Mapping[Family, Range] = {
     Family.NOISY: _NOT_NEGATIVE,
     Family.NEARLY_EXACT: _NOT_NEGATIVE,
-    Family.EXACT: Range(noun="a whole number", minimum=0, whole=True),
+    Family.EXACT: Range(noun="a whole number", minimum=0, maximum=_MOST, whole=True),
     Family.LOG2: Range(minimum=-_MAX_LOG2, maximum=_MAX_LOG2),
 }
 

@@ -186,22 +186,27 @@ def make_samples(metric: str, *values: float) -> dict[str, object]:
         (
             make_samples("peak_memory", 5.0, -1),
             "trials[0].samples.peak_memory[1]",
-            "peak_memory is a number of at least 0, not -1",
+            "peak_memory is a number from 0 to 1e+18, not -1",
         ),
         (
             {"trials": [{**TRIAL_CONTENT, "undisturbed_s": {"eager_latency": [0.0, -0.1]}}]},
             "trials[0].undisturbed_s.eager_latency[1]",
-            "eager_latency is a number of at least 0, not -0.1",
+            "eager_latency is a number from 0 to 1e+18, not -0.1",
+        ),
+        (
+            make_samples("cold_compile_time", 1e308),
+            "trials[0].samples.cold_compile_time[0]",
+            "cold_compile_time is a number from 0 to 1e+18, not 1e+308",
         ),
         (
             make_samples("graph_breaks", -7),
             "trials[0].samples.graph_breaks[0]",
-            "graph_breaks is a whole number of at least 0, not -7",
+            "graph_breaks is a whole number from 0 to 1e+18, not -7",
         ),
         (
             make_samples("graph_breaks", 1, 0.5),
             "trials[0].samples.graph_breaks[1]",
-            "graph_breaks is a whole number of at least 0, not 0.5",
+            "graph_breaks is a whole number from 0 to 1e+18, not 0.5",
         ),
         (
             make_samples("drift", -1e9),
