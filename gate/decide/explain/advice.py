@@ -24,6 +24,7 @@ from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
     BROKEN,
+    JUDGED,
     Case,
     CaseFailure,
     Code,
@@ -59,7 +60,7 @@ def make_headline(
         return _count_regressed(regressed, names_case=True)
     if outcome is Outcome.INCONCLUSIVE:
         undecided = sum(one.status is Status.INCONCLUSIVE for one in deciding)
-        judged = measure_coverage(deciding).judged
+        judged = sum(one.status in JUDGED for one in deciding)  # what had no time for a pair among them
         return (Fact(code=Code.COULD_NOT_TELL, numbers={"undecided": undecided, "judged": judged}),)
     if outcome is Outcome.NOTHING_COMPARED:
         apart = len(list_set_apart(comparisons))

@@ -64,6 +64,18 @@ def test_times_of_a_machine_of_another_speed_say_how_it_differs(
     )
 
 
+def test_what_had_no_time_for_a_pair_is_one_of_those_that_are_counted(empty: Verdict) -> None:
+    """Nothing is stored of it either: it was not judged, and is one of the two that should have been."""
+    row = compare("bert/x", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE)
+    rows = [
+        replace(row, reason=Reason.UNPAIRED, baseline=None),
+        compare("bert/x", Metric.GRAPH_BREAKS, Status.UNCHANGED),
+    ]
+    found = make_headline(Outcome.INCONCLUSIVE, rows, ())
+    told = "Nothing is shown to be worse; 1 of 2 comparisons could not be decided."
+    assert write_headline(replace(empty, headline=found)) == told
+
+
 @pytest.fixture
 def empty(verdicts: Mapping[str, Verdict]) -> Verdict:
     return hold(verdicts["pass"])
