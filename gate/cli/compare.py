@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
-from gate.records import Baseline, Code, Outcome, Run
+from gate.records import Baseline, Case, Code, Outcome, Run
+from gate.records.cases import fits_pattern
 from gate.report.explain import find_case, render_explanation
 from gate.report.terminal import write_text
 from gate.store.baselines import check_whole, load_baselines
@@ -42,7 +44,7 @@ def run_compare(options: Namespace) -> ExitCode:
         what = f"CANDIDATE: {options.candidate} is a directory, and no run"
         raise UsageError(what, "Name the baselines first, then the run: compile-gate compare DIR run.json")
     config = load_configured(options)
-    baselines = _load_left(options.baseline)
+    baselines, before = _load_left(options.baseline)
     # What was accepted lies in the directory of the baselines.
     stored = Path(options.baseline) if Path(options.baseline).is_dir() else None
     if stored and options.out:
@@ -52,6 +54,8 @@ def run_compare(options: Namespace) -> ExitCode:
     candidate = RUN.load(Path(options.candidate))
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is compared with itself: nothing can differ", file=sys.stderr)
+    gone = note_gone((case.id for case in before), candidate.cases)
+    candidate = _plan_lost(candidate, before)
     # As `check` would; against another run, what that one measured is what is asked for.
     if stored:
         verdict = judge_recorded(candidate, CheckTerms(baselines=baselines, policy=policy))
@@ -62,8 +66,7 @@ def run_compare(options: Namespace) -> ExitCode:
     repeated = Namespace(config=options.config, baselines="" if is_usual else options.baseline)
     verdict = note_origin(verdict, config, repeated)
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
-    if stored is None:  # stored ones may be of unselected cases; a run's were selected
-        gone = note_gone((one.case_id for one in baselines), verdict.cases)
+    if stored is None:
         steps = tuple(one for one in verdict.next_steps if one.code not in _OF_BASELINES)
         verdict = replace(verdict, notes=(*gone, *verdict.notes), next_steps=steps)
     return report_verdict(verdict, config, options, Path(options.out) if options.out else None, policy)
@@ -141,12 +144,24 @@ def _list_gaps(run: Run) -> list[str]:
     ]
 
 
-def _load_left(name: str) -> tuple[Baseline, ...]:
+def _plan_lost(candidate: Run, before: Iterable[Case]) -> Run:
+    """Plan what the other run has and this one's own selection names: renamed or removed, it would pass.
+
+    A shard leaves its other cases to the other shards.
+    """
+    known = {case.id for case in candidate.cases}
+    lost = (case for case in before if case.id not in known and candidate.shard is None)
+    asked = (case for case in lost if fits_pattern(candidate.selection, case.id, case.tags))
+    return replace(candidate, cases=(*candidate.cases, *asked))
+
+
+def _load_left(name: str) -> tuple[tuple[Baseline, ...], tuple[Case, ...]]:
+    """Load the baselines, and the cases of the run that they are of: stored ones may be of any."""
     path = Path(name)
     if not is_present(path):
         raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
     if path.is_dir():
-        return load_baselines(path)
+        return load_baselines(path), ()
     run = RUN.load(path)
     check_whole(run, name)
-    return make_baselines(run, run.provenance)
+    return make_baselines(run, run.provenance), run.cases

@@ -38,7 +38,7 @@ REASONS: Mapping[Reason, str] = {
     ),
     Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
     Reason.NOT_MEASURED: "this run has no value of this metric",
-    Reason.NOT_RUN: "it was planned, and no trial came back",
+    Reason.NOT_RUN: "no trial of it came back",
     Reason.REMOVED: "the change removed or redefined this case, and its code is gone",
     Reason.CASE_FAILED: "the case could not be measured",
     Reason.ACCEPTED: "within what was accepted",

@@ -186,11 +186,16 @@ def _write_unjudged(fact: Fact, verdict: Verdict) -> str:
     return f"{text}: {', '.join(parts)}" if parts else text
 
 
+_GONE = frozenset({Code.CASES_GONE, Code.BASELINES_IDLE})
+
+
 def _write_pass(fact: Fact, verdict: Verdict) -> str:
-    """What was judged, and how much of all: neither may hide the other, nor what somebody accepted."""
+    """What was judged, how much of all, and what is gone: none may hide another, nor what was accepted."""
     numbers, also = fact.numbers, "[, {improved} better]"
     is_accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
     nothing = f"nothing got worse{' but what was accepted' if is_accepted else ''}"
+    gone = next((note for note in verdict.notes if note.code in _GONE), None)
+    also += fill("; {cases:case} no longer checked", gone) if gone else ""
     if numbers["judged"] == numbers["comparisons"]:
         return fill(f"{nothing}: {{comparisons:comparison}} in {{cases:case}} judged{also}", fact)
     some = "" if numbers["judged_cases"] == numbers["cases"] else "{judged_cases} of "

@@ -110,6 +110,12 @@ MORE = change(SAME, Metric.RECOMPILES, *[3.0] * 5)  # a metric that the old run 
 WITH_GAP = replace(
     SAME, cases=(*SAME.cases, replace(SAME.cases[0], id="actor/training-float32-smoke-default"))
 )
+RENAMED = replace(
+    SAME,
+    cases=(replace(SAME.cases[0], id="actor/renamed"),),
+    trials=tuple(replace(one, case_id="actor/renamed") for one in SAME.trials),
+    selection="actor",
+)
 ACCEPTED = f"""\
 version: 1
 accepted:
@@ -361,6 +367,7 @@ WAYS = {
     "settled": Way(good=judge(SAME), bad=judge(UNSTABLE)),
     "whole-cases": Way(good=judge(SAME), bad=judge(CRASHED)),
     "whole-plan": Way(good=judge(SAME), bad=judge(WITH_GAP)),
+    "whole-selection": Way(good=judge(SAME), bad=judge(RENAMED)),
     "whole-trials": Way(good=judge(SAME), bad=judge(replace(SAME, trials=SAME.trials[:4]))),
     "whole-run": Way(good=judge(SAME), bad=judge(replace(SAME, finished=False))),
     "whole-baseline": Way(good=judge(SAME), bad=judge_by(replace(SAME, finished=False))),
