@@ -146,13 +146,6 @@ class FaultKind(StrEnum):
     VANISHED = "vanished"  # the head has no such factory any more
 
 
-class Method(StrEnum):
-    """How a fault is tried."""
-
-    ONCE = "once"  # one trial of the head against the base's trials: nothing is left to chance
-    PAIRS = "pairs"  # live pairs, as many as the decision asks for
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Demand:
     """What is asked of the gate over many tries: rates as fractions."""
@@ -167,7 +160,6 @@ class Fault:
     """One fault of one size. ``size`` is a fraction of the base's value, 0 where there is none."""
 
     kind: FaultKind
-    method: Method
     demand: Demand
     size: float = 0.0
     metric: Metric | None = None  # where it must show
@@ -177,6 +169,11 @@ class Fault:
     def name(self) -> str:
         """What ``--faults`` calls it, and its directory begins with: ``graph_break``, ``slowdown-5%``."""
         return f"{self.kind.value}-{100 * self.size:.0f}%" if self.size else self.kind.value
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing is left to chance: a trial or two show it, and it takes no pairs."""
+        return self.demand.catch == 1.0
 
     @property
     def is_harmless(self) -> bool:

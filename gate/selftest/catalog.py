@@ -1,9 +1,10 @@
-"""The known faults, those worth a try on a device, how much of one to plant, and whether it was caught."""
+"""The known faults, which to try on which cases, how much of one to plant, and whether it was caught."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from statistics import fmean, median
 
 from gate.decide.stats import compute_rate
@@ -28,7 +29,7 @@ from gate.records import (
     quote_failure,
 )
 from gate.records.cases import fits_pattern, fits_term, split_pattern
-from gate.records.studies import Attempt, Complaint, Demand, Fault, FaultKind, FaultScore, Method, Result
+from gate.records.studies import Attempt, Complaint, Demand, Fault, FaultKind, FaultScore, Result
 
 EXACTLY = Demand(catch=1.0, miss=0.0)
 # What must not be red may be so with the probability that a whole verdict allows itself.
@@ -42,8 +43,8 @@ _EAGER_SIZE = 0.20  # several thresholds of the speedup
 _MEMORY_SIZES = (0.02, 0.10)  # below the threshold, and beyond it
 _QUICK_SIZE = 0.30
 # The same program behind the same wrapping: every other fault is compared with it.
-NOTHING = Fault(kind=FaultKind.NOTHING, method=Method.PAIRS, demand=HARMLESS)
-_EXACT = Fault(kind=FaultKind.NOTHING, method=Method.ONCE, demand=EXACTLY)
+NOTHING = Fault(kind=FaultKind.NOTHING, demand=HARMLESS)
+_EXACT = Fault(kind=FaultKind.NOTHING, demand=EXACTLY)
 
 
 def list_faults(device_kind: str, *, quick: bool = False) -> tuple[Fault, ...]:
@@ -111,7 +112,7 @@ def _list_timed(device_kind: str) -> tuple[Fault, ...]:
 def _make_timed(kind: FaultKind, size: float, demand: Demand) -> Fault:
     """Make a fault that takes pairs; what must not be red shows in no metric."""
     metric = None if demand is HARMLESS else find_planted(kind)
-    return Fault(kind=kind, method=Method.PAIRS, demand=demand, size=size, metric=metric)
+    return Fault(kind=kind, demand=demand, size=size, metric=metric)
 
 
 FACTORY = "gate.selftest.planted:plant"
@@ -193,6 +194,46 @@ def plant_case(case: Case, fault: Fault, size: FaultSize) -> Case:
         "amount": size.amount,
     }
     return replace(case, factory=FACTORY, arguments=arguments)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agenda:
+    """Which faults to try on which cases, how often those that take pairs, and for how long."""
+
+    faults: tuple[Fault, ...]
+    cases: tuple[Case, ...]
+    repeats: int | None  # None: as often as time allows
+    limit_s: float
+
+
+def choose_attempted(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
+    """Choose the cases that faults can be planted into: all that were named, else the cheapest.
+
+    Raises:
+        UsageError: There is none.
+    """
+    fitting = sorted((case for case in cases if is_fitting(NOTHING, case)), key=lambda case: case.expected_s)
+    if not fitting:
+        raise UsageError(
+            "no selected case can carry a fault: it needs a factory and the default mode",
+            "Select another case with --select; `compile-gate models` lists them.",
+        )
+    return tuple(fitting if named else fitting[:1])
+
+
+def schedule_faults(agenda: Agenda) -> Iterator[tuple[Fault, Case, int]]:
+    """Yield what to try next, with the number of the round: first what needs no statistics.
+
+    Where there are several cases they take turns.
+    """
+    once = [fault for fault in agenda.faults if fault.is_certain]
+    for turn, fault in enumerate(once):
+        if fitting := [case for case in agenda.cases if is_fitting(fault, case)]:
+            yield fault, fitting[turn % len(fitting)], 1
+    for number in count(1) if agenda.repeats is None else range(1, agenda.repeats + 1):
+        for fault in agenda.faults:
+            if not fault.is_certain:
+                yield fault, agenda.cases[(number - 1) % len(agenda.cases)], number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,6 @@ from gate.files.codec import RUN
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run
-from gate.selftest import attempts
 from gate.selftest import command as selftest
 from tests import make
 from tests.git import run_git
@@ -111,7 +110,7 @@ def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     for module in (lanes, bisect_lab, selftest):
         patch.setattr(module, "place_lab", place_actors)
     patch.setattr(trials, "read_host", read_quiet_host)
-    patch.setattr(attempts, "MIN_HANG_S", 1.0)
+    patch.setattr(selftest, "MIN_HANG_S", 1.0)
     patch.setattr(tempfile, "tempdir", str(top.parent))
     patch.setenv(VARIABLE, str(top.parent))
     patch.chdir(top)

@@ -12,11 +12,9 @@ from gate.cli import main
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, SELFTEST
 from gate.records import Case, Mode, Pairing, Task
-from gate.records.studies import Fault, FaultKind, FaultScore, Method, Result, SelftestReport
-from gate.selftest import attempts as attempts_module
+from gate.records.studies import Fault, FaultKind, FaultScore, Result, SelftestReport
 from gate.selftest import command as selftest_module
-from gate.selftest.catalog import list_faults
-from gate.selftest.command import Agenda, choose_attempted, schedule_faults
+from gate.selftest.catalog import Agenda, choose_attempted, list_faults, schedule_faults
 from tests.unit.cli.conftest import stage
 
 CASE_ID = "actor/inference-float32-smoke-default"
@@ -112,11 +110,11 @@ def test_what_needs_no_statistics_comes_before_all_pairs(
     run_selftest: RunSelftest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair that cannot end in time is not begun: a crash or a graph break is tried still."""
-    real = attempts_module.estimate_attempt_s
+    real = selftest_module.estimate_attempt_s
     monkeypatch.setattr(
         selftest_module,
         "estimate_attempt_s",
-        lambda fault, subject: 1e9 if fault.method is Method.PAIRS else real(fault, subject),
+        lambda fault, subject: real(fault, subject) if fault.is_certain else 1e9,
     )
     code, report = run_selftest("--minutes", "9")
     assert report is not None
@@ -194,7 +192,7 @@ def test_cases_take_turns() -> None:
 def test_fault_that_fits_no_case_is_left_out() -> None:
     """Memory is not planted into a training step."""
     memory = tuple(fault for fault in list_faults("cpu") if fault.kind is FaultKind.MEMORY)
-    assert {Method.ONCE} == {fault.method for fault in memory}
+    assert all(fault.is_certain for fault in memory)
     assert [] == list_scheduled(memory, (make_case("a", task=Task.TRAINING),), 1)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.records import FailureKind, Metric
-from gate.records.studies import Demand, Fault, FaultKind, Method
+from gate.records.studies import Demand, Fault, FaultKind
 from gate.selftest.catalog import choose_faults, list_faults
 
 
@@ -47,7 +47,7 @@ def test_harmless_changes() -> None:
 
 def test_what_is_exact_must_always_be_caught() -> None:
     """A fault that is tried once has a metric or a kind of failure to show in, and is never to be missed."""
-    once = [fault for fault in list_faults("cpu") if fault.method is Method.ONCE]
+    once = [fault for fault in list_faults("cpu") if fault.is_certain]
     assert {Demand(catch=1.0, miss=0.0)} == {fault.demand for fault in once}
     assert all((fault.metric is None) != (fault.failure is None) for fault in once)
     assert find_fault(FaultKind.HANG).failure is FailureKind.HANG
@@ -57,9 +57,9 @@ def test_what_is_exact_must_always_be_caught() -> None:
 def test_quick_leaves_out_statistics() -> None:
     """Of what takes pairs, nothing and 30 % are left; of the rest all."""
     quick = list_faults("cpu", quick=True)
-    pairs = [(fault.kind, fault.size) for fault in quick if fault.method is Method.PAIRS]
+    pairs = [(fault.kind, fault.size) for fault in quick if not fault.is_certain]
     assert [(FaultKind.NOTHING, 0.0), (FaultKind.SLOWDOWN, 0.30)] == pairs
-    assert len([fault for fault in quick if fault.method is Method.ONCE]) == 11
+    assert len([fault for fault in quick if fault.is_certain]) == 11
 
 
 def test_faults_are_chosen_by_name() -> None:
