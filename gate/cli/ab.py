@@ -13,7 +13,7 @@ from gate.check.procedure import Checked, check_pairs, list_unfinished
 from gate.check.schedule import want_whole
 from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.history import record_creep
-from gate.cli.lanes import begin_again, begin_sources, load_previous, open_lane, open_measurer
+from gate.cli.lanes import begin_sources, open_lane, open_measurer
 from gate.cli.output import note_idle, note_origin, print_traces, report_verdict
 from gate.cli.setup import Project, load_project
 from gate.decide.evidence.pairs import list_alike
@@ -21,7 +21,6 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.trials.lane import Lane, LaneTerms
-from gate.lab.trials.runs import carry_over
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run
@@ -37,9 +36,8 @@ def run_ab(options: Namespace) -> ExitCode:
         what = "--history: only comparisons with the release anchor are stored"
         raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     arms = make_arms(options, request.config, anchor)
-    previous = load_previous(options, request.config.out)
     resolve_arms(arms)
-    checked = compare_arms(options, request, policy, arms, previous)
+    checked = compare_arms(options, request, policy, arms)
     verdict = note_anchor(checked.verdict, anchor)
     verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
     if anchor is not None:
@@ -70,17 +68,13 @@ def make_arms(options: Namespace, config: Config, anchor: AnchorFile | None = No
     )
 
 
-def compare_arms(
-    options: Namespace, request: Project, policy: Policy, arms: ArmOptions, previous: Run | None
-) -> Checked:
-    """Measure both arms in pairs, until all is settled; ``previous`` is the run that is continued."""
-    opening = partial(open_arms_lane, options, begin_again(request, previous), arms)
-    with open_measurer(options, request.config, opening) as (measurer, fresh):
-        run = carry_over(fresh, previous) if previous else fresh
+def compare_arms(options: Namespace, request: Project, policy: Policy, arms: ArmOptions) -> Checked:
+    """Measure both arms in pairs, until all is settled."""
+    with open_measurer(options, request, partial(open_arms_lane, options, arms)) as (measurer, begun):
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
-        alone = replace(measurer, save=lambda begun: measurer.save(replace(begun, finished=False)))
-        run = replace(alone.add_trials(run, want_whole(_list_unpaired(run)), 1), finished=False)
+        alone = replace(measurer, save=lambda run: measurer.save(replace(run, finished=False)))
+        run = replace(alone.add_trials(begun, want_whole(_list_unpaired(begun)), 1), finished=False)
         checked = check_pairs(measurer, run, policy, run.toolchain_s + 60 * options.minutes)
         if left := _list_left_alone(checked.run):
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
@@ -94,7 +88,7 @@ def compare_arms(
 
 @contextmanager
 def open_arms_lane(
-    options: Namespace, request: Project, arms: ArmOptions, terms: LaneTerms
+    options: Namespace, arms: ArmOptions, request: Project, terms: LaneTerms
 ) -> Iterator[Lane]:
     """Open a lane with both arms."""
     with open_arms(arms) as sources:
@@ -103,7 +97,7 @@ def open_arms_lane(
             cases = load_head_cases(request.config, request.cases, Path(sources.head.arm.directory))
             request = replace(request, cases=cases)
         how = {"checkouts": find_checkouts(sources), "traces": options.trace}
-        with open_lane(request, sources, 0, terms, **how) as lane:
+        with open_lane(request, terms, sources, **how) as lane:
             yield lane
 
 

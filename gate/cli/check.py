@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
 from gate.cli.history import append_run, find_history
-from gate.cli.lanes import begin_again, begin_sources, load_previous, open_lane, open_measurer
+from gate.cli.lanes import Opening, begin_sources, open_lane, open_measurer
 from gate.cli.output import find_gate, note_idle, note_origin, note_rules, print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.conclude.outcome import FailOn
@@ -36,8 +36,6 @@ from gate.store.history import HistoryKind
 from gate.store.policy import load_policy
 from gate.units import count_noun
 
-Opening = Callable[[Namespace, Project, LaneTerms], AbstractContextManager[Lane]]
-
 
 def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
@@ -57,7 +55,7 @@ def run_check(options: Namespace) -> ExitCode:
     judges_alone = bool(config.limits) or any(case.id in stored for case in request.cases)
     if not judges_alone:
         _refuse_in_vain(options, config, alone)
-    opening = partial(open_check, alone, judges_alone=judges_alone)
+    opening = partial(open_check, options, alone, judges_alone=judges_alone)
     with open_measured(options, request, config.trials, opening) as (measurer, run):
         judge = check_against_baselines if run.base is None else check_against_base
         checked = judge(replace(measurer, budget_s=config.budget_s), run, terms)
@@ -104,7 +102,7 @@ def _note_unjudged(options: Namespace, config: Config, observe: Observer) -> Non
 
 @contextmanager
 def open_check(
-    alone: Fact | None, options: Namespace, request: Project, terms: LaneTerms, *, judges_alone: bool
+    options: Namespace, alone: Fact | None, request: Project, terms: LaneTerms, *, judges_alone: bool
 ) -> Iterator[Lane]:
     """Open a lane with the base beside the working tree, unless ``alone`` says why there is none.
 
@@ -116,7 +114,7 @@ def open_check(
             terms.observe(Noted(fact=alone))
         if not judges_alone:
             _note_unjudged(options, config, terms.observe)
-        with open_trials(options, request, terms, config.trials) as lane:
+        with open_lane(request, terms, trials=config.trials, traces=options.trace) as lane:
             yield lane
         return
     with open_arms(_name_arms(options, config)) as sources:
@@ -125,17 +123,9 @@ def open_check(
         changes = _read_changes(checkouts, sources.base.commit, config)
         told = replace(checkouts, changed=changes.python) if checkouts and changes else None
         how = {"checkouts": told, "keeps_caches": True, "traces": options.trace}
-        with open_lane(request, sources, config.trials, terms, **how) as lane:
+        with open_lane(request, terms, sources, config.trials, **how) as lane:
             base = lane.run.base and replace(lane.run.base, other_changes=changes.other if changes else None)
             yield replace(lane, run=replace(lane.run, base=base))
-
-
-def open_trials(
-    options: Namespace, request: Project, terms: LaneTerms, trials: int
-) -> AbstractContextManager[Lane]:
-    """Open a lane for so many trials of each case of the working tree."""
-    # Neither a refresh nor a calibration has the option.
-    return open_lane(request, None, trials, terms, traces=getattr(options, "trace", False))
 
 
 def find_why_alone(options: Namespace, config: Config) -> Fact | None:
@@ -198,11 +188,10 @@ def open_measured(
 ) -> Iterator[tuple[Measurer, Run]]:
     """Measure ``trials`` trials of each selected case; what measures is still open."""
     check_factories(request.config, request.cases)
-    previous = load_previous(options, request.config.out)
-    opening = opening or partial(open_trials, trials=trials)
-    open_again = partial(opening, options, begin_again(request, previous))
-    with open_measurer(options, request.config, open_again) as (measurer, run):
-        yield measurer, measure_plan(measurer, run, previous)
+    traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
+    opening = opening or partial(open_lane, trials=trials, traces=traces)
+    with open_measurer(options, request, opening) as (measurer, run):
+        yield measurer, measure_plan(measurer, run)
 
 
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:

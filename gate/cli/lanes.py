@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
 from gate.lab.trials.lane import Lane, LaneTerms, OpenLane, describe_base, make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run, refuse_other_run
+from gate.lab.trials.runs import make_run, refuse_other_run, take_up
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
@@ -37,8 +38,10 @@ from gate.report.progress import show_progress
 if TYPE_CHECKING:
     from gate.fleet import RayEngine
 
+Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
 
-def load_previous(options: Namespace, out: Path) -> Run | None:
+
+def _load_previous(options: Namespace, out: Path) -> Run | None:
     """Load the run that ``--resume`` continues, before anything else is waited for.
 
     Raises:
@@ -52,12 +55,6 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
         what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
     return RUN.load(path)
-
-
-def begin_again(request: Project, previous: Run | None) -> Project:
-    """Let lanes refuse to continue another run; what they are sent of it is without its trials."""
-    begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
-    return replace(request, begun=begun)
 
 
 def _refuse_other(
@@ -92,11 +89,24 @@ def _refuse_other(
 
 
 @contextmanager
-def open_measurer(options: Namespace, config: Config, opening: OpenLane) -> Iterator[tuple[Measurer, Run]]:
+def open_measurer(options: Namespace, request: Project, opening: Opening) -> Iterator[tuple[Measurer, Run]]:
     """Open what the command measures with, show its progress, and give the run that is still to be measured.
 
-    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
+    With ``--resume`` it has what was measured before; lanes get that run without its trials, and refuse
+    another one.
+
+    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`; UsageError and
+    FileError where there is no run to continue.
     """
+    config, previous = request.config, _load_previous(options, request.config.out)
+    begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
+    open_begun = partial(opening, replace(request, begun=begun))
+    with _open_engine(options, config, open_begun) as (measurer, run):
+        yield measurer, take_up(run, previous, measurer.observe) if previous else run
+
+
+@contextmanager
+def _open_engine(options: Namespace, config: Config, opening: OpenLane) -> Iterator[tuple[Measurer, Run]]:
     saver = RunSaver(path=config.out / RUN_FILE)
     # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
     # if a second signal came meanwhile.
@@ -178,9 +188,9 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
 @contextmanager
 def open_lane(
     request: Project,
-    sources: ArmSources | None,
-    trials: int,
     terms: LaneTerms,
+    sources: ArmSources | None = None,
+    trials: int = 0,
     **how: Any,  # noqa: ANN401 - fields of LabSettings
 ) -> Iterator[Lane]:
     """Open a lane for so many trials of the working tree, or of head beside the base of ``sources``."""

@@ -4,7 +4,7 @@
 
     with open_lab(arm, settings, observe) as lab:
         run = make_run(lab, cases, selection, trials)
-        run = measure_plan(make_measurer(lab, save), run, previous)
+        run = measure_plan(make_measurer(lab, save), run)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gate.errors import UsageError
 from gate.lab.host.provenance import hash_changes, load_provenance
 from gate.lab.trials.opening import Lab
 from gate.records import BaseArm, Case, Code, Extent, Fact, Run, Trial
-from gate.records.events import Noted
+from gate.records.events import Noted, Observer
 from gate.units import join_some
 
 
@@ -46,23 +46,25 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
     )
 
 
-def measure_plan(measurer: Measurer, run: Run, previous: Run | None = None) -> Run:
-    """Measure ``run`` to its end; with ``previous``, the trials that it already has are not repeated.
+def measure_plan(measurer: Measurer, run: Run) -> Run:
+    """Measure ``run`` to its end; trials that it already has are not repeated.
 
     It is saved before the first trial and after each; a case that failed gets no further trial.
 
     Raises:
-        UsageError: ``previous`` is another run: other cases, environment or commit.
         MachineError: A disk is full.
         InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
     """
-    if previous is not None:
-        run = carry_over(run, previous)
-        if not run.changes:
-            measurer.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     measurer.save(run)  # an output that cannot be written shows before minutes are spent
     wanted = want_whole(case.id for case in run.cases)
     return measurer.add_trials(run, wanted, run.trials_planned)
+
+
+def take_up(fresh: Run, previous: Run, observe: Observer) -> Run:
+    """Continue ``previous``, and note where its trials may be of other code; raises as :func:`carry_over`."""
+    if not fresh.changes:
+        observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
+    return carry_over(fresh, previous)
 
 
 _FIX = "Run without --resume, or restore what was there when the run began."

@@ -14,6 +14,7 @@ import pytest
 
 from gate.cli.lanes import open_measurer
 from gate.cli.output import RunSaver
+from gate.cli.setup import Project
 from gate.errors import UsageError
 from gate.files.codec import RUN
 from gate.lab.trials.lane import LaneTerms
@@ -123,13 +124,14 @@ def test_all_is_on_disk_before_a_lane_is_closed(tmp_path: Path) -> None:
     seen: list[Run] = []
 
     @contextmanager
-    def open_lane(terms: LaneTerms) -> Iterator[Any]:
+    def open_lane(_: Project, terms: LaneTerms) -> Iterator[Any]:
         lab = Namespace(observe=terms.observe)
         yield Namespace(lab=lab, run=runs[0])
         seen.append(RUN.load(tmp_path / "run.json"))
 
-    options = Namespace(quiet=True, config=None, reference_models=False)
-    with open_measurer(options, config, open_lane) as (measurer, _):
+    options = Namespace(quiet=True, config=None, reference_models=False, resume=False)
+    project = Project(config=config, registry=(), cases=())
+    with open_measurer(options, project, open_lane) as (measurer, _):
         for run in runs:
             measurer.save(run)
     assert seen == [runs[2]]

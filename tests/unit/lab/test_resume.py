@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.trials.runs import carry_over, measure_plan
+from gate.lab.trials.runs import carry_over, take_up
 from gate.records import BaseArm, Case, Extent, Provenance, Run, Trial
 from gate.records.events import Event, Noted
 from tests.hosts import CPU_HOST
@@ -108,10 +106,7 @@ def test_unknown_changes_are_no_difference() -> None:
 def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
     """Outside of git nobody knows whether the earlier trials are of the same code."""
     events: list[Event] = []
-    measurer: Any = SimpleNamespace(
-        observe=events.append, save=lambda _: None, add_trials=lambda run, *_: run
-    )
-    measure_plan(measurer, replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes))
+    take_up(replace(FRESH, changes=changes), replace(PREVIOUS, changes=changes), events.append)
     notes = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
     assert notes == (["git cannot show edits: earlier trials may be of other code"] if told else [])
 

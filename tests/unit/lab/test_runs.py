@@ -26,7 +26,7 @@ from gate.lab.trials import opening as opening_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run, measure_plan
+from gate.lab.trials.runs import make_run, measure_plan, take_up
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
 from gate.records import (
@@ -77,7 +77,8 @@ class Workshop:
 
     def measure(self, lab: Lab, cases: Sequence[Case], trials: int, previous: Run | None = None) -> Run:
         measurer = make_measurer(lab, self.saved.append)
-        return measure_plan(measurer, make_run(lab, cases, "all", trials), previous)
+        run = make_run(lab, cases, "all", trials)
+        return measure_plan(measurer, take_up(run, previous, self.events.append) if previous else run)
 
     def list_started(self) -> list[tuple[str, int]]:
         started = [event for event in self.events if isinstance(event, TrialStarted)]
