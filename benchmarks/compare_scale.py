@@ -28,7 +28,7 @@ from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Part, Unit
 from gate.cli import main as run_command
-from gate.cli.history import append_run
+from gate.cli.output import append_run
 from gate.decide.evidence.values import compute_values
 from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError

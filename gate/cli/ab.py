@@ -12,10 +12,9 @@ from pathlib import Path
 from gate.check.procedure import Checked, check_pairs, list_unfinished
 from gate.check.schedule import want_whole
 from gate.cli.baseline import find_anchor, note_anchor
-from gate.cli.history import record_creep
 from gate.cli.lanes import begin_sources, open_lane, open_measurer
-from gate.cli.output import note_idle, note_origin, print_traces, report_verdict
-from gate.cli.setup import Project, load_project
+from gate.cli.output import print_traces, record_creep, report_verdict
+from gate.cli.setup import Project, load_project, note_idle, note_origin
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError

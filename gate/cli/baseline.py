@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from gate.cli.check import measure_request
-from gate.cli.history import append_run
+from gate.cli.output import append_run
 from gate.cli.setup import load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines

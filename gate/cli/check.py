@@ -11,10 +11,9 @@ from pathlib import Path
 
 from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
-from gate.cli.history import append_run, find_history
 from gate.cli.lanes import Opening, begin_sources, open_lane, open_measurer
-from gate.cli.output import find_gate, note_idle, note_origin, note_rules, print_traces, report_verdict
-from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.cli.output import append_run, find_history, print_traces, report_verdict
+from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
 from gate.decide.explain.notes import note_shard
 from gate.devices import is_target

@@ -1,27 +1,37 @@
-"""Where runs and verdicts go: the out directory, and the terminal; and what is said beside a verdict.
-
-Those are notes on the configuration and the acceptances under which it was reached.
-"""
+"""Where runs and verdicts go: the out directory, the terminal, and a line in the history."""
 
 from __future__ import annotations
 
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from gate.cli.measuring_commands import AB_MINUTES
 from gate.decide.conclude.accept import is_lack_accepted, keep_own
 from gate.decide.conclude.outcome import FailOn, compute_exit_code, measure_coverage
-from gate.errors import ExitCode, UsageError
+from gate.decide.evidence.disturbed import set_aside_disturbed
+from gate.decide.evidence.values import collect_values
+from gate.decide.stats import estimate_metric
+from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, VERDICT, write_atomic
 from gate.files.disk import list_cut_short
-from gate.git import ask_git, find_checkout
-from gate.project.config import DEFAULT_FILE, Config
-from gate.records import Baseline, Case, Code, Fact, Policy, Run, Verdict, name_words
+from gate.fingerprint import compute_machine_id
+from gate.metrics import Role, select_metrics
+from gate.project.config import Config
+from gate.records import (
+    Environment,
+    Estimate,
+    Metric,
+    Pairing,
+    Policy,
+    Provenance,
+    Run,
+    Verdict,
+)
+from gate.records.cases import group_cases
 from gate.records.protocol import Stage
 from gate.report import FORMATS, render
 from gate.report.footer import render_exit_notice
@@ -30,7 +40,7 @@ from gate.report.tables import render_study
 from gate.report.text import Detail, print_text, render_text
 from gate.report.view import Study
 from gate.report.words.steps import write_tlparse
-from gate.store.policy import name_gate
+from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line
 from gate.units import count_noun
 
 VERDICT_FILE = "verdict.json"
@@ -181,62 +191,73 @@ def print_traces(run: Run, out: Path) -> None:
         print(f"  {write_tlparse(found[-1], str(out))}", file=sys.stderr)
 
 
-_REPEATED = ("config", "baselines", "out", "minutes")  # options, for commands to run next
+_KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 
 
-def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict:
-    """Say by which commit's rules it was reached; else commands to run next repeat options of this one."""
-    if not config.commit:
-        return replace(verdict, options=_list_repeated(vars(options)))
-    rules = Fact(code=Code.RULES_OF, names=name_words(commit=config.commit))
-    return replace(verdict, notes=(*verdict.notes, rules))
+def find_history(options: Namespace, config: Config) -> Path | None:
+    """Where lines go: ``--history``, else the key of gate.yml; ``None`` where neither is given."""
+    return Path(options.history) if options.history else config.history
 
 
-def _list_repeated(given: Mapping[str, Any]) -> dict[str, str]:
-    """List the options that commands to run next repeat, with their values: what is not the default."""
-    named = {f"--{name}": given[name] for name in _REPEATED if given.get(name)}
-    if named.get("--minutes") == AB_MINUTES:
-        del named["--minutes"]
-    if Path(named.get("--config", "")) == Path(DEFAULT_FILE):
-        del named["--config"]
-    written = {name: value if isinstance(value, str) else f"{value:g}" for name, value in named.items()}
-    return written | ({"--reference-models": ""} if given.get("reference_models") else {})
+def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind) -> None:
+    """Append the values of head's own trials, without what a verdict sets aside of disturbed ones.
 
-
-def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
-    """Say first which files that it was judged by are others than those of ``base``, a commit.
-
-    A change that loosens a threshold, leaves a case out or records baselines is judged by its own files.
+    Where that fails, say so and go on: the verdict stands.
     """
-    if not base or config.commit:
-        return verdict
-    command = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", base, "--")
-    rules = (Path(config.source), *config.registry, config.baselines)
-    # git refuses what lies outside of the repository: that is no part of a change.
-    listed = {rule: ask_git(config.directory, *command, str(rule.absolute())).output for rule in rules}
-    counts = {rule: files.count(b"\0") for rule, files in listed.items()}
-    named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in counts.items() if count)
-    notes = [Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []
-    return replace(verdict, notes=(*notes, *verdict.notes))
+    if not (path := find_history(options, config)):
+        return
+    trials = set_aside_disturbed(run).trials
+    alone = group_cases(trial for trial in trials if trial.pairing is Pairing.ALONE)
+    cases = {}
+    for case in run.cases:
+        values = collect_values(alone.get(case.id, ()))
+        figures = {
+            metric: _write_estimate(estimate_metric(metric, found))
+            for metric, found in values.items()
+            if metric in _KEPT
+        }
+        if figures:
+            cases[case.id] = figures
+    _append(path, _make_head(kind, run.environment, run.provenance), cases)
 
 
-def note_idle(
-    verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
-) -> Verdict:
-    """Name the acceptances and baselines that count for nothing: their authors think that they do."""
-    ids = [case.id for case in registry]
-    notes = [
-        Fact(code=Code.UNUSED_ACCEPTANCE, metrics=(one.metric,), names=name_words(pattern=one.case))
-        for one in policy.acceptances
-        if one.metric and not any(policy.fits(one.case, name) for name in ids)
-    ]
-    if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
-        notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
-    return replace(verdict, notes=(*verdict.notes, *notes))
+def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
+    """Append the changes since the release anchor, as measured in pairs; + is worse."""
+    if not (path := find_history(options, config)):
+        return
+    cases: dict[str, dict[Metric, Figures]] = {}
+    for row in verdict.comparisons:
+        if row.change is not None and row.metric in _KEPT:
+            change = (row.change.centre, row.change.low, row.change.high)
+            cases.setdefault(row.case_id, {})[row.metric] = change
+    head = _make_head(HistoryKind.ANCHOR, verdict.environment, verdict.provenance)
+    anchor = verdict.base.commit if verdict.base else ""
+    _append(path, replace(head, anchor=anchor), cases)
 
 
-def find_gate(options: Namespace, config: Config) -> str:
-    """Find which gate judges, as acceptances name it; empty where the configuration is in no repository."""
-    source = Path(config.source)
-    top = find_checkout(source.parent)
-    return options.gate or (name_gate(source, top) if top else "")
+def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> None:
+    try:
+        append_line(path, make_history_line(head, cases))
+    except GateError as error:
+        print(f"warning: {error.what}: this run is not in the history. {error.fix}", file=sys.stderr)
+
+
+def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenance) -> HistoryHead:
+    model = environment.device_model or environment.cpu
+    return HistoryHead(
+        id="",
+        kind=kind,
+        created=provenance.created or datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=f"{environment.device_kind}: {model}, {count_noun(environment.threads, 'thread')}",
+        host=compute_machine_id(environment),
+        commit=provenance.commit,
+        run_url=provenance.run_url,
+        torch=environment.torch,
+        driver=environment.driver,
+    )
+
+
+def _write_estimate(estimate: Estimate) -> Figures:
+    if estimate.low is None or estimate.high is None:
+        return (estimate.centre,)
+    return (estimate.centre, estimate.low, estimate.high)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from gate.records.bounds import Time
 from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 from gate.records.codes import Code
-from gate.records.evidence import CaseEvidence, Cause, CauseKind, KernelChange, SideEvidence
 from gate.records.facts import (
     AFTER,
     BEFORE,
@@ -75,13 +74,18 @@ from gate.records.verdict import (
     QUIET,
     RED,
     UNJUDGED,
+    CaseEvidence,
+    Cause,
+    CauseKind,
     Change,
     Comparison,
     Estimate,
+    KernelChange,
     MachineShift,
     Outcome,
     PairBase,
     Reason,
+    SideEvidence,
     Status,
     Tally,
     Verdict,

@@ -84,7 +84,6 @@ class HistoryReading:
     lines: int = 0
     damaged: list[str] = field(default_factory=list)  # "history.jsonl:12: what is wrong"
     foreign: list[str] = field(default_factory=list)  # lines of other versions of the format, as they are
-    repeated: int = 0
 
 
 def make_history_line(head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> HistoryLine:
@@ -170,7 +169,6 @@ def _read_usable(
             reading.damaged.append(error.what)
             continue
         if line.head.id in seen:
-            reading.repeated += 1
             continue
         seen.add(line.head.id)
         reading.lines += 1

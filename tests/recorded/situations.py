@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gate.cli.output import note_idle, note_origin
+from gate.cli.setup import note_idle, note_origin
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run

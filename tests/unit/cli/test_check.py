@@ -16,7 +16,7 @@ import pytest
 
 from gate.cli import lanes, main
 from gate.cli.check import find_why_alone
-from gate.cli.output import note_rules
+from gate.cli.setup import note_rules
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT

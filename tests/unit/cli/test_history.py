@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.history import append_run
+from gate.cli.output import append_run
 from gate.files.entry import VERSION
 from gate.project.config import make_config
 from gate.project.entries import GateFile

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.output import note_origin
+from gate.cli.setup import note_origin
 from gate.decide.verdict import decide_verdict
 from gate.project.config import make_config
 from gate.project.entries import GateFile

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.output import note_idle
+from gate.cli.setup import note_idle
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT

@@ -26,7 +26,7 @@ from gate.records import (
     Metric,
     Trial,
 )
-from gate.records.evidence import CaseEvidence, KernelChange, SideEvidence
+from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence
 from tests.make import make_baseline
 
 
