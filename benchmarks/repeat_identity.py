@@ -93,14 +93,14 @@ def measure_cases(cases: Sequence[Case], repeat: int, config: Config) -> Iterato
                 bench = stack.enter_context(open_bench(arm, settings))
                 prime_bench(bench)
             begun = time.monotonic()
-            outcome = run_trial(bench, case, repeat)
+            came = run_trial(bench, case, repeat)
             yield {
                 "case": case.id,
                 "definition": case.definition,
                 "repeat": repeat,
                 "wall_s": time.monotonic() - begun,
-                "failure": describe_failure(outcome.failure) if outcome.failure else "",
-                "trial": encode(outcome.trial) if outcome.trial else None,
+                "failure": "".join(map(describe_failure, came.failures)),
+                "trial": next(map(encode, came.trials), None),
             }
 
 

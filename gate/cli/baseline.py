@@ -6,7 +6,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from gate.cli.check import measure_request
 from gate.cli.output import append_run
@@ -18,7 +17,7 @@ from gate.devices import find_kind, is_target
 from gate.errors import ExitCode, FileError, MachineError, UsageError
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
-from gate.lab.host.provenance import format_time, load_provenance
+from gate.lab.host.provenance import load_provenance, read_time
 from gate.project.config import Config
 from gate.project.registry import load_cases, select_cases
 from gate.records import Acceptance, Code, Fact, Run, Verdict, name_words
@@ -59,7 +58,7 @@ def run_anchor(options: Namespace) -> ExitCode:
     old = load_anchor(config.baselines)
     ref = options.ref or "HEAD"
     commit = resolve_ancestor(config.directory, ref).commit
-    now = format_time(datetime.now(UTC))
+    now = read_time()
     anchor = AnchorFile(
         version=VERSION,
         commit=commit,
@@ -181,13 +180,12 @@ def run_show(options: Namespace) -> ExitCode:
     if options.select:
         chosen = {case.id for case in select_cases(load_cases(config), options.select)}
         baselines = tuple(item for item in baselines if item.case_id in chosen)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     place = f"in {config.baselines}"
     if not is_present(config.baselines):
         place += ", which does not exist"
-    print(render_baselines(baselines, now, place))
+    print(render_baselines(baselines, read_time(), place))
     if anchor is not None:
-        print(f"\nanchor: {describe_anchor(anchor, now)}")
+        print(f"\nanchor: {describe_anchor(anchor, read_time())}")
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 
 

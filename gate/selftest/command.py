@@ -126,9 +126,8 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
     run = _make_run(context, plant_case(subject.case, NOTHING, FaultSize()), head)
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, head, index)
-        run = replace(run, trials=(*run.trials, *([came.trial] if came.trial else [])))
-        if came.failure:
-            run = replace(run, failures=(came.failure,))
+        run = replace(run, trials=(*run.trials, *came.trials), failures=came.failures)
+        if came.failures:
             break
     run = _add_base_trials(run, subject)
     opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
@@ -147,11 +146,11 @@ def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
     trials: list[Trial] = []
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, bare, index)
-        if came.trial is None or came.failure:
-            reason = describe_failure(came.failure) if came.failure else "no trial came back"
+        if came.failures:
+            reason = describe_failure(came.failures[0])
             fix = "Fix it, or select another case with --select."
             raise UsageError(f"{case.id} cannot be measured: {reason}", fix)
-        trials.append(came.trial)
+        trials += came.trials
     return tuple(trials)
 
 

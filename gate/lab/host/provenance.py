@@ -36,7 +36,7 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
     return Provenance(
         commit=commit,
         dirty=bool(status),
-        created=format_time(datetime.now(UTC)),
+        created=read_time(),
         author=environ.get("GITHUB_ACTOR", "") or run_git(directory, "config", "user.name"),
         run_url=make_run_url(environ),
         gate_version=__version__,
@@ -100,6 +100,6 @@ def make_run_url(environ: Mapping[str, str]) -> str:
     return url if attempt == "1" else f"{url}/attempts/{attempt}"
 
 
-def format_time(moment: datetime) -> str:
-    """Format a moment as ISO 8601 in UTC, to the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def read_time() -> str:
+    """Read the time, as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -25,7 +25,7 @@ from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.trace import add_trace
-from gate.lab.trials.trials import TrialOutcome, run_trial
+from gate.lab.trials.trials import run_trial
 from gate.lab.workers.process import defer_interrupts
 from gate.records import (
     BaseArm,
@@ -94,40 +94,39 @@ def _measure_trial(lab: Lab, unit: Unit) -> Part:
     (case,), own, begun = unit.run.cases, unit.run.trials, time.monotonic()
     content = plan_trial(unit.metrics, own, lab.bench.settings.device)
     came = _measure_fit(lab, unit, content, begun)
-    if came.trial and not came.failure and content.extent is not Extent.WHOLE:
+    if content.extent is not Extent.WHOLE and not came.failures:
         alone = [one for one in own if one.pairing is Pairing.ALONE]
-        if has_other_code((*alone, came.trial)):
+        if has_other_code((*alone, *came.trials)):
             came = _measure_fit(lab, unit, WHOLE, begun)
-    trial, failure = came.trial, came.failure
-    if trial and not failure and lab.bench.settings.traces:
-        trial = add_trace(lab.bench, case, trial)
-    return Part(trials=(trial,) if trial else (), failures=(failure,) if failure else ())
+    if lab.bench.settings.traces and not came.failures:
+        return replace(came, trials=tuple(add_trace(lab.bench, case, trial) for trial in came.trials))
+    return came
 
 
-def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> TrialOutcome:
+def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
 
     A repeat that somebody killed says nothing of the case, which ran before: that trial is kept.
     """
     (case,) = unit.run.cases
     first = run_trial(lab.bench, case, unit.index, content)
-    if first.trial is None or first.failure or not (first.trial.conditions.disturbances and unit.repeats):
+    disturbed = [trial for trial in first.trials if trial.conditions.disturbances]
+    if first.failures or not (disturbed and unit.repeats):
         return first
+    (trial,) = disturbed
     at_s = unit.run.wall_s + time.monotonic() - begun
-    if unit.limit_s is not None and at_s + compute_trial_s(first.trial) > unit.limit_s:
+    if unit.limit_s is not None and at_s + compute_trial_s(trial) > unit.limit_s:
         return first
-    told = sum_up_disturbances(Code.REPEATED, [first.trial.conditions], unit.run.environment.cores)
+    told = sum_up_disturbances(Code.REPEATED, [trial.conditions], unit.run.environment.cores)
     numbers = {**told.numbers, "trial": unit.index}
     lab.observe(Noted(fact=replace(told, cases=(case.id,), numbers=numbers)))
     again = run_trial(lab.bench, case, unit.index, content)
-    if again.failure and again.failure.kind is FailureKind.KILLED:
-        warning = quote_failure(Code.REPEAT_KILLED, again.failure)
+    if any(failure.kind is FailureKind.KILLED for failure in again.failures):
+        warning = quote_failure(Code.REPEAT_KILLED, again.failures[0])
         lab.observe(Noted(fact=warning))
-        again = TrialOutcome(trial=replace(first.trial, warnings=(*first.trial.warnings, warning)))
-    if again.trial is None:
-        return again
-    conditions = replace(again.trial.conditions, repeated=True)
-    return replace(again, trial=replace(again.trial, conditions=conditions))
+        again = Part(trials=(replace(trial, warnings=(*trial.warnings, warning)),))
+    repeated = (replace(one, conditions=replace(one.conditions, repeated=True)) for one in again.trials)
+    return replace(again, trials=tuple(repeated))
 
 
 class OwnLane:

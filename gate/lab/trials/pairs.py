@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.check.schedule import Content, plan_content
 from gate.check.work import Part
 from gate.devices import find_kind, is_target
-from gate.lab.host.provenance import format_time
+from gate.lab.host.provenance import read_time
 from gate.lab.trials.merging import merge_results
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import (
@@ -108,7 +107,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Part:
         MachineError: Too little disk, or an interpreter cannot be started.
     """
     check_disk(sides.head)
-    started, before = format_time(datetime.now(UTC)), look_at_host(sides.head)
+    started, before = read_time(), look_at_host(sides.head)
     for bench in (sides.base, sides.head):
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)

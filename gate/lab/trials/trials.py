@@ -8,15 +8,15 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.check.schedule import WHOLE, Content
+from gate.check.work import Part
 from gate.devices import DEFAULT_DEVICE, is_target
 from gate.errors import MachineError
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
-from gate.lab.host.provenance import format_time
+from gate.lab.host.provenance import read_time
 from gate.lab.trials.merging import merge_results
 from gate.lab.workers.environment import (
     make_worker_environment,
@@ -115,22 +115,16 @@ class Bench:
         return (self.toolchain or self.scratch) / "tmp"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialOutcome:
-    """What came of a trial. One that failed may have measured something: then both are there."""
-
-    trial: Trial | None = None
-    failure: CaseFailure | None = None
-
-
-def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> TrialOutcome:
+def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> Part:
     """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept for pairs.
+
+    A trial that failed may have measured something: then both are there.
 
     Raises:
         MachineError: Too little disk, or the interpreter cannot be started.
     """
     check_disk(bench)
-    begun, started = time.monotonic(), format_time(datetime.now(UTC))
+    begun, started = time.monotonic(), read_time()
     before = look_at_host(bench)
     try:
         seed_cache(bench)
@@ -142,7 +136,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     if failure is not None:
         check_disk(bench)  # a full disk is the machine's fault, not the case's
         if not (cold.samples or warm.samples):
-            return TrialOutcome(failure=failure)
+            return Part(failures=(failure,))
     blank = Trial(
         case_id=case.id,
         index=index,
@@ -154,7 +148,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     trial = merge_results(blank, cold, warm, time.monotonic() - begun)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
         trial = add_host(trial, (before, look_at_host(bench)), bench.settings.threads)
-    return TrialOutcome(trial=trial, failure=failure)
+    return Part(trials=(trial,), failures=(failure,) if failure else ())
 
 
 def look_at_host(bench: Bench) -> HostSample:

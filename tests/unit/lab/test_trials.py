@@ -51,9 +51,8 @@ BLANK = Trial(case_id="a/x", index=2)
 def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
     """What the cold and the warm process measured is in one trial, which says when and for how long."""
     came = run_trial(bench, make_case(), 3)
-    assert came.failure is None
-    trial = came.trial
-    assert trial is not None
+    assert came.failures == ()
+    (trial,) = came.trials
     expected = {
         Metric.COLD_COMPILE_TIME: (2.0,),
         Metric.COMPILED_LATENCY: (0.010, 0.011),
@@ -87,13 +86,13 @@ def test_caches_of_the_last_trial_are_kept(bench: Bench, make_case: MakeCase) ->
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case()
     for index in (1, 2):
-        assert run_trial(bench, case, index).failure is None
+        assert run_trial(bench, case, index).failures == ()
         kept = sorted(path.name for path in bench.find_kept(case).rglob("*.txt"))
         assert kept == ["cold.txt"]
         assert not bench.trial_cache.exists()
     for role in ("cold", "warm"):
         failing = make_case("error", name="failing", roles=[role])
-        assert run_trial(bench, failing, 1).failure is not None
+        assert run_trial(bench, failing, 1).failures != ()
         assert not bench.find_kept(failing).exists()
 
 
@@ -109,9 +108,8 @@ def read_logs(bench: Bench, index: int) -> dict[str, str]:
 def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench, make_case: MakeCase) -> None:
     """Whatever is kept; and what it compiled is kept instead."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
-    assert run_trial(bench, make_case(), 1).failure is None
-    trial = run_trial(bench, make_case(), 2, Content(compiles=True, warm=False)).trial
-    assert trial is not None
+    assert run_trial(bench, make_case(), 1).failures == ()
+    (trial,) = run_trial(bench, make_case(), 2, Content(compiles=True, warm=False)).trials
     assert trial.extent is Extent.COLD
     assert set(trial.samples) == {Metric.COLD_COMPILE_TIME, Metric.COMPILED_LATENCY}
     assert read_logs(bench, 2) == {"cold": "cache holds"}
@@ -124,7 +122,7 @@ def test_no_cache_is_kept_where_the_disk_is_short(
     """A pair then compiles, as it would have."""
     monkeypatch.setattr(trials_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
-    assert run_trial(bench, make_case(), 1).failure is None
+    assert run_trial(bench, make_case(), 1).failures == ()
     assert not bench.find_kept(make_case()).exists()
 
 
@@ -185,23 +183,23 @@ def test_failure_keeps_what_was_measured(
 ) -> None:
     """A crash in either process is the trial's failure; what either had measured before is kept beside it."""
     came = run_trial(bench, make_case(act, roles=[role]), 1)
-    assert came.failure is not None
-    assert f"in the {role} process" in describe_failure(came.failure)
+    assert came.failures != ()
+    assert f"in the {role} process" in describe_failure(came.failures[0])
     assert not bench.trial_cache.exists()
     if expected is None:
-        assert came.trial is None
+        assert came.trials == ()
         return
-    assert came.trial is not None
-    assert expected == came.trial.samples
+    (trial,) = came.trials
+    assert expected == trial.samples
     told = f"the {role} process failed: this trial is what was measured before"
-    assert told in map(describe_measuring, came.trial.warnings)
+    assert told in map(describe_measuring, trial.warnings)
 
 
 def test_part_of_an_earlier_trial_is_not_taken(bench: Bench, make_case: MakeCase) -> None:
     """A process that dies before it writes leaves nothing, whatever the trial before had written."""
     run_trial(bench, make_case(), 1)
     came = run_trial(bench, make_case("silent", roles=["cold"]), 2)
-    assert (came.trial, came.failure is None) == (None, False)
+    assert (came.trials, len(came.failures)) == ((), 1)
 
 
 def test_request_says_what_to_measure(bench: Bench, make_case: MakeCase) -> None:
@@ -320,8 +318,7 @@ def test_settings_name_the_real_worker(tmp_path: Path) -> None:
 def test_a_target_needs_one_process(bench: Bench, make_case: MakeCase) -> None:
     """Nothing is run for a target, so a second process on full caches would find nothing more."""
     bench = replace(bench, settings=replace(bench.settings, device="cuda:sm_90"))
-    trial = run_trial(bench, make_case(), 1).trial
-    assert trial is not None
+    (trial,) = run_trial(bench, make_case(), 1).trials
     assert Metric.WARM_COMPILE_TIME not in trial.samples
     assert not list(bench.settings.out.rglob("*-warm.log"))
 
