@@ -12,7 +12,7 @@ from pathlib import Path
 from gate.check.procedure import Checked, check_pairs, list_unfinished
 from gate.check.schedule import want_whole
 from gate.cli.baseline import find_anchor, note_anchor
-from gate.cli.lanes import begin_sources, open_lane, open_measurer
+from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, record_creep, report_verdict
 from gate.cli.setup import Project, load_project, note_idle, note_origin
 from gate.decide.evidence.pairs import list_alike
@@ -35,7 +35,6 @@ def run_ab(options: Namespace) -> ExitCode:
         what = "--history: only comparisons with the release anchor are stored"
         raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     arms = make_arms(options, request.config, anchor)
-    resolve_arms(arms)
     checked = compare_arms(options, request, policy, arms)
     verdict = note_anchor(checked.verdict, anchor)
     verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
@@ -69,7 +68,10 @@ def make_arms(options: Namespace, config: Config, anchor: AnchorFile | None = No
 
 def compare_arms(options: Namespace, request: Project, policy: Policy, arms: ArmOptions) -> Checked:
     """Measure both arms in pairs, until all is settled."""
-    with open_measurer(options, request, partial(open_arms_lane, options, arms)) as (measurer, begun):
+    previous = load_previous(options, request.config.out)
+    resolve_arms(arms)
+    opening = partial(open_arms_lane, options, arms)
+    with open_measurer(options, request, opening, previous) as (measurer, begun):
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
         alone = replace(measurer, save=lambda run: measurer.save(replace(run, finished=False)))

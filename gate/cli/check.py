@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
-from gate.cli.lanes import Opening, begin_sources, open_lane, open_measurer
+from gate.cli.lanes import Opening, begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import append_run, find_history, print_traces, report_verdict
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
@@ -187,9 +187,10 @@ def open_measured(
 ) -> Iterator[tuple[Measurer, Run]]:
     """Measure ``trials`` trials of each selected case; what measures is still open."""
     check_factories(request.config, request.cases)
+    previous = load_previous(options, request.config.out)
     traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
     opening = opening or partial(open_lane, trials=trials, traces=traces)
-    with open_measurer(options, request, opening) as (measurer, run):
+    with open_measurer(options, request, opening, previous) as (measurer, run):
         yield measurer, measure_plan(measurer, run)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Opening = Callable[[Project, LaneTerms], AbstractContextManager[Lane]]
 
 
-def _load_previous(options: Namespace, out: Path) -> Run | None:
+def load_previous(options: Namespace, out: Path) -> Run | None:
     """Load the run that ``--resume`` continues, before anything else is waited for.
 
     Raises:
@@ -89,19 +89,19 @@ def _refuse_other(
 
 
 @contextmanager
-def open_measurer(options: Namespace, request: Project, opening: Opening) -> Iterator[tuple[Measurer, Run]]:
+def open_measurer(
+    options: Namespace, request: Project, opening: Opening, previous: Run | None
+) -> Iterator[tuple[Measurer, Run]]:
     """Open what the command measures with, show its progress, and give the run that is still to be measured.
 
-    With ``--resume`` it has what was measured before; lanes get that run without its trials, and refuse
+    It has what was measured before of the ``previous`` one; lanes get that without its trials, and refuse
     another one.
 
-    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`; UsageError and
-    FileError where there is no run to continue.
+    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
-    config, previous = request.config, _load_previous(options, request.config.out)
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
-    with _open_engine(options, config, open_begun) as (measurer, run):
+    with _open_engine(options, request.config, open_begun) as (measurer, run):
         yield measurer, take_up(run, previous, measurer.observe) if previous else run
 
 
