@@ -11,8 +11,15 @@ from pathlib import Path
 
 from gate.check.measurer import Measurer
 from gate.check.procedure import CheckTerms, check_against_base, check_against_baselines
-from gate.cli.lanes import Opening, begin_sources, load_previous, open_lane, open_measurer
-from gate.cli.output import append_run, find_history, print_traces, report_verdict
+from gate.cli.lanes import Opening, begin_sources, find_measured, load_previous, open_lane, open_measurer
+from gate.cli.output import (
+    append_run,
+    find_history,
+    list_reports,
+    print_traces,
+    remove_files,
+    report_verdict,
+)
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
 from gate.decide.explain.notes import note_shard
@@ -75,6 +82,8 @@ _LACK = "the directory {} has no baseline of these cases"
 def _refuse_in_vain(options: Namespace, config: Config, alone: Fact | None) -> None:
     """Refuse to spend minutes on an unchanged main branch that nothing can be compared with.
 
+    No earlier verdict stays: it would be taken for this one.
+
     Raises:
         NothingComparedError: So it is, that may fail, and neither an option nor a history asks for figures
             alone.
@@ -83,6 +92,7 @@ def _refuse_in_vain(options: Namespace, config: Config, alone: Fact | None) -> N
         return
     if config.fail_on is FailOn.NEVER or find_history(options, config):
         return
+    remove_files(*list_reports(config.out))
     why = f"nothing differs from {alone.name('base')}, and {_LACK.format(config.baselines)}"
     fix = "Make a change, add --base HEAD~1, or record baselines: `compile-gate baseline refresh`."
     what = f"there is nothing to compare with: {why}"
@@ -195,6 +205,8 @@ def open_measured(
 
 
 def measure_request(options: Namespace, request: Project, trials: int) -> Run:
-    """Measure ``trials`` trials of each selected case."""
+    """Measure ``trials`` trials of each selected case; where ``--resume`` finds them all, open nothing."""
+    if done := find_measured(options, request, trials):
+        return done
     with open_measured(options, request, trials) as (_, run):
         return run

@@ -15,6 +15,7 @@ from gate.check.measurer import Measurer
 from gate.cli.options import LanesAsked
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
+from gate.decide.evidence.stored import list_short
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, UsageError
 from gate.files.codec import RUN
@@ -55,6 +56,18 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
         what = f"--resume: {path} does not exist, so there is no run to continue"
         raise UsageError(what, "Run without --resume, or name the run's directory with --out.")
     return RUN.load(path)
+
+
+def find_measured(options: Namespace, request: Project, trials: int) -> Run | None:
+    """Find the run that ``--resume`` continues, if nothing of it is left to measure.
+
+    Raises as :func:`load_previous`, and as :func:`gate.lab.trials.runs.refuse_other_run`.
+    """
+    run = load_previous(options, request.config.out)
+    if run is None or run.base or run.failures or list_short(replace(run, trials_planned=trials)):
+        return None
+    _refuse_other(run, request, place_lab(request.config)[1], None, trials)
+    return run if run.finished else None
 
 
 def _refuse_other(

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gate.cli import lanes
 from gate.files.codec import RUN
 from gate.lab.host.fitness import HostSample
-from gate.lab.trials import lane, trials
+from gate.lab.trials import trials
 from gate.records import Metric
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 
@@ -43,7 +44,7 @@ def test_a_machine_that_others_use_records_nothing(
     assert "during 5 of 5 trials: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)." in told
     assert "--anyway --resume takes what there is" in told
     assert before == {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
-    monkeypatch.setattr(lane, "run_trial", lambda *_: pytest.fail("a trial is measured"))
+    monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it warms up for nothing"))
     assert place.run(*refresh, "--anyway", "--resume") == 0
     capsys.readouterr()
     assert place.run("baseline", "show") == 0

@@ -142,6 +142,17 @@ def test_uncommitted_changes_of_main_are_compared_with_its_commit(place: Place) 
     assert load_base(place)[0] == "merge-base with main"
 
 
+def test_an_unchanged_main_branch_leaves_no_verdict_of_another_run(place: Place) -> None:
+    """It ends with 3, and the REGRESSION in `out` would be taken for its own; the measured run is kept."""
+    begin_repository(place, "gate.yml")
+    shutil.rmtree("baselines")
+    commit_fault(place)
+    assert place.run("check", "--quiet") == ExitCode.REGRESSION
+    place.git("checkout", "--quiet", "main")
+    assert place.run("check", "--quiet") == ExitCode.NOTHING_COMPARED
+    assert sorted(path.name for path in Path("out").glob("*.*")) == [".gitignore", "run.json"]
+
+
 def clone_shallowly(place: Place) -> None:
     """Work in a clone that has the branch's last commit, and not where it left ``main``."""
     begin_repository(place)
