@@ -1,13 +1,16 @@
-"""``bisect``: find the first commit, or interpreter, at which a metric of a case is worse, in pairs."""
+"""``bisect``: find the first commit, or interpreter, at which a metric of a case is worse, and say so."""
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gate.bisect.lab import BisectLab, Question, UnusablePointError, find_ends, open_bisect_lab
+from gate.bisect.levels import MAX_END_PAIRS
 from gate.bisect.search import (
+    Forecast,
     StepJudge,
     count_steps,
     find_change,
@@ -20,25 +23,22 @@ from gate.bisect.search import (
     settle_finding,
     settle_step,
 )
-from gate.bisect.words import (
-    FirstBad,
-    Forecast,
-    render_bisection_plan,
-    render_candidates,
-    render_ends,
-    render_finding,
-    render_step,
-    render_time_up,
-)
 from gate.check.pair_schedule import count_pairs
 from gate.cli.output import list_reports, remove_files, save_reports
 from gate.cli.setup import RUN_FILE, load_project, parse_metric
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, RUN
-from gate.records import Comparison, Run, Status
+from gate.metrics import SPECS, Family
+from gate.records import Comparison, Metric, Run, Status, Verdict
 from gate.records.studies import Bisection, BisectionStep, Mark
+from gate.report.clean import clean_line
+from gate.report.rows import complete_sentence
+from gate.report.words.causes import describe_cause
+from gate.report.words.failures import describe_failure
+from gate.report.words.templates import describe_change, name_metric
 from gate.store.policy import load_policy
+from gate.units import count_noun, join_some, render_duration
 
 BISECTION_FILE = "bisection.json"
 _ENDS, _CONFIRMATION = "ends", "first-bad"
@@ -166,15 +166,11 @@ def _conclude(bisector: Bisector, first: str) -> ExitCode:
     mark, place = read_mark(row), question.out / _CONFIRMATION
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
     save_reports(verdict, place, code)
-    finding = FirstBad(
-        name=question.ends.describe(first),
-        metric=state.metric,
-        causes=tuple(one.fact for one in verdict.causes if one.case_id == state.case_id),
-        row=row,
-        mark=mark,
-        place=str(place),
-    )
-    print(render_finding(finding))
+    print(render_finding(question.ends.describe(first), state.metric, row, mark))
+    if mark is Mark.BAD:
+        for cause in [one.fact for one in verdict.causes if one.case_id == state.case_id][:_CAUSES_SHOWN]:
+            print(f"  cause  {clean_line(describe_cause(cause))}")
+        print(f"\nReport: {place}")
     return code
 
 
@@ -202,3 +198,140 @@ def _load_state(question: Question) -> Bisection | None:
         what = f"--resume: {path} is of another case, metric or ends"
         raise UsageError(what, "Run without --resume, or name that bisection's directory with --out.")
     return stored
+
+
+_GOES_ON = "Run the same again with --resume: it goes on from here."
+_METRICS_NAMED = 5  # of those that the pairs leave open
+_CAUSES_SHOWN = 3
+
+
+def render_ends(
+    labels: tuple[str, str], verdict: Verdict, row: Comparison | None, metric: Metric | None
+) -> str:
+    """Say what the bad end is, compared with the good one; and why there is nothing to search, if so.
+
+    ``metric`` is the one that was named, if any.
+    """
+    head = f"{labels[1]} against {labels[0]}"
+    failures = [
+        f"  {one.case_id} failed at {one.stage}: {clean_line(describe_failure(one))}"
+        for one in verdict.failures
+    ]
+    if failures:
+        fix = "Name ends at which the case can be measured."
+        return "\n".join([f"{head}: an end cannot be measured.", *failures, fix])
+    if row is None and not verdict.tally.pairs:
+        fix = "Run again with --resume and more --minutes, once the machine is quiet."
+        return f"{head}: there was no time for a single pair. {fix}"
+    if row is None and metric is not None:
+        return f"{head}: the case has no {name_metric(metric)} in both. Name another METRIC."
+    if row is None:
+        return f"{head}: {_explain_no_row(verdict)}"
+    text = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"
+    if row.status is Status.REGRESSED:
+        return text
+    return f"{text}\n{_explain_premise(row)}"
+
+
+def _explain_no_row(verdict: Verdict) -> str:
+    opened = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
+    if not opened:
+        return "nothing got worse that decides. Name the METRIC, or other ends."
+    names = join_some([name_metric(one.metric) for one in opened], _METRICS_NAMED)
+    return (
+        f"could not tell for {count_noun(len(opened), 'metric')}: {names}. Once the machine is quiet, run"
+        f" {_name_more(opened[0])}, or name the METRIC."
+    )
+
+
+def _explain_premise(row: Comparison) -> str:
+    none = "There is nothing to search for:"
+    if row.status is Status.IMPROVED:
+        return f"{none} the bad end is better than the good one. Swap them, or name others."
+    if row.status is Status.UNCHANGED and SPECS[row.metric].family is Family.EXACT:
+        return f"{none} the ends do not differ in it. Name another METRIC, or other ends."
+    if row.status is Status.UNCHANGED:
+        return (
+            f"{none} the ends do not differ by as much as matters, on this machine. Name another METRIC, ends"
+            " that differ, or a lower threshold for this case (`overrides` in gate.yml)."
+        )
+    return (
+        "Nothing to search for: the pairs do not show that the bad end is worse. Once the machine is quiet,"
+        f" run {_name_more(row)}."
+    )
+
+
+def _name_more(row: Comparison) -> str:
+    """How to get more pairs of what these leave open."""
+    return "it anew" if row.pairs >= MAX_END_PAIRS else "again with --resume and more --minutes"
+
+
+def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -> str:
+    """Say how many steps there will be, and how long they may take; ``--minutes`` leaves ``left_s``."""
+    needed_s, steps = forecast.compute_left_s(state), forecast.count_left(state)
+    between = count_noun(forecast.between, forecast.noun)
+    again = f" ({count_noun(len(state.steps), 'step')} done before)" if state.steps else ""
+    most = f"at most {count_noun(steps, 'step')} and one to see it again{again}"
+    text = f"{between} between: {most}, about {render_duration(needed_s)} by what the ends took"
+    if needed_s <= left_s:
+        return text
+    more = f"That is more than the {render_duration(left_s)} left of --minutes"
+    return f"{text}\n{more}: what is not done by then goes on with --resume."
+
+
+def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") -> str:
+    """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter.
+
+    ``why`` is why it could not be measured, where that is known.
+    """
+    step = state.steps[-1]
+    came = f"not measured ({clean_line(why)})" if why else "not measured"
+    if step.change is not None:
+        change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
+        came = f"{change} in {count_noun(step.pairs, 'pair')}"
+    left = forecast.count_left(state)
+    most = f"at most {count_noun(left, 'step')} left" if left else "to see it again"
+    return f"{step.mark:<4} {clean_line(name)}: {came}; {most}, about {_render_left(state, forecast)}"
+
+
+def render_time_up(state: Bisection, forecast: Forecast) -> str:
+    """Say that the time of ``--minutes`` is up, and what is left."""
+    done, left = count_noun(len(state.steps), "step"), count_noun(forecast.count_left(state), "step")
+    return (
+        f"Could not tell yet: the time of --minutes is up after {done}, at most {left} left, about"
+        f" {_render_left(state, forecast)}.\n{_GOES_ON}"
+    )
+
+
+def _render_left(state: Bisection, forecast: Forecast) -> str:
+    return render_duration(forecast.compute_left_s(state))
+
+
+def render_candidates(candidates: Sequence[str]) -> str:
+    """Say what is left where some points could not be judged."""
+    return "\n".join(
+        [
+            f"Could not tell: it is one of these {len(candidates)}, since those between could not be judged:",
+            *(f"  {clean_line(one)}" for one in candidates),
+            "They cannot be measured, lie between both ends, or vary too much. Compare two of them",
+            "with `ab`, or run again once the machine is quiet.",
+        ]
+    )
+
+
+def render_finding(name: str, metric: Metric, row: Comparison | None, mark: Mark) -> str:
+    """Render the answer: the first bad point, ``name``, and how it compares with the one before it.
+
+    ``mark`` is what it is against that one: SKIP where the pairs do not show it.
+    """
+    first = f"first bad: {clean_line(name)}"
+    sentence = complete_sentence(row) if row else "It could not be compared with the one before it."
+    if mark is Mark.SKIP:
+        why = "Could not tell yet: the steps lead to this one, and it has not been seen again."
+        quiet = f"Once the machine is quiet, run {_name_more(row)}." if row else ""
+        return "\n".join([why, first, f"  {sentence}", quiet or _GOES_ON])
+    if mark is Mark.GOOD:
+        why = "Could not tell: the steps lead to this one, and it is not worse than what is before it."
+        fix = "A step was wrong, or many small changes add up. Run again once the machine is quiet."
+        return "\n".join([why, first, f"  {sentence}", fix])
+    return f"{first}\n  {name_metric(metric)}: {sentence}"

@@ -31,7 +31,7 @@ from gate.records import (
     Run,
     Status,
 )
-from gate.records.studies import Mark
+from gate.records.studies import Bisection, Mark
 
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE
@@ -67,6 +67,29 @@ def search_first(
             bad = point if mark is Mark.BAD else bad
         possible = rank(goods, bad)
     return possible
+
+
+_CONFIRMING = 2  # steps that it takes to see again what was found: by the rule of every other comparison
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """What is still to come, by what the ends took."""
+
+    between: int  # points that are neither end
+    steps: int  # at most
+    step_s: float
+    noun: str = "commit"
+
+    def count_left(self, state: Bisection) -> int:
+        """The steps that are left at most, of a search in which nothing is skipped."""
+        return max(self.steps - len(state.steps), 0)
+
+    def compute_left_s(self, state: Bisection) -> float:
+        """Seconds that are left; by what the steps took as soon as there are some."""
+        took = [step.wall_s for step in state.steps]
+        step_s = sum(took) / len(took) if took else self.step_s
+        return (self.count_left(state) + _CONFIRMING) * step_s
 
 
 def count_steps(between: int) -> int:

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.bisect.words import (
-    FirstBad,
-    Forecast,
+from gate.bisect.command import (
     render_bisection_plan,
     render_candidates,
     render_ends,
@@ -16,6 +14,7 @@ from gate.bisect.words import (
     render_step,
     render_time_up,
 )
+from gate.bisect.search import Forecast
 from gate.records import Change, Comparison, Metric, Reason, Status, Tally, Verdict
 from gate.records.studies import Bisection, BisectionStep, Mark
 from tests.unit.report.conftest import make_pass
@@ -156,8 +155,7 @@ def test_candidates_are_named_with_their_subjects() -> None:
 )
 def test_what_was_not_seen_again_is_no_answer(mark: Mark, told: str) -> None:
     """Too few pairs are told from pairs that deny it."""
-    finding = FirstBad(name="ccccccc Fuse", metric=STATE.metric, causes=(), row=None, mark=mark, place="out")
-    said = render_finding(finding)
+    said = render_finding("ccccccc Fuse", STATE.metric, None, mark)
     assert said.startswith("Could not tell")
     assert told in said
     assert "first bad: ccccccc Fuse" in said
