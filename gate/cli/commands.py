@@ -319,7 +319,6 @@ GITHUB = Command(
     summary="what workflows call: publish, answer comments, propose",
     example="compile-gate github publish --run-id 1234567890",
     actions=(_PUBLISH, _AUTHORIZE, _ACCEPT_REGRESSION, _PROPOSE),
-    holds_token=True,
 )
 
 _BASELINE = Command(

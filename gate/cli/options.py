@@ -57,7 +57,6 @@ class Command:
     run: str = ""  # "module:function", imported when the command is chosen
     arguments: tuple[Argument, ...] = ()
     actions: tuple[Command, ...] = ()
-    holds_token: bool = False  # what it prints is made harmless: see gate.github.job
 
 
 LIST_FORMATS = ("text", "json")
