@@ -5,11 +5,11 @@ One trial is two fresh processes on one private cache directory, empty at first:
 - ``cold``: times the first compiled call, then the warm rounds;
 - ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
 
-A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
-headers), or takes it from an earlier run, so that no case is charged for it. A fourth, ``rounds``,
-times the warm rounds alone, on caches in whatever state they are: a further pair of a side-by-side
-comparison. Three more measure nothing: ``import`` imports the factories of a plan before it is primed,
-``try`` builds a case and calls it eagerly, and ``trace`` compiles it while torch writes down what it does.
+A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled headers), so that
+no case is charged for it. A fourth, ``rounds``, times the warm rounds alone, on caches in whatever state they
+are: a further pair of a side-by-side comparison. Three more measure nothing: ``import`` imports the factories
+of a plan before it is primed, ``try`` builds a case and calls it eagerly, and ``trace`` compiles it while
+torch writes down what it does.
 
 In a pair two workers are alive at once and take turns, each by a socket of its own (``channel``), one
 word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:

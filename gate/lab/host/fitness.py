@@ -21,8 +21,7 @@ from pathlib import Path
 import psutil
 
 from gate.programs import list_cgroups, list_cores, list_descendants, read_free_bytes, read_text
-from gate.records import EXPECTED_THROTTLING as _EXPECTED_THROTTLING
-from gate.records import Conditions, Disturbance
+from gate.records import EXPECTED_THROTTLING, Conditions, Disturbance
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -99,7 +98,7 @@ def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple
         Disturbance.HEATED: conditions.heat_events > 0,
         Disturbance.SWAPPED: conditions.swapped_bytes > SWAP_LIMIT_BYTES,
         Disturbance.SHORT_OF_MEMORY: 0 < conditions.free_bytes < FREE_LIMIT_BYTES,
-        Disturbance.THROTTLED: not _EXPECTED_THROTTLING.issuperset(conditions.throttled),
+        Disturbance.THROTTLED: not EXPECTED_THROTTLING.issuperset(conditions.throttled),
         Disturbance.SHARED: conditions.foreign_processes > 0,
         Disturbance.HELD_MEMORY: conditions.foreign_memory > FOREIGN_MEMORY_LIMIT,
     }

@@ -21,7 +21,7 @@ MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; mor
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerJob:
-    """A request and how to run it. ``label`` starts the messages of failures that have no case."""
+    """A request and how to run it."""
 
     request: WorkerRequest
     python: str
