@@ -2,7 +2,7 @@
 
 Every simulated pull request draws, for each case, trials for a baseline and others for a candidate, no trial
 twice, and pairs for a confirmation, and goes through the procedure of :mod:`gate.check`. Its trials are of
-one sitting: the replay does not know the noise between days.
+one session: the replay does not know the noise between days.
 """
 
 from __future__ import annotations

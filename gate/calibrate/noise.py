@@ -10,7 +10,7 @@ from statistics import fmean
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, LOOKS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
-from gate.decide.judge.compare import SITTING, find_threshold
+from gate.decide.judge.compare import SESSION, find_threshold
 from gate.decide.judge.families import judge_steady
 from gate.decide.judge.interval import (
     Bar,
@@ -124,7 +124,7 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
         before_trials=effort.baseline_trials,
         after_trials=trials,
     )
-    return read_stored(series.metric, arms, series.prior, SITTING, 0.0)
+    return read_stored(series.metric, arms, series.prior, SESSION, 0.0)
 
 
 def _compute_noticed(reading: Reading, threshold: Threshold) -> float:

@@ -130,7 +130,7 @@ OF_A_RATE = (
 )
 OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
 
-# A pair cancels the sitting of the machine, so warm times are held to less than against a stored
+# A pair cancels the session of the machine, so warm times are held to less than against a stored
 # baseline: what a change of 5 % must exceed by two standard errors to be caught in 16 pairs. The latency
 # floor of 20 us is a few times the cost of one Python call. docs/decision.md has more on each threshold.
 COMPILED = MetricSpec(

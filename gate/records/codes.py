@@ -145,7 +145,7 @@ class Code(StrEnum):
     NOISE_UNKNOWN = "noise_unknown", "more trials"  # of these cases
     SOME_NOT_REPLAYED = "some_not_replayed", "short cases trials"
     REPLAYED_ALONE = "replayed_alone", "pairs"  # without pairs
-    REPLAY_MIXES = "replay_mixes"  # trials of one sitting
+    REPLAY_MIXES = "replay_mixes"  # trials of one session
 
     # Why a case is unstable, in a calibration.
     VALUES_RANGE = "values_range", "trials low high"

@@ -12,7 +12,7 @@ from gate.check.work import REPEAT_SHARE
 from gate.decide import constants
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
-from gate.decide.judge.compare import SITTING
+from gate.decide.judge.compare import SESSION
 from gate.decide.judge.interval import (
     Bar,
     Level,
@@ -129,7 +129,7 @@ def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Read
     """Read one value against what is stored, by the assumed noise."""
     arms = summarize_logs(stored, (seen,))
     assert arms is not None
-    return read_stored(metric, arms, ASSUMED, SITTING, 0.0)
+    return read_stored(metric, arms, ASSUMED, SESSION, 0.0)
 
 
 def describe(reading: Reading, bar: Bar) -> list[str]:

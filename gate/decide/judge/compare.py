@@ -40,8 +40,8 @@ from gate.records.cases import group_by
 
 # What the machine's speed moves; ratios carry their own control.
 _BY_CLOCK = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
-# What two sittings of a steady machine differ by.
-SITTING = Variance(value=SESSION_SD**2, df=math.inf)
+# What two sessions of a steady machine differ by.
+SESSION = Variance(value=SESSION_SD**2, df=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ class JudgingRules:
             question.metric,
             question.logs,
             self.priors[question.metric],
-            self.find_machine(question.metric).sitting if by_clock else SITTING,
+            self.find_machine(question.metric).session if by_clock else SESSION,
             self.find_shift(question.metric),
         )
 

@@ -1,6 +1,6 @@
 """Judges one metric, each family by its rule: times by stored values, counts and drift by any.
 
-Stored times are of another sitting of the machine, so they convict only what is surely beyond its limit, and
+Stored times are of another session of the machine, so they convict only what is surely beyond its limit, and
 where that could have another reason they leave it open: to more trials, or to pairs with the base.
 """
 

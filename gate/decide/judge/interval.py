@@ -74,10 +74,10 @@ class Bar:
     edges: float = 1.0  # what is called unchanged is surely below so many edges, and estimated below one
 
 
-def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Variance, shift: float) -> Reading:
+def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Variance, shift: float) -> Reading:
     """Compare the log means of a run and its baseline, less the machine's ``shift``.
 
-    The standard error is sqrt(s^2 (1/R + 1/K) + ``sitting``), s^2 moderated by ``prior``: two sittings of a
+    The standard error is sqrt(s^2 (1/R + 1/K) + ``session``), s^2 moderated by ``prior``: two sessions of a
     machine differ, and more trials of one do not average that away.
     """
     noise = pool_variances(arms.variance, prior)
@@ -85,7 +85,7 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, sitting: Varianc
     sampling = noise.value * (1 / arms.after_trials + 1 / arms.before_trials)
     return Reading(
         change=direction * (arms.after - arms.before) - shift,
-        error=math.sqrt(sampling + sitting.value),
+        error=math.sqrt(sampling + session.value),
         noise=noise,
         baseline=math.exp(arms.before),
         candidate=math.exp(arms.after),

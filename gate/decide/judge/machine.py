@@ -53,8 +53,8 @@ class Machine:
         return abs(math.expm1(self.shift)) > FAR_LIMIT
 
     @property
-    def sitting(self) -> Variance:
-        """What two sittings of this machine differ by, as the variance of a logarithm.
+    def session(self) -> Variance:
+        """What two sessions of this machine differ by, as the variance of a logarithm.
 
         What a far machine's shift leaves of each program is as uncertain as the shift is large.
         """

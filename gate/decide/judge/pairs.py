@@ -1,6 +1,6 @@
 """Judges one case by side-by-side pairs: the noisy by their own rule, the rest by their families'.
 
-No sitting stands between the arms, so the bar is another than that of stored values: the lower bound must be
+No session lies between the arms, so the bar is another than that of stored values: the lower bound must be
 above no change, and the estimate above the threshold.
 """
 

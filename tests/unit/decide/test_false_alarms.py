@@ -1,7 +1,7 @@
 """The promise that matters most, replayed: noise gives no regression, a 30 % slowdown does.
 
 Noise as on a shared two-core machine: trials differ by a log-normal 1 to 5 % drawn anew for every
-case and metric, and whole sittings by up to 10 %, which canaries and eager see as well.
+case and metric, and whole sessions by up to 10 %, which canaries and eager see as well.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ def draw_cases(  # noqa: PLR0913 - what a run is drawn from
     trials: int,
     *,
     noise: tuple[float, float] = (0.01, 0.05),
-    sitting: float = 0.0,
+    session: float = 0.0,
     wander: float = CANARY_NOISE,
     fault: Fault | None = None,
 ) -> list[Any]:
-    """Eight cases of one run on a machine that is slower by ``sitting``; the first has the fault."""
+    """Eight cases of one run on a machine that is slower by ``session``; the first has the fault."""
     cases = []
     for number in range(CASES):
         sds = {metric: rng.uniform(*noise) for metric in TYPICAL}
         extra = fault if fault and number == 0 else {}
-        shift = {metric: sitting + extra.get(metric, 0.0) for metric in TYPICAL}
+        shift = {metric: session + extra.get(metric, 0.0) for metric in TYPICAL}
         cases.append(
             make(
                 case_id=f"m{number}/x",
                 before=draw_arm(rng, BASELINE_TRIALS, sds, {}),
                 after=draw_arm(rng, trials, sds, shift),
                 canaries_before=draw_canaries(rng, BASELINE_TRIALS, 0.0, wander),
-                canaries_after=draw_canaries(rng, trials, sitting, wander),
+                canaries_after=draw_canaries(rng, trials, session, wander),
             )
         )
     return cases
@@ -88,16 +88,16 @@ def count_red(verdict: Verdict) -> bool:
 def test_noise_is_no_regression(situation: Make, judge: Judge, trials: int) -> None:
     """None of 300 runs of an unchanged program, eight cases with four metrics each, is a regression."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
-    runs = (draw_cases(situation, rng, trials, sitting=rng.uniform(-0.10, 0.10)) for _ in range(300))
+    runs = (draw_cases(situation, rng, trials, session=rng.uniform(-0.10, 0.10)) for _ in range(300))
     assert sum(count_red(judge(*run)) for run in runs) == 0
 
 
 @pytest.mark.parametrize("trials", [1, 3])
 def test_a_machine_that_wanders_is_no_regression(situation: Make, judge: Judge, trials: int) -> None:
-    """Nor is one of 100 where canaries vary by 15 % between trials, and the machine's sittings by as much."""
+    """Nor is one of 100 where canaries vary by 15 % between trials, and the machine's sessions by as much."""
     rng = random.Random(trials)  # noqa: S311 - repeatable, not secret
     runs = (
-        draw_cases(situation, rng, trials, sitting=rng.gauss(0.0, WANDER), wander=WANDER) for _ in range(100)
+        draw_cases(situation, rng, trials, session=rng.gauss(0.0, WANDER), wander=WANDER) for _ in range(100)
     )
     assert sum(count_red(judge(*run)) for run in runs) == 0
 
@@ -119,7 +119,7 @@ def test_thirty_percent_slower_is_not_passed(
     for _ in range(40):
         fault = dict.fromkeys(slower, math.log(1.3))
         run = draw_cases(
-            situation, rng, 3, noise=(0.02, 0.035), sitting=rng.uniform(-0.01, 0.01), fault=fault
+            situation, rng, 3, noise=(0.02, 0.035), session=rng.uniform(-0.01, 0.01), fault=fault
         )
         found.append(find(judge(*run), Metric.COMPILED_LATENCY, "m0/x").status)
     assert Status.UNCHANGED not in found

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.judge.compare import SITTING
+from gate.decide.judge.compare import SESSION
 from gate.decide.judge.interval import (
     LARGEST_FACTOR,
     Bar,
@@ -40,7 +40,7 @@ def read(
 ) -> Reading:
     arms = summarize_logs(before, after)
     assert arms is not None
-    return read_stored(metric, arms, PRIOR, SITTING, shift)
+    return read_stored(metric, arms, PRIOR, SESSION, shift)
 
 
 def make_reading(change: float, error: float = 0.02, df: float = 10.0, baseline: float = 0.01) -> Reading:
@@ -56,7 +56,7 @@ def make_reading(change: float, error: float = 0.02, df: float = 10.0, baseline:
 
 
 def test_reading_by_hand() -> None:
-    """Five equal trials at 10 ms, three at 13 ms: ln 1.3, s2 = 4 x 4e-4 / 10, plus the sitting's 1 %."""
+    """Five equal trials at 10 ms, three at 13 ms: ln 1.3, s2 = 4 x 4e-4 / 10, plus the session's 1 %."""
     reading = read([0.010] * 5, [0.013] * 3)
     assert reading.change == pytest.approx(math.log(1.3))
     assert reading.noise.df == 10.0

@@ -109,9 +109,9 @@ def test_without_canaries_nothing_is_known(canaries: Canaries) -> None:
 
 @pytest.mark.parametrize(("stored", "sd"), [(TENTH, 0.1), (EXACT, 0.01)])
 def test_the_wandering_of_the_canary_is_the_noise_of_a_sitting(stored: Sequence[float], sd: float) -> None:
-    """Logarithms of -0.1, 0 and 0.1 have the variance 0.01; a sitting differs by SESSION_SD at least."""
-    sitting = compare(with_canaries({"loop": (stored, (1.0,))})).sitting
-    assert (sitting.value, sitting.df) == (pytest.approx(sd**2), math.inf)
+    """Logarithms of -0.1, 0 and 0.1 have the variance 0.01; a session differs by SESSION_SD at least."""
+    session = compare(with_canaries({"loop": (stored, (1.0,))})).session
+    assert (session.value, session.df) == (pytest.approx(sd**2), math.inf)
 
 
 @pytest.mark.parametrize(("cases", "suite"), [(3, None), (4, math.log(1.3))])
@@ -203,10 +203,10 @@ def test_compile_times_are_of_a_gpus_host_and_calls_of_the_card(
 
 
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
-    """20 % more is a logarithm of 0.182: the sitting's SD, though canaries agree to 1 %."""
+    """20 % more is a logarithm of 0.182: the session's SD, though canaries agree to 1 %."""
     far, near = (Machine(canary=math.log(ratio), is_sure=True, wander=0.01) for ratio in (1.2, 1.1))
-    assert math.sqrt(far.sitting.value) == pytest.approx(0.182, abs=0.001)
-    assert math.sqrt(near.sitting.value) == pytest.approx(0.01)
+    assert math.sqrt(far.session.value) == pytest.approx(0.182, abs=0.001)
+    assert math.sqrt(near.session.value) == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize(("suite", "convicted"), [(1.1, False), (1.0, True)])

@@ -311,7 +311,7 @@ TODAY = (1.1, 0.9, 1.05)
     ("compiled", "eager", "convicted"), [(1.33, 1.0, True), (1.0, 0.7, False), (1.0, 1.0, False)]
 )
 def test_ratio_convicts_where_the_machine_is_unsteady(compiled: float, eager: float, convicted: bool) -> None:
-    """With 15 % between sittings and none in the ratio, a third slower compiled code is still seen."""
+    """With 15 % between sessions and none in the ratio, a third slower compiled code is still seen."""
     after = {LATENCY: scale(TODAY, 0.010 * compiled), EAGER: scale(TODAY, 0.015 * eager)}
     row = find(LATENCY, before=latencies(0.015, 0.010, MOODS), after=after)
     assert (row.status is Status.REGRESSED) is convicted
