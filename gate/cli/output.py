@@ -18,6 +18,7 @@ from gate.decide.stats import estimate_metric
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, VERDICT, write_atomic
 from gate.files.disk import list_cut_short
+from gate.files.untrusted import is_present
 from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
@@ -120,9 +121,9 @@ def remove_files(*paths: Path) -> None:
     for path in paths:
         try:
             path.unlink(missing_ok=True)
-        except NotADirectoryError:
-            continue  # nothing lies there; the error comes when it is written
         except OSError as error:
+            if not is_present(path):
+                continue  # the error comes when it is written
             what = f"{path} cannot be replaced: {error.strerror}"
             raise UsageError(what, "Remove it, or name another directory with --out.") from None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.errors import GateError, MachineError, UsageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_MACHINE = {errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_MACHINE = {errno.EROFS, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def write_atomic(path: Path, text: str | Iterable[str]) -> None:

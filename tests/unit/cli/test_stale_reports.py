@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from gate.cli.output import remove_files
 from gate.files.codec import RUN
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 from tests.unit.cli.ways import begin_repository
@@ -77,6 +81,13 @@ def test_a_report_that_cannot_be_removed_is_told(place: Place, capsys: pytest.Ca
     told = capsys.readouterr().err
     assert "out/junit.xml cannot be replaced" in told
     assert "Remove it, or name another directory with --out." in told
+
+
+def test_what_is_not_there_is_not_said_to_be_in_the_way(tmp_path: Path) -> None:
+    """A read-only file system removes not even nothing: the error comes when the file is written."""
+    refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
+    with patch.object(Path, "unlink", side_effect=refused):
+        remove_files(tmp_path / "verdict.json")
 
 
 def test_a_directory_may_have_a_dot_in_its_name(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,7 @@ def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
         (errno.ENOSPC, MachineError, "the disk is full"),
         (errno.EDQUOT, MachineError, "the disk is full"),
         (errno.EROFS, MachineError, "Read-only file system"),
+        (errno.EFBIG, MachineError, "File too large"),  # than `ulimit -f` allows
         (errno.EIO, MachineError, "Input/output error"),
         (errno.EACCES, UsageError, "Permission denied"),
         (errno.ENOTDIR, UsageError, "Not a directory"),
