@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.metrics.spec import (
+    ADVISORY,
     BYTES_ON_TARGET,
     COMPILED,
     COUNTER,
@@ -15,6 +16,8 @@ from gate.metrics.spec import (
     ON_GPU,
     ON_TARGET,
     RATE,
+    SIGNATURE,
+    SIGNATURE_EVIDENCE,
     SINGLE,
     TIME,
     Family,
@@ -71,32 +74,29 @@ TIMES = (
         causes=(*OF_A_COMPILE, CauseKind.CACHE),
     ),
     replace(
-        limit(TIME, 0.20),
+        limit(ADVISORY, 0.20),
         metric=Metric.BREAK_EVEN_CALLS,
         title="calls after which a cold compile has paid for itself",
         unit=Unit.COUNT,
         worse="more",
         better="fewer",
-        role=Role.ADVISORY,
         source=Source.DERIVED,
         parts=(Metric.COLD_COMPILE_TIME, Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY),
     ),
     replace(
-        limit(TIME, 0.05),
+        limit(ADVISORY, 0.05),
         metric=Metric.DEVICE_UTILIZATION,
         title="share of wall time in which the device ran kernels",
         unit=Unit.FRACTION,
         worse="worse",
         better="better",
         higher_is_better=True,
-        role=Role.ADVISORY,
         is_gpu_only=True,
     ),
     replace(
-        TIME,
+        ADVISORY,
         metric=Metric.DEVICE_TIME,
         title="time of the device's kernels and copies in one warm compiled call; GPU only",
-        role=Role.ADVISORY,
         is_gpu_only=True,
     ),
     *(
@@ -114,11 +114,10 @@ TIMES = (
     ),
     # A stalled loader makes the call longer, which compiled latency decides by; this says whose time it is.
     replace(
-        limit(TIME, 0.10),
+        limit(ADVISORY, 0.10),
         metric=Metric.DATA_RATIO,
         title="an epoch through the DataLoader / the same batches already in memory; kind data",
         unit=Unit.RATIO,
-        role=Role.ADVISORY,
     ),
     *(
         replace(
@@ -195,13 +194,12 @@ AMOUNTS = (
         role=Role.ADVISORY,
     ),
     replace(
-        limit(TIME, 0.10),  # twice what two seconds of a counter that moves ten times a second resolve
+        limit(ADVISORY, 0.10),  # twice what two seconds of a counter that moves ten times a second resolve
         metric=Metric.ENERGY,
         title="energy of one warm compiled call, by the board's counter; GPU only",
         unit=Unit.JOULES,
         worse="more",
         better="less",
-        role=Role.ADVISORY,
         is_gpu_only=True,
     ),
     replace(
@@ -214,28 +212,15 @@ AMOUNTS = (
 
 
 COUNTS = (
+    replace(SIGNATURE, metric=Metric.GRAPH_BREAKS, title="graph breaks", planted=(FaultKind.GRAPH_BREAK,)),
     replace(
-        COUNTER,
-        metric=Metric.GRAPH_BREAKS,
-        title="graph breaks",
-        is_compile_signature=True,
-        planted=(FaultKind.GRAPH_BREAK,),
-    ),
-    replace(
-        COUNTER,
+        SIGNATURE,
         metric=Metric.RECOMPILES,
         title="recompiles",
-        is_compile_signature=True,
         causes=(CauseKind.RECOMPILE,),
         planted=(FaultKind.RECOMPILE,),
     ),
-    replace(
-        COUNTER,
-        metric=Metric.UNIQUE_GRAPHS,
-        title="graphs captured",
-        is_compile_signature=True,
-        causes=(CauseKind.RECOMPILE,),
-    ),
+    replace(SIGNATURE, metric=Metric.UNIQUE_GRAPHS, title="graphs captured", causes=(CauseKind.RECOMPILE,)),
     replace(COUNTER, metric=Metric.EAGER_FALLBACKS, title="frames that were not compiled at all"),
     replace(COUNTER, metric=Metric.CUDAGRAPH_SKIPS, title="CUDA graphs skipped"),
     replace(
@@ -256,11 +241,10 @@ COUNTS = (
         role=Role.EXPLAINS,
     ),
     replace(
-        COUNTER,
+        SIGNATURE,
         metric=Metric.CACHE_MISSES,
         title="compile-cache misses of the second process",
         source=Source.WARM,
-        is_compile_signature=True,
         causes=(CauseKind.CACHE,),
         planted=(FaultKind.LOST_CACHE,),
     ),
@@ -273,17 +257,11 @@ COUNTS = (
         source=Source.WARM,
         causes=OF_A_COMPILE,
     ),
+    replace(SIGNATURE_EVIDENCE, metric=Metric.CAPTURED_OPS, title="operations captured in graphs"),
     replace(
-        EVIDENCE, metric=Metric.CAPTURED_OPS, title="operations captured in graphs", is_compile_signature=True
+        SIGNATURE_EVIDENCE, metric=Metric.GENERATED_KERNELS, title="kernels generated", same_codegen=True
     ),
-    replace(
-        EVIDENCE,
-        metric=Metric.GENERATED_KERNELS,
-        title="kernels generated",
-        same_codegen=True,
-        is_compile_signature=True,
-    ),
-    replace(EVIDENCE, metric=Metric.GUARDS, title="guards", is_compile_signature=True),
+    replace(SIGNATURE_EVIDENCE, metric=Metric.GUARDS, title="guards"),
     replace(
         ON_TARGET,
         metric=Metric.CODE_LAUNCHES,

@@ -167,6 +167,7 @@ def limit(spec: MetricSpec, relative: float, absolute: float = 0.0) -> MetricSpe
 # Kinds of metric: each is what the rows that begin with it have in common.
 RATE = replace(COMPILED, column="", title="", planted=())  # timed block by block
 TIME = replace(RATE, timing=Timing.NONE, causes=())
+ADVISORY = replace(TIME, role=Role.ADVISORY)
 MEMORY = replace(
     TIME,
     unit=Unit.BYTES,
@@ -183,9 +184,11 @@ COUNTER = limit(  # any change counts
     replace(TIME, unit=Unit.COUNT, family=Family.EXACT, worse="more", better="fewer", scope=Scope.STACK), 0.0
 )
 EVIDENCE = replace(COUNTER, role=Role.EXPLAINS)
+SIGNATURE = replace(COUNTER, is_compile_signature=True)
+SIGNATURE_EVIDENCE = replace(SIGNATURE, role=Role.EXPLAINS)
 ON_GPU = replace(COUNTER, is_gpu_only=True)
 ON_TARGET = replace(ON_GPU, same_codegen=True)  # of which only the code is known
 BYTES_ON_TARGET = replace(ON_TARGET, unit=Unit.BYTES, worse="larger", better="smaller")
 # Single calls and requests are few and stray far. Calls hold the waiting for the device that blocks share:
 # they show spread, and decide nothing; a limit of gate.yml lets requests decide.
-SINGLE = limit(replace(TIME, role=Role.ADVISORY), 0.10, 50e-6)
+SINGLE = limit(ADVISORY, 0.10, 50e-6)
