@@ -61,7 +61,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         path=item.config.getoption("--gate-out") / f"{name}.txt",
         name=name,
         assumed=str(getattr(item, "obj", item).__doc__).strip().partition("\n")[0],
-        judges=not is_cpu or bool(cpu and cpu.kwargs.get("judged")),
+        meant_for="a GPU" if is_cpu and not (cpu and cpu.kwargs.get("judged")) else "",
     )
     signal.alarm(limit.args[0] if limit else _LIMIT_S)
 

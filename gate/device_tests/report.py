@@ -29,16 +29,17 @@ class DeviceReport:
     path: Path
     name: str
     assumed: str  # the first line of the test's docstring
-    judges: bool = True  # false: ranges are not meant for this device, so values are INFO
+    meant_for: str = ""  # what ranges are for, where this device is another: then values are INFO
 
     def check_range(self, value: float, low: float, high: float, unit: str = "", part: str = "") -> None:
         """Compare a number with a range, both ends included."""
-        expected = f" (expected {low:g} to {high:g}{'' if self.judges else ' on a GPU'})"
+        where = f" on {self.meant_for}" if self.meant_for else ""
+        expected = f" (expected {low:g} to {high:g}{where})"
         self.check(low <= value <= high, f"{value:.4g} {unit}".strip() + expected, part)
 
     def check(self, holds: bool, found: object, part: str = "") -> None:
         """Report whether something is so, and what was seen."""
-        if not self.judges:
+        if self.meant_for:
             self.note(found, part)
         elif holds:
             self.add(ResultStatus.PASSED, found, part)

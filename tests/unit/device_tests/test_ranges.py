@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.device_tests.report import DeviceReport
-from gate.device_tests.test_clocks import is_estimated, report_rates
+from gate.device_tests.test_clocks import expect_estimates, report_rates
 from gate.device_tests.test_whole import check_times
 from gate.records import Metric, Trial
 
@@ -27,7 +27,11 @@ def report(tmp_path: Path) -> DeviceReport:
     [
         (H100, 2.7, "PASSED   t, copy: 2.7 TB/s (expected 2.4 to 3.1)"),
         (H100, 3.4, "FAILED   t, copy: 3.4 TB/s (expected 2.4 to 3.1); assumed: So."),
-        ("NVIDIA H100 PCIe", 1.7, "INFO     t, copy: 1.7 TB/s"),  # another memory
+        (
+            "NVIDIA H100 PCIe",
+            1.7,
+            "INFO     t, copy: 1.7 TB/s (expected 2.4 to 3.1 on an H100 80GB HBM3)",
+        ),  # another memory
     ],
 )
 def test_a_rate_is_judged_on_cards_that_it_was_estimated_for(
@@ -43,7 +47,7 @@ def test_a_rate_is_judged_on_cards_that_it_was_estimated_for(
     [
         (H100, 40.0, ("PASSED 6 ms (4 to 12)", "PASSED 4 ms (2.5 to 8)", "PASSED 40 s (25 to 60)")),
         (H100, 70.0, ("PASSED 6 ms (4 to 12)", "PASSED 4 ms (2.5 to 8)", "FAILED 70 s (25 to 60)")),
-        ("Tesla T4", 70.0, ("INFO 6 ms", "INFO 4 ms", "INFO 70 s")),
+        ("Tesla T4", 70.0, ("INFO 6 ms (4 to 12{0})", "INFO 4 ms (2.5 to 8{0})", "INFO 70 s (25 to 60{0})")),
     ],
 )
 def test_times_of_a_trial_have_their_ranges(
@@ -55,6 +59,8 @@ def test_times_of_a_trial_have_their_ranges(
         Metric.COMPILED_LATENCY: (0.004,),
         Metric.COLD_COMPILE_TIME: (cold_s,),
     }
-    check_times(report, [Trial(case_id=CASE, index=1, samples=samples)], judges=is_estimated(model))
+    check_times(expect_estimates(report, model), [Trial(case_id=CASE, index=1, samples=samples)])
     found = [re.sub(r" +t, .*?: ", " ", line) for line in report.path.read_text().splitlines()]
-    assert tuple(line.replace("expected ", "").partition(";")[0] for line in found) == lines
+    assert tuple(line.replace("expected ", "").partition(";")[0] for line in found) == tuple(
+        line.format(" on an H100 80GB HBM3") for line in lines
+    )
