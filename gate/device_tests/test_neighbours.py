@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 
 import pytest
 import torch
@@ -15,18 +15,14 @@ from gate.device_tests.report import DeviceReport
 from gate.measure.device.opening import open_device
 from gate.measure.rounds import time_calls
 
-_CHILD = "import sys; from gate.device_tests.test_neighbours import serve_blocks; serve_blocks(*sys.argv[1:])"
 _BLOCK_S = 0.030  # as the blocks of a live pair
 _TURNS = 30
 _GPU_EDGE, _CPU_EDGE = 2048, 256
 _SIZING_CALLS = 200
-_END_S = 10.0
-
-Process = subprocess.Popen[str]
 
 
-def serve_blocks(device: str) -> None:
-    """Time a block each time that a line comes in, and print its seconds per call."""
+def serve_blocks(line: Connection, device: str) -> None:
+    """Time a block at first and each time that something comes in; send its seconds per call."""
     opened = open_device(device)
     edge = _GPU_EDGE if opened.kind.is_gpu else _CPU_EDGE
     left = torch.randn(edge, edge, device=opened.name)
@@ -36,11 +32,9 @@ def serve_blocks(device: str) -> None:
 
     time_calls(run, opened, _SIZING_CALLS)
     calls = max(1, int(_BLOCK_S * _SIZING_CALLS / time_calls(run, opened, _SIZING_CALLS)))
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    for _ in sys.stdin:
-        sys.stdout.write(f"{time_calls(run, opened, calls) / calls}\n")
-        sys.stdout.flush()
+    while True:
+        line.send(time_calls(run, opened, calls) / calls)
+        line.recv()
 
 
 @pytest.mark.cpu
@@ -61,29 +55,20 @@ def test_arms_in_turn_are_alike(device_name: str, report: DeviceReport) -> None:
 
 
 @contextmanager
-def _start(device_name: str) -> Iterator[Process]:
-    command = (sys.executable, "-P", "-c", _CHILD, device_name)
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def _start(device_name: str) -> Iterator[Connection]:
+    context = multiprocessing.get_context("spawn")
+    own, other = context.Pipe()
+    process = context.Process(target=serve_blocks, args=(other, device_name))
+    process.start()
+    other.close()  # else its end is not seen
     try:
-        _read_line(process)
-        yield process
+        own.recv()
+        yield own
     finally:
         process.kill()
-        process.communicate(timeout=_END_S)
+        process.join()
 
 
-def _run_block(process: Process) -> float:
-    if process.stdin is None:
-        raise TypeError("started without a pipe")
-    process.stdin.write("\n")
-    process.stdin.flush()
-    return float(_read_line(process))
-
-
-def _read_line(process: Process) -> str:
-    if process.stdout is None:
-        raise TypeError("started without a pipe")
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"the other process ended with status {process.wait(_END_S)}")
-    return line
+def _run_block(line: Connection) -> float:
+    line.send(None)
+    return float(line.recv())
