@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import distributed as dist
@@ -73,7 +74,6 @@ class Order:
     threads: int
     parent: int
     models: str  # where the first process has the reference models from
-    caches: dict[str, str]  # its own, by variable
 
 
 class Distributed(Protocol):
@@ -137,13 +137,14 @@ class Distributed(Protocol):
         return self._make_step(Command.COMPILED)
 
     def compile(self, subject: Subject) -> Function:
-        """Make a function from inputs to the loss, whose backward pass hands over the joint gradients."""
+        """Make a function from inputs to the loss; the subject's own leaves get the joint gradients."""
 
         def evaluate(*_: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
             with torch.enable_grad():
                 loss, gradients = self._tell(Command.EVALUATE).evaluate()
-            leaves = subject.name_leaves()
-            return _Handed.apply(loss, [gradients.get(name) for name in leaves], *leaves.values())  # type: ignore[no-untyped-call] # torch's
+            for name, leaf in subject.name_leaves().items():
+                leaf.grad = gradients.get(name)
+            return loss.requires_grad_()  # a leaf: its backward pass adds to no other
 
         return evaluate
 
@@ -186,12 +187,12 @@ class Distributed(Protocol):
             threads=torch.get_num_threads(),
             parent=os.getpid(),
             models=models.__path__[0],
-            caches=dict(_copy_caches()),
         )
         context = multiprocessing.get_context("spawn")
         self._line, line = context.Pipe()
         peer = context.Process(target=_serve, args=(order, line), daemon=True)
-        peer.start()
+        with patch.dict(os.environ, dict(_copy_caches())):
+            peer.start()
         self._peer = peer
         line.close()  # else its end is not seen
         try:
@@ -203,28 +204,6 @@ class Distributed(Protocol):
         assert self._peer is not None  # noqa: S101 - it was started
         self._peer.join()
         return RuntimeError(f"the second process ended with status {self._peer.exitcode}; see the log")
-
-
-class _Handed(torch.autograd.Function):
-    """A loss whose gradients are known already."""
-
-    @staticmethod
-    def forward(
-        context: Any,  # noqa: ANN401 - torch's
-        loss: torch.Tensor,
-        gradients: list[Any],
-        *leaves: torch.Tensor,
-    ) -> torch.Tensor:
-        """Return the loss."""
-        del leaves
-        context.gradients = gradients
-        return loss.clone()
-
-    @staticmethod
-    def backward(context: Any, *above: torch.Tensor) -> Any:  # noqa: ANN401 - torch's
-        """Return the known gradients."""
-        given = [None if one is None else one * above[0] for one in context.gradients]
-        return None, None, *given
 
 
 def _copy_caches() -> Iterator[tuple[str, str]]:
@@ -241,7 +220,6 @@ def _copy_caches() -> Iterator[tuple[str, str]]:
 def _serve(order: Order, line: Connection) -> None:
     """Be the second process, until the first one hangs up."""
     die_with_parent(order.parent)
-    os.environ.update(order.caches)
     take_models(order.models)
     torch.set_num_threads(order.threads)
     protocol = Distributed(order.case)
