@@ -185,7 +185,9 @@ def count_compile_calls(step: Callable[[], Any], cache: Path) -> int:
     profiler = cProfile.Profile(subcalls=False, builtins=False)
     gc.collect()
     # Finalizers are Python calls too, and come when they like.
-    with pause_collector(), _with_eager_backward():
+    # The backward graph is compiled with the forward one: later, it may be on a thread that is not counted.
+    config = importlib.import_module("torch._functorch.config")
+    with pause_collector(), config.patch(force_non_lazy_backward_lowering=True):
         profiler.enable()
         try:
             step()
@@ -198,17 +200,6 @@ def list_graph_keys(cache: Path) -> frozenset[Path]:
     """List the keys that compiled graphs have in the cache directory: the directories of their files."""
     files = (path for name in _GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
     return frozenset(path.parent for path in files)
-
-
-@contextmanager
-def _with_eager_backward() -> Iterator[None]:
-    """Compile the backward graph with the forward one: later, it may be on a thread that is not counted."""
-    config = importlib.import_module("torch._functorch.config")
-    if not hasattr(config, "force_non_lazy_backward_lowering"):
-        yield
-        return
-    with config.patch(force_non_lazy_backward_lowering=True):
-        yield
 
 
 _MOST = 16  # more wait for each other: a process is some hundred MiB, and imports torch first

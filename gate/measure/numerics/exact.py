@@ -55,11 +55,7 @@ def multiply_groups(
     return torch.cat([*parts, left.new_zeros(left.shape[1], right.shape[1] - ends[-1])], dim=1)
 
 
-_GROUPED = {
-    getattr(place, name)
-    for place, name in ((torch, "_grouped_mm"), (torch.nn.functional, "grouped_mm"))
-    if hasattr(place, name)
-}
+_GROUPED = (torch._grouped_mm, torch.nn.functional.grouped_mm)  # noqa: SLF001 - what the public one was before
 
 
 class Float64Mode(TorchFunctionMode):
