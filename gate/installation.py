@@ -53,6 +53,10 @@ def _are_alike(directory: Path, other: Path) -> bool:
     return not (compared.left_only or compared.right_only or compared.diff_files or compared.funny_files)
 
 
+# What to do about what a compile needs besides.
+COMPILER_FIX = "Install a C++ compiler (g++), or set CXX."
+HEADERS_FIX = "Install the headers of Python (python3-dev)."
+
 OLDEST_PYTHON = "3.11"
 OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been checked against
 # What the gate itself imports. An environment that has an older one cannot be used as it is.

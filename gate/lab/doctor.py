@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gate.devices import find_kind
-from gate.installation import OLDEST_TORCH, is_older
+from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, is_older
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT
 from gate.lab.host.gpu import GpuState, describe_service, describe_unlisted
 from gate.lab.probe import MachineState
 from gate.lab.trials.trials import MIN_FREE_BYTES
 from gate.records.events import Check, CheckLevel
-from gate.records.protocol import Prerequisite
-from gate.report.words.failures import PREREQUISITE_FIXES
 from gate.units import render_percent
 
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
@@ -69,10 +67,10 @@ def _look_at_torch(state: MachineState) -> Check:
 
 def _look_at_compiler(state: MachineState) -> Check:
     problem = state.compiler_problem or ("" if state.compiler else "no C++ compiler")
-    fix = PREREQUISITE_FIXES[Prerequisite.CXX_COMPILER]
+    fix = COMPILER_FIX
     if not problem and state.headers_lacking:
         problem = f"no Python.h in {state.headers_lacking}"
-        fix = PREREQUISITE_FIXES[Prerequisite.PYTHON_HEADERS]
+        fix = HEADERS_FIX
     return _grade("compiler", problem or state.compiler, fix, fails=bool(problem))
 
 

@@ -166,15 +166,6 @@ class WorkerRequest:
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 
-class Prerequisite(StrEnum):
-    """What a machine must have to compile, and a primer may find missing."""
-
-    TORCH = "torch"
-    CXX_COMPILER = "cxx_compiler"
-    PYTHON_HEADERS = "python_headers"
-    DEVICE = "device"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerFailure:
     """What went wrong inside the worker; a crash leaves none, only the last stage."""
@@ -182,8 +173,7 @@ class WorkerFailure:
     kind: FailureKind
     fact: Fact
     traceback: str = ""  # of the measured code: the gate's own frames are in the log
-    missing: Prerequisite | None = None  # prime only
-    fix: str = ""  # what the gate's own error advises
+    fix: str = ""  # what the gate's own error advises, or what gives a primer what it lacks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,10 +67,10 @@ def prime_bench(bench: Bench) -> Environment:
     if isinstance(result, CaseFailure):
         left = load_result(Path(job.request.result))
         told = left.failure if isinstance(left, WorkerResult) else None
-        fix = advise_unprimed(result.kind, told, python=bench.arm.python, log=str(job.log))
+        fix = advise_unprimed(result.kind, told, str(job.log))
         raise MachineError(describe_unprimed(result, bench.settings.device), fix)
     if result.environment is None:
-        fix = advise_unprimed(FailureKind.ERROR, None, python=bench.arm.python, log=str(job.log))
+        fix = advise_unprimed(FailureKind.ERROR, None, str(job.log))
         raise MachineError("the primer did not report the environment", fix)
     return result.environment
 

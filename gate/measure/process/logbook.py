@@ -16,26 +16,31 @@ from typing import Any
 
 from gate.errors import GateError
 from gate.files.codec import save_plain
+from gate.installation import COMPILER_FIX, HEADERS_FIX
 from gate.records import Code, Fact, FailureKind, Metric, list_distinct, name_words
-from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 
-# In the words of the compiler, of Inductor and of the driver, none of which has an exception for it.
-_SAID = {
-    Prerequisite.CXX_COMPILER: re.compile(r"InvalidCxxCompiler|C\+\+ compiler"),
-    Prerequisite.PYTHON_HEADERS: re.compile(r"Python\.h"),
-    Prerequisite.DEVICE: re.compile(r"CUDA|NVIDIA|device ordinal|[Nn]o such device|Found no"),
+_DEVICE_FIX = (
+    "Choose a device this machine has (--device cpu), install a torch built for it, or fix its driver:"
+    " `nvidia-smi` must list it."
+)
+# What fixes it, by the words of the compiler, of Inductor and of the driver: none has an exception for it.
+_FIXES = {
+    COMPILER_FIX: re.compile(r"InvalidCxxCompiler|C\+\+ compiler"),
+    HEADERS_FIX: re.compile(r"Python\.h"),
+    _DEVICE_FIX: re.compile(r"CUDA|NVIDIA|device ordinal|[Nn]o such device|Found no"),
 }
 
 
-def find_missing(error: BaseException) -> Prerequisite | None:
-    """Find what a machine lacks where a primer ends with ``error``; None where that is not the reason."""
+def find_fix(error: BaseException) -> str:
+    """Find what gives a primer that ended with ``error`` what it lacks; "" where that is not the reason."""
     chain = list(_list_chain(error))
     if any(isinstance(one, ModuleNotFoundError) and one.name == "torch" for one in chain):
-        return Prerequisite.TORCH
+        return f"Install torch for {sys.executable}, or name an interpreter that has it."
     # The gate's own words around them name a compiler, or CUDA, whatever it is that does not work.
     foreign = [one for one in chain if not isinstance(one, GateError)]
     said = "\n".join(f"{type(one).__name__}: {one}" for one in foreign)
-    return next((part for part, pattern in _SAID.items() if pattern.search(said)), None)
+    return next((fix for fix, pattern in _FIXES.items() if pattern.search(said)), "")
 
 
 def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -182,9 +187,10 @@ class Logbook:
         """Add what a reader should know; the same is noted once."""
         self.result = replace(self.result, warnings=list_distinct((*self.result.warnings, *facts)))
 
-    def fail(self, error: BaseException, missing: Prerequisite | None = None) -> None:
+    def fail(self, error: BaseException, fix: str = "") -> None:
         """Record why the case could not be measured; the stage stays where it happened."""
-        self.result = replace(self.result, failure=replace(make_worker_failure(error), missing=missing))
+        failure = make_worker_failure(error)
+        self.result = replace(self.result, failure=replace(failure, fix=fix or failure.fix))
         self.save()
 
     def save(self) -> None:

@@ -21,7 +21,7 @@ from gate.files import codec
 from gate.measure.device.imitation import imitate_gpu
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.imported import check_edits, check_imports, list_changed_imports
-from gate.measure.process.logbook import Logbook, find_missing, make_worker_failure
+from gate.measure.process.logbook import Logbook, find_fix, make_worker_failure
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Code, Fact, FailureKind, name_words
 from gate.records.protocol import (
@@ -163,7 +163,7 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
         logbook.enter(Stage.DONE)
     except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
         traceback.print_exc()  # with every frame: what is shown leaves the gate's own out
-        logbook.fail(error, find_missing(error))
+        logbook.fail(error, find_fix(error))
 
 
 if __name__ == "__main__":

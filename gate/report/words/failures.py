@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, quote_failure
-from gate.records.protocol import Prerequisite, WorkerFailure
+from gate.records.protocol import WorkerFailure
 from gate.report.words.templates import fill
 from gate.units import join_some
 
@@ -43,16 +43,6 @@ _WORDLESS: Mapping[str, str] = {
     FailureKind.NOT_FINITE: "NaN or infinity",
 }
 _NAMED = 3  # cases spelled out in a line; the rest is counted
-# What to do where the machine cannot compile.
-PREREQUISITE_FIXES: Mapping[Prerequisite, str] = {
-    Prerequisite.TORCH: "Install torch for {python}, or name an interpreter that has it.",
-    Prerequisite.CXX_COMPILER: "Install a C++ compiler (g++), or set CXX.",
-    Prerequisite.PYTHON_HEADERS: "Install the headers of Python (python3-dev).",
-    Prerequisite.DEVICE: (
-        "Choose a device this machine has (--device cpu), install a torch built for it, or fix its driver:"
-        " `nvidia-smi` must list it."
-    ),
-}
 _SLOW_FIX = "Raise `trial_timeout_s` in gate.yml, or wait until the machine is idle; {log} says where it was."
 _GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
@@ -126,10 +116,8 @@ def describe_unprimed(failure: CaseFailure, device: str) -> str:
     return f"torch.compile does not work here {where}: {describe_failure(failure)}"
 
 
-def advise_unprimed(kind: FailureKind, told: WorkerFailure | None, *, python: str, log: str) -> str:
+def advise_unprimed(kind: FailureKind, told: WorkerFailure | None, log: str) -> str:
     """Advise what fixes a primer's failure, of which it may have ``told``."""
     if kind is FailureKind.HANG:
         return _SLOW_FIX.format(log=log)
-    if told and told.missing:
-        return PREREQUISITE_FIXES[told.missing].format(python=python)
     return (told and told.fix) or _GENERAL_FIX.format(log=log)

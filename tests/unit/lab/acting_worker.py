@@ -273,7 +273,8 @@ if REQUEST["role"] == "import":
     play_import()
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
-    write_result(stage="import", failure={"kind": "error", "fact": tell(message), "missing": "torch"})
+    fix = f"Install torch for {sys.executable}."
+    write_result(stage="import", failure={"kind": "error", "fact": tell(message), "fix": fix})
 elif REQUEST["role"] in roles:
     globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:
