@@ -23,11 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
 from gate.devices import CPU, TARGET
 from gate.errors import MachineError
+from gate.measure.compiler.graph import find_cache
 from gate.measure.device import torch_settings
 from gate.measure.device.cpu import read_cpu_model
 from gate.measure.device.device import Device
@@ -64,8 +66,7 @@ def prime_toolchain(device: Device) -> None:
 def load_toolchain(device: Device) -> None:
     """Find out what this machine has; what the primer compiled or found out is only loaded."""
     if device.kind is CPU:
-        mark = _find_mark()
-        if mark is not None and mark.is_file():
+        if (find_cache() / _MARK).is_file():
             importlib.import_module("torch._inductor.config").cpp.vec_isa_ok = True
         list_isas()
     elif device.kind.is_gpu and (driver := find_private("triton.runtime", "driver")):
@@ -86,35 +87,21 @@ def probe_isas() -> None:
     own = [isa for isa in supported or () if all(flag in flags for flag in str(isa).split())]
     with ThreadPoolExecutor(count_cores()) as threads:  # Inductor does so one after the other
         list(threads.map(bool, own))
-    expected, mark = tuple(map(str, own)), _find_mark()
+    expected, mark = tuple(map(str, own)), find_cache() / _MARK
     is_passed = list_isas() == expected
-    if mark is None:
-        return
     mark.unlink(missing_ok=True)
     if expected and is_passed:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.write_text("\n".join(expected), encoding="utf-8")
 
 
-def _find_mark() -> Path | None:
-    directory = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    return Path(directory) / _MARK if directory else None
-
-
 @contextmanager
 def use_throwaway_caches() -> Iterator[None]:
     """Send what is compiled within to directories that are removed afterwards."""
-    before = {name: os.environ.get(name) for name in _CACHE_VARIABLES}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        os.environ.update({name: os.path.join(directory, name) for name in _CACHE_VARIABLES})  # noqa: PTH118 - a string is needed
-        try:
+        places = {name: str(Path(directory, name)) for name in _CACHE_VARIABLES}
+        with patch.dict(os.environ, places):
             yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
 
 
 def _compile_trivial(device: Device) -> None:
