@@ -10,12 +10,12 @@ import ctypes
 import hashlib
 import importlib.util
 import os
-import re
 import stat
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,6 @@ from gate.programs import ask_program
 # Releases of torch whose compiler the imitated device was tested with: it stands in for names that are no
 # interface of torch's, and another release may ask for others without any error.
 TESTED = ("2.13",)
-_VERSION = re.compile(r"""^__version__ = ['"](?P<release>\d+\.\d+)[^'"]*['"]""", re.MULTILINE)
 _SOURCE = Path(__file__).with_name("hooks.cpp")
 _COMPILE_LIMIT_S = 300
 _MAX_MESSAGE = 300  # characters of a compiler's message
@@ -55,7 +54,7 @@ def imitate_gpu(target: str) -> None:
     if (directory / "lib" / "libtorch_cuda.so").exists():
         message = "a target is compiled for by a CPU build of torch, and this one is built for CUDA"
         raise MachineError(message, "Measure on the GPU (--device cuda), or install a CPU build beside it.")
-    _check_release(directory)
+    _check_release()
     ctypes.CDLL(str(directory / "lib" / "libtorch_cpu.so"))
     ctypes.CDLL(str(_build_hooks(directory)))
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # binaries must not hold where sources lie on a machine
@@ -69,9 +68,8 @@ def _find_torch() -> Path:
     return Path(found.origin).parent
 
 
-def _check_release(torch: Path) -> None:
-    found = _VERSION.search((torch / "version.py").read_text(encoding="utf-8"))
-    release = found["release"] if found else "of an unknown release"
+def _check_release() -> None:
+    release = ".".join(metadata.version("torch").split(".")[:2])
     if release not in TESTED:
         tested = " and ".join(TESTED)
         message = f"targets were tested with torch {tested}, and this torch is {release}"
@@ -81,8 +79,8 @@ def _check_release(torch: Path) -> None:
 
 def _build_hooks(torch: Path) -> Path:
     """Compile the hooks for this torch, unless that was done: a worker's ``TMPDIR`` is the run's own."""
-    version = (torch / "version.py").read_bytes()
-    digest = hashlib.sha256(_SOURCE.read_bytes() + version + str(torch).encode()).hexdigest()[:16]
+    of_torch = f"{metadata.version('torch')} {torch}".encode()
+    digest = hashlib.sha256(_SOURCE.read_bytes() + of_torch).hexdigest()[:16]
     library = _make_private(Path(tempfile.gettempdir()) / f"gate-hooks-{os.getuid()}") / f"{digest}.so"
     if library.exists():
         return library
