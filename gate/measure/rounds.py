@@ -79,25 +79,15 @@ def split_times(
     """Split block durations into seconds per call of each side, in pair order.
 
     Super-blocks with a block whose index is in ``spoilt`` are left out, unless that would leave none.
-
-    Raises:
-        ValueError: There is not one duration for each block of the schedule.
     """
-    if len(schedule) != len(durations_s):
-        raise ValueError(f"{len(durations_s)} durations for {len(schedule)} blocks")
     size = 2 * BLOCKS_PER_SIDE
     starts = range(0, len(schedule), size)
-    kept = [start for start in starts if spoilt.isdisjoint(range(start, start + size))] or list(starts)
-    blocks = [index for start in kept for index in range(start, start + size)]
-
-    def list_times(side: Side) -> tuple[float, ...]:
-        return tuple(
-            round(durations_s[index] / calls[side], SAMPLE_DECIMALS)
-            for index in blocks
-            if schedule[index] == side
-        )
-
-    return {side: list_times(side) for side in Side}
+    kept = {start for start in starts if spoilt.isdisjoint(range(start, start + size))} or set(starts)
+    times: dict[Side, list[float]] = {side: [] for side in Side}
+    for index, (side, duration_s) in enumerate(zip(schedule, durations_s, strict=True)):
+        if index - index % size in kept:
+            times[side].append(round(duration_s / calls[side], SAMPLE_DECIMALS))
+    return {side: tuple(times_s) for side, times_s in times.items()}
 
 
 Step = Callable[[], Any]
