@@ -126,7 +126,7 @@ def open_session_device(session: SuiteSession) -> Device:
         import_torch()
         torch.set_num_threads(session.threads)
         device = open_device(session.device)
-        if session.compiles:
+        if session.logbook.result.role is not WorkerRole.TRY:
             load_toolchain(device)
         TIMER.synchronize = device.synchronize
         session.opened["device"] = device

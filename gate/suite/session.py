@@ -44,16 +44,6 @@ class SuiteSession:
     turns: Turns | None = None  # in one arm of a pair; opened before a project may forbid sockets
     opened: dict[str, Any] = field(default_factory=dict)  # the device, once something needs it
 
-    @property
-    def compiles(self) -> bool:
-        """Whether anything is to be compiled."""
-        return self.request is None or self.request.role != WorkerRole.TRY
-
-    @property
-    def measures(self) -> bool:
-        """Whether anything is to be measured."""
-        return self.compiles and (self.request is None or self.request.role != WorkerRole.TRACE)
-
 
 SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 

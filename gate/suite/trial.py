@@ -21,7 +21,7 @@ from pytest_benchmark.utils import NameWrapper
 from gate.errors import UsageError
 from gate.measure.process.logbook import Logbook, describe_error
 from gate.records import Case
-from gate.records.protocol import Stage, WorkerRequest
+from gate.records.protocol import Stage, WorkerRequest, WorkerRole
 from gate.suite.fixture import CompileBenchmark
 from gate.suite.session import (
     SESSION,
@@ -194,7 +194,8 @@ class TrialPlugin:
         """Finish the result; a session that measured nothing says so."""
         result = self._logbook.result
         # A workload is recorded when it is built: one that is only tried or traced has no samples.
-        if not (result.samples if self._session.measures else result.workload):
+        is_unmeasured = result.role in {WorkerRole.TRY, WorkerRole.TRACE}
+        if not (result.workload if is_unmeasured else result.samples):
             self._refuse(f"the test measured nothing ({self._left_out or _describe_end(exitstatus)})")
         if self._logbook.result.failure is None:
             self._logbook.enter(Stage.ENDED)
