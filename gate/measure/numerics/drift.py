@@ -92,7 +92,7 @@ def compute_drift(
     check_finite(eager, Side.EAGER)
     check_finite(compiled, Side.COMPILED)
     rounded = [name for name in eager if name in compiled and is_rounded(eager[name])]
-    alone = [name for name in rounded if not _is_known_like(reference.get(name), eager[name])]
+    alone = [name for name in rounded if name not in reference or reference[name].shape != eager[name].shape]
     mismatches = (*find_mismatches(eager, compiled), *find_far(eager, compiled, alone, step))
     if mismatches:
         return Drift(log2_ratio=MISMATCH, worst=mismatches[0].name("output"), warnings=mismatches)
@@ -123,10 +123,6 @@ def _split_known(triples: Sequence[Triple]) -> tuple[list[Triple], list[Fact]]:
         if taken.reference.numel():
             known.append(taken)
     return known, unknown
-
-
-def _is_known_like(reference: torch.Tensor | None, eager: torch.Tensor) -> bool:
-    return reference is not None and reference.shape == eager.shape
 
 
 def _describe_reshaped(name: str, reference: torch.Tensor, eager: torch.Tensor) -> Fact:
