@@ -98,7 +98,7 @@ class Device(ABC):
         """Say which device this is."""
 
     def read_state(self) -> DeviceState:
-        """Read the clock, throttling and who else uses it; a host's load the lab records."""
+        """Read throttling and who else uses it; a host's load the lab records."""
         return DeviceState()
 
 

@@ -39,7 +39,6 @@ class DeviceState:
     throttled: tuple[str, ...] = ()
     slowed_s: Mapping[str, float] = field(default_factory=dict)  # by reason, since the driver was loaded
     processes: int = 0  # that compute on it, this one included
-    clock_mhz: float = 0.0
     unseen: tuple[str, ...] = ()
     why: str = ""  # there is something unseen
 
@@ -122,7 +121,6 @@ class NvmlDevice:
             throttled=name_clock_reasons(int(mask or 0)),
             slowed_s=slowed_s,
             processes=processes,
-            clock_mhz=float(self._ask_board("nvmlDeviceGetClockInfo", 0, "NVML_CLOCK_SM")),
             unseen=unseen,
             why="the driver does not report it" if unseen else "",
         )

@@ -36,7 +36,6 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device asked, device *parent) {
 
 int nvmlDeviceGetEnforcedPowerLimit(device d, unsigned *mw) { OF_BOARD(d); *mw = 700000; return OK; }
 int nvmlDeviceGetApplicationsClock(device d, int kind, unsigned *mhz) { return NOT_SUPPORTED; }
-int nvmlDeviceGetClockInfo(device d, int kind, unsigned *mhz) { OF_BOARD(d); *mhz = 1755; return OK; }
 int nvmlDeviceGetMaxClockInfo(device d, int kind, unsigned *mhz) {
   OF_BOARD(d);
   *mhz = kind == 2 ? 2619 : 1980; /* NVML_CLOCK_MEM is 2 */

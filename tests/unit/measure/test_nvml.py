@@ -81,7 +81,7 @@ def test_a_healthy_gpu(look: Look) -> None:
     before, after = found["states"]
     assert (found["uuid"], found["driver"], found["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
     assert found["traits"] == HEALTHY_TRAITS
-    assert (after.clock_mhz, after.processes) == (1755.0, 1)
+    assert after.processes == 1
     assert (list_throttling(before, after), note_unwatched(after)) == ((), ())
 
 
