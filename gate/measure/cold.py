@@ -67,11 +67,15 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
             record_graphs(context, prepared.protocol)
-        _record_times(context, first, rounds)
+        _record_latencies(context, rounds)
+        call_s = statistics.median(rounds.times[Side.COMPILED])
+        context.logbook.add_samples({Metric.COLD_COMPILE_TIME: (compute_compile_time(first.wall_s, call_s),)})
         _record_later_phases(context)
         _record_conditions(context, before, _observe_machine(context))
-        record_usage(context, prepared, statistics.median(rounds.times[Side.COMPILED]))
-        _record_kind(context, prepared)
+        record_usage(context, prepared, call_s)
+        seen = prepared.protocol.observe(prepared.subject, prepared.compiled, prepared.compiled_step)
+        context.logbook.add_samples(seen.samples)
+        context.logbook.record(parts_s=seen.parts_s)
     return rounds
 
 
@@ -182,18 +186,6 @@ def _record_later_phases(context: WorkerContext) -> None:
     if context.device.kind.is_gpu:
         later_s = graph.observe_graphs(context.directory).phases_s
         context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
-
-
-def _record_kind(context: WorkerContext, prepared: Prepared) -> None:
-    seen = prepared.protocol.observe(prepared.subject, prepared.compiled, prepared.compiled_step)
-    context.logbook.add_samples(seen.samples)
-    context.logbook.record(parts_s=seen.parts_s)
-
-
-def _record_times(context: WorkerContext, first: FirstCall, rounds: Rounds) -> None:
-    _record_latencies(context, rounds)
-    compile_s = compute_compile_time(first.wall_s, statistics.median(rounds.times[Side.COMPILED]))
-    context.logbook.add_samples({Metric.COLD_COMPILE_TIME: (compile_s,)})
 
 
 def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:

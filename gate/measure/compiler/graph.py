@@ -148,6 +148,7 @@ def observe_graphs(directory: str) -> GraphReport:
     records, counters = _list_compiles(), _find_counters()
     breaks = find_private("torch._dynamo.utils", "graph_break_reasons")
     recompiles = tuple(list_recompiles(records or (), directory))
+    phases_us = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
     counts, unknown = {}, []
     for metric, value in (
         (Metric.GRAPH_BREAKS, None if breaks is None else len(breaks)),
@@ -164,7 +165,7 @@ def observe_graphs(directory: str) -> GraphReport:
         caches=_read_caches(counters, records),
         graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
         recompile_reasons=recompiles,
-        phases_s=_sum_phases(records),
+        phases_s={phase: total * _US for phase, total in phases_us.items() if total},
         skipped=tuple(_list_skipped(records, directory)),
         unknown=tuple(unknown),
     )
@@ -263,11 +264,6 @@ def _correct_kernels(kernels: CacheUse, graphs: CacheUse) -> CacheUse:
 
 def _sum_field(records: list[Any] | None, name: str) -> int | None:
     return None if records is None else sum(getattr(record, name, None) or 0 for record in records)
-
-
-def _sum_phases(records: list[Any] | None) -> dict[str, float]:
-    sums = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
-    return {phase: total * _US for phase, total in sums.items() if total}
 
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch

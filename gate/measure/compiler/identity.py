@@ -51,7 +51,9 @@ _CACHE_PATH = re.compile(r"(?:/[\w.+-]+)+/(?=c[a-z2-7]{40,}\b)")
 
 def read_identity(cache: Path) -> CodeIdentity:
     """Read the identity of all graphs in Inductor's cache directory; empty when there are none."""
-    return replace(compute_identity(_read_files(cache)), tuned=_read_tuned(cache))
+    chosen = sorted(map(_normalize_choice, cache.rglob("*.best_config")))  # what tuning chose
+    tuned = _compute_hash(chosen) if chosen else ""
+    return replace(compute_identity(_read_files(cache)), tuned=tuned)
 
 
 def read_sources(cache: Path) -> dict[str, str]:
@@ -68,12 +70,6 @@ def read_sources(cache: Path) -> dict[str, str]:
 
 def _read_files(cache: Path) -> Iterator[str]:
     return (path.read_text(errors="replace") for path in cache.rglob("*.py"))
-
-
-def _read_tuned(cache: Path) -> str:
-    """Read the identity of what tuning chose, as Inductor keeps it beside the kernels; empty for nothing."""
-    chosen = sorted(map(_normalize_choice, cache.rglob("*.best_config")))
-    return _compute_hash(chosen) if chosen else ""
 
 
 def _normalize_choice(path: Path) -> str:
