@@ -1,4 +1,4 @@
-"""The plugin of a person's session: an option, parameters, a fixture. Load it with ``-p gate.suite.plugin``.
+"""The plugin of a person's session: an option and a fixture. Load it with ``-p gate.suite.plugin``.
 
 The option is registered here and not in a ``conftest.py``, which pytest does not load for an installed
 package in time.
@@ -40,16 +40,6 @@ def pytest_report_header(config: pytest.Config) -> str:
     session = config.stash[SESSION]
     source = f"{session.source}, " if session.source else ""
     return f"compile-gate: {source}device {session.device}, {session.threads} threads"
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each selected case."""
-    if "gate_case" in metafunc.fixturenames:
-        try:
-            cases = metafunc.config.stash[SESSION].list_cases()
-        except UsageError as error:
-            raise pytest.UsageError(str(error)) from error
-        metafunc.parametrize("gate_case", cases, ids=[case.id for case in cases])
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gate.errors import UsageError
 from gate.records import Case
 from gate.suite.fixture import CompileBenchmark
+from gate.suite.session import SESSION
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each case that the session is to measure."""
+    try:
+        cases = metafunc.config.stash[SESSION].list_cases()
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
+    metafunc.parametrize("gate_case", cases, ids=[case.id for case in cases])
 
 
 def test_model(gate_case: Case, compile_benchmark: CompileBenchmark) -> None:

@@ -74,11 +74,6 @@ class TrialPlugin:
         config.stash[SESSION] = self._session
         config.pluginmanager.register(TrialFixture(self._session), "gate-fixture")
 
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Make the suite's own test one of the case."""
-        if "gate_case" in metafunc.fixturenames:
-            metafunc.parametrize("gate_case", [self._case], ids=[self._case.id])
-
     # How the test is run.
 
     def pytest_collection(self) -> None:
