@@ -100,8 +100,8 @@ def render_starter_config(sketch: Sketch, factory: str, device: str) -> str:
     """Render a commented ``gate.yml`` of one model with one case."""
     return f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
-# What compile-gate measures, and how it judges. `compile-gate config` prints every key with the value in
-# force; docs/configuration.md of compile-gate describes each.
+# What compile-gate measures, and how it judges. `compile-gate config` prints every key with its value;
+# docs/configuration.md of compile-gate describes each.
 version: 1
 device: {device}  # cpu, cuda or cuda:N
 reference_models: false  # measure only what is listed here
@@ -114,7 +114,7 @@ models:
 # thresholds:
 #   compiled_latency: {{relative: 8%}}
 
-# A case that is unstable here is measured and shown, and decides nothing until a day:
+# A case that is unstable here: it is measured and shown, but does not decide until a date:
 # quarantine:
 #   - {{case: "{name_model(sketch.target)}/*", metric: compiled_latency, expires: YYYY-MM-DD, ...}}
 """
@@ -131,7 +131,7 @@ def render_model(sketch: Sketch, factory: str) -> str:
     lines += [
         "    cases:",
         "      - {task: inference, dtype: float32, tags: [pr]}",
-        "      # A case each of what else you ship; a training step needs a `loss` in the Workload:",
+        "      # Further cases; a training step needs a `loss` in the Workload:",
         "      # - {task: training, dtype: float32, tags: [pr]}",
         "      # - {dtype: bfloat16, mode: [default, max-autotune], tags: [nightly]}",
     ]
