@@ -90,7 +90,8 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
             is_sure = after - before >= _UNSETTLED_BYTES
             is_late = time.perf_counter() - begun > (_MOST_S if is_sure else _DOUBTFUL_S)
             if is_late or after - first > most_bytes or total > _MOST_CALLS:
-                return Kept(bytes=_round(kept) if is_sure else 0.0, calls=total)
+                rounded = LEAST_BYTES * round(kept / LEAST_BYTES)  # to as much as calls differ by
+                return Kept(bytes=float(rounded) if is_sure else 0.0, calls=total)
             before, calls = after, 2 * calls
 
 
@@ -141,11 +142,6 @@ def _is_library(file: str) -> bool:
 def _is_of_gate(file: str) -> bool:
     path = Path(file)
     return path.is_relative_to(_GATE) and not path.is_relative_to(_GATE / "models")
-
-
-def _round(kept: float) -> float:
-    """Round to as much as calls differ by."""
-    return float(LEAST_BYTES * round(kept / LEAST_BYTES))
 
 
 def _call(step: Callable[[], object], calls: int) -> None:
