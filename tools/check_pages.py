@@ -39,7 +39,7 @@ from gate.store.history import (  # noqa: E402
     HistoryReading,
     read_history,
 )
-from tests.recorded import situations  # noqa: E402
+from tests.recorded import runs  # noqa: E402
 from tests.unit.report.page.hostile import HOSTILE  # noqa: E402
 from tests.unit.report.page.test_verdict_page import (  # noqa: E402
     judge_pairs,
@@ -239,8 +239,8 @@ def load_axe(out: Path) -> str:
 
 def write_pairs(out: Path) -> Path:
     """Write the page of the README's picture of a verdict: measured pairs of three small models."""
-    run = situations.keep(situations.load("pairs"), situations.STENCIL, situations.HEAD, situations.SUM)
-    verdict = situations.judge(situations.Situation(run=run, beside="pairs"))
+    run = runs.keep(runs.load("pairs"), runs.STENCIL, runs.HEAD, runs.SUM)
+    verdict = runs.judge(runs.Situation(run=run, beside="pairs"))
     path = out / "picture.html"
     path.write_text(render_verdict_page(verdict), encoding="utf-8")
     return path

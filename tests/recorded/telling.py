@@ -14,7 +14,7 @@ from gate.records import Verdict
 from gate.report import render
 from gate.report.text import Detail, render_text
 from gate.report.upgrade import render_upgrade
-from tests.recorded.situations import DIRECTORY, Situation
+from tests.recorded.runs import DIRECTORY, Situation
 
 RUN = CiRun(
     id=100,

@@ -27,7 +27,7 @@ from gate.report import render
 from gate.report.explain import find_case, render_explanation
 from gate.report.words.causes import describe_cause
 from gate.report.words.headline import write_opening
-from tests.recorded.situations import DIRECTORY, POLICY, keep, slow_down
+from tests.recorded.runs import DIRECTORY, POLICY, keep, slow_down
 
 PAIRS = 6  # that each recorded pair stands for, its latencies moved by up to 0.4 %
 

@@ -7,6 +7,7 @@ difference is printed, to be read.
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import lzma
 import os
@@ -25,7 +26,8 @@ from gate.publish.submitted_verdict import MAX_MEMBER_BYTES
 from gate.records import Verdict
 from gate.report.blocks import render_command
 from gate.report.words.steps import write_steps
-from tests.recorded.situations import DIRECTORY, judge, list_situations
+from tests.recorded.runs import DIRECTORY, judge
+from tests.recorded.situations import list_situations
 from tests.recorded.telling import tell
 
 SAID = DIRECTORY / "said.json.xz"  # by situation and place
@@ -48,10 +50,15 @@ def said() -> Iterator[dict[str, dict[str, str]]]:
         SAID.write_bytes(lzma.compress(json.dumps(known, indent=1).encode(), preset=9))
 
 
+@functools.cache
+def judge_once(name: str) -> Verdict:
+    """All tests here look at the same verdict of a situation."""
+    return judge(SITUATIONS[name])
+
+
 def test_a_verdict_of_2700_recorded_cases_is_small_enough_to_be_published() -> None:
     """By what the recorded cases take, all of which moved."""
-    verdicts = {name: judge(situation) for name, situation in SITUATIONS.items()}
-    assert 2700 * max(map(measure_case, verdicts.values())) <= MAX_MEMBER_BYTES
+    assert 2700 * max(measure_case(judge_once(name)) for name in SITUATIONS) <= MAX_MEMBER_BYTES
 
 
 def measure_case(verdict: Verdict) -> float:
@@ -62,10 +69,9 @@ def measure_case(verdict: Verdict) -> float:
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
     """A recorded run is judged and told of as it always was, in every place."""
-    situation = SITUATIONS[name]
-    verdict = judge(situation)
+    verdict = judge_once(name)
 
-    told = tell(verdict, situation)
+    told = tell(verdict, SITUATIONS[name])
 
     if WRITES:
         show_difference(name, said.get(name, {}), told)
@@ -82,8 +88,8 @@ def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
 def test_each_command_to_run_next_is_one_that_there_is(options: Mapping[str, str]) -> None:
     """With the options that the verdict's own command had."""
     parser = make_parser()
-    for situation in SITUATIONS.values():
-        verdict = replace(judge(situation), options=options)
+    for name in SITUATIONS:
+        verdict = replace(judge_once(name), options=options)
         for step in write_steps(verdict):
             assert not step.command or parser.parse_args(shlex.split(step.command)[1:])
         for case in verdict.cases:

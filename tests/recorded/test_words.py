@@ -9,7 +9,8 @@ from gate.report.content import make_report
 from gate.report.rows import complete_sentence, make_row
 from gate.report.text import Detail, render_text
 from gate.report.words.comparisons import exceeds_limit
-from tests.recorded.situations import judge, list_situations
+from tests.recorded.runs import judge
+from tests.recorded.situations import list_situations
 
 NAMES = (
     *("same", "changed", "slower", "drift", "counters", "compile_slower", "a_little_slower", "pairs_one"),

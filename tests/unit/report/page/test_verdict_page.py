@@ -36,7 +36,7 @@ from gate.report.page.pages import (
 )
 from tests.golden_files import check_golden
 from tests.make import make_failure
-from tests.recorded import situations
+from tests.recorded import runs
 from tests.told import say
 from tests.unit.report.page.hostile import HOSTILE
 from tests.unit.report.page.reading import parse, read_text
@@ -47,7 +47,7 @@ MOST_BYTES = 2_000_000
 @cache
 def judge_pairs() -> Verdict:
     """Four small models side by side, one of which got slower and one of which crashed."""
-    return situations.judge(situations.Situation(run=situations.load("pairs"), beside="pairs"))
+    return runs.judge(runs.Situation(run=runs.load("pairs"), beside="pairs"))
 
 
 @cache
@@ -107,7 +107,7 @@ def test_gravest_first() -> None:
 def test_both_sides_are_drawn() -> None:
     """A case that ran in pairs has a chart of both sides for each metric, and a table of its phases."""
     views = {view.block.title: view for view in list_views(judge_pairs())}
-    view = views[situations.STENCIL]
+    view = views[runs.STENCIL]
 
     titles = [plot.title for plots in view.plots.values() for plot in plots]
     assert titles[:3] == ["compiled latency", "eager latency", "warm speedup"]
@@ -190,7 +190,7 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
 @cache
 def keep_stencil() -> Verdict:
     """One case of the run: pages are parsed by a slow parser."""
-    verdict, name = judge_pairs(), situations.STENCIL
+    verdict, name = judge_pairs(), runs.STENCIL
     return replace(
         verdict,
         cases=tuple(one for one in verdict.cases if one.id == name),
