@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 import records
-import yaml
-from action.composite import ActionRun, Job, run_composite
+from action.composite import ActionRun, Job, parse_action, run_composite
 from action.samples import ACTION, commit, make_job
 from deliveries import make_comment, make_workflow_run
 from fake.git_routes import BareRepository
@@ -29,7 +28,7 @@ from gate.cli import main
 from gate.files.codec import RUN
 
 RUN_ID = 77
-DECLARED = set(yaml.safe_load(ACTION.read_text())["outputs"])
+DECLARED = set(parse_action(ACTION.read_text())["outputs"])
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
+from action.composite import parse_action
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ from gate.cli.parser import make_parser
 from gate.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+ACTION = parse_action((ROOT / "action.yml").read_text())
 TOKEN = "ghs_must-not-be-seen"
 SHA = "a" * 40
 PARSER = make_parser()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from action.composite import parse_action
 from action.expressions import is_due
 from workflow_files import (
     CLONED,
@@ -291,7 +292,7 @@ def test_acceptances_of_one_pull_request_come_one_after_the_other(path: Path) ->
 @every_workflow
 def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -> None:
     """An unknown input would only be a warning on GitHub; a default would then hold in silence."""
-    action = yaml.safe_load(ACTION.read_text())
+    action = parse_action(ACTION.read_text())
     for _, step in list_steps(path):
         if is_gate(step):
             assert set(step.get("with", {})) <= set(action["inputs"])
@@ -300,7 +301,7 @@ def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -
 @every_workflow
 def test_every_output_that_is_read_is_declared(path: Path) -> None:
     """An output of a step or a job that does not exist is empty, in silence."""
-    action = yaml.safe_load(ACTION.read_text())
+    action = parse_action(ACTION.read_text())
     jobs = dict(list_jobs(path))
     for name, job in jobs.items():
         steps = {step["id"]: step for step in job["steps"] if "id" in step}
@@ -384,7 +385,7 @@ def test_shards_are_published_as_a_single_gate_is() -> None:
     assert divided["name"] == single["name"]
     assert divided["jobs"]["judge"]["name"] == single["jobs"]["check"]["name"]
     artifact = divided["jobs"]["judge"]["steps"][-1]["with"]["name"]
-    assert artifact == yaml.safe_load(ACTION.read_text())["inputs"]["artifact-name"]["default"]
+    assert artifact == parse_action(ACTION.read_text())["inputs"]["artifact-name"]["default"]
 
 
 def test_a_missing_shard_keeps_nobody_from_judging() -> None:

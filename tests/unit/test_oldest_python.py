@@ -37,12 +37,11 @@ def _find_later(tree: ast.AST) -> Iterator[int]:
             yield getattr(node, "lineno", 0)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
-)
-def test_the_oldest_patch_runs_it(path: Path) -> None:
+def test_the_oldest_patch_runs_every_module() -> None:
     """Debian and Ubuntu ship early patches of 3.11, and do not change them for years."""
-    assert list_later(path.read_text(encoding="utf-8")) == []
+    found = {path: list_later(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    assert len(found) > 100
+    assert {path: lines for path, lines in found.items() if lines} == {}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from openapi_core import OpenAPI
+
 HERE = Path(__file__).parent
 HOSTS = ("api.github.com", "ghes-3.17")
 _REPO = "/repos/{owner}/{repo}"
@@ -63,6 +65,7 @@ def main(package: Path) -> None:
     for host in HOSTS:
         description = json.loads((package / "generated" / f"{host}.json").read_text(encoding="utf-8"))
         extract = extract_operations(description)
+        OpenAPI.from_dict(extract)  # raises where the extract is no valid description
         text = json.dumps(extract, separators=(",", ":"), sort_keys=True)
         (HERE / f"{host}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
