@@ -31,9 +31,13 @@ def find_page(page: str) -> str:
 
 
 def copy_package(directory: Path) -> Path:
-    """Copy the package ``gate`` to where nothing else lies, once, and return that directory."""
+    """Copy the package ``gate`` to where nothing else lies, once, and return that directory.
+
+    Its bytecode comes along where there is some: to compile it anew takes half a second.
+    """
     if not directory.is_dir():
-        shutil.copytree(_PACKAGE, directory / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+        # Another process may be writing bytecode: what is half written has a longer name, and goes.
+        shutil.copytree(_PACKAGE, directory / "gate", ignore=shutil.ignore_patterns("*.pyc.*"))
     return directory
 
 
