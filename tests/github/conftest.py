@@ -51,7 +51,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 def client(github: FakeGitHub, clock: FakeClock) -> GitHubClient:
     """A client of the fake GitHub that waits by the fake clock."""
-    patience = Patience(clock=clock, exchange_s=2.0)
+    patience = Patience(clock=clock, exchange_s=60.0)
     return github.connect(patience)
 
 

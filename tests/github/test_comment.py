@@ -212,7 +212,7 @@ def test_platform_limit(github: FakeGitHub, client: GitHubClient, size: int, fit
 @pytest.mark.parametrize("order", [(100, 101), (101, 100), (100, 100)])
 def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
     """Two publishers that both saw no comment leave one, with the newer run's text."""
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=60)
 
     def meet() -> bool:
         barrier.wait()  # both have listed, neither has written
@@ -227,7 +227,7 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert list_bodies(github) == [make_draft(max(order)).body]
 
 
@@ -249,14 +249,14 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
     pauses = [chance.uniform(0.0, 0.03) for _ in range(64)]
     for method in ("GET", "POST", "PATCH", "DELETE"):
         github.call_before(method, "/comments", lambda: time.sleep(pauses.pop() if pauses else 0.0))
-    barrier = threading.Barrier(4, timeout=10)
+    barrier = threading.Barrier(4, timeout=60)
 
     def meet() -> bool:
         barrier.wait()
         return False
 
     def publish(run_id: int) -> None:
-        client = github.connect(Patience(clock=FakeClock(), exchange_s=10.0))
+        client = github.connect(Patience(clock=FakeClock(), exchange_s=60.0))
         make_sticky(client).write(make_draft(run_id), meet)
 
     runs = chance.sample(range(100, 110), 4)
@@ -265,5 +265,5 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert list_bodies(github) in [[before, make_draft(run_id).body] for run_id in runs]

@@ -195,11 +195,11 @@ def test_without_the_right_nothing_is_tried_twice(github: FakeGitHub, client: Gi
 def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed: int) -> None:
     """Two publishers at once, by a schedule and by hand: one is kept, the other is closed."""
     runs = [100, 101] if seed % 2 else [101, 100]
-    barrier = threading.Barrier(2, timeout=5)
+    barrier = threading.Barrier(2, timeout=60)
     github.call_before("POST", "/issues$", barrier.wait)
 
     def publish(run_id: int) -> None:
-        patience = Patience(clock=FakeClock(), exchange_s=10.0)
+        patience = Patience(clock=FakeClock(), exchange_s=60.0)
         write(github.connect(patience), make_draft(run_id))
 
     threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in runs]

@@ -112,7 +112,7 @@ def test_fork(github: FakeGitHub, job: Path) -> None:
     assert len(github.requests) <= 20
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
     assert 0 < done.processor_s < MAX_S / 2
-    assert done.elapsed_s < MAX_S * 3  # on a machine that others use as well; alone it is below MAX_S
+    assert done.elapsed_s < 60.0  # it waits for nothing, but a busy machine lets it wait
 
 
 def test_the_registry_is_the_base_s(job: Path) -> None:

@@ -102,9 +102,9 @@ def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench, make_case
 
 
 def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench, make_case: MakeCase) -> None:
-    """Two compiles at once take each other's time: 3 s of both, where a worker may take 2.5 s, is no hang."""
-    case = make_case("turns", roles=["rounds"], how={"load_s": 3.0})
-    hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=2.5))
+    """Two compiles at once take each other's time: 4 s of both, where a worker may take 3.9 s, is no hang."""
+    case = make_case("turns", roles=["rounds"], how={"load_s": 4.0})
+    hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=3.9))
     pair = measure_pair(open_sides(hasty, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
 
@@ -120,12 +120,12 @@ def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, coun
 def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
     bench: Bench, make_case: MakeCase, count_left: CountLeft
 ) -> None:
-    """The other one would compile for twenty seconds more; it is ended after two, and not blamed."""
-    slow = make_case("turns", roles=["rounds"], how={"load_s": 20.0})
+    """The other one would compile for two minutes more; it is ended after two seconds, and not blamed."""
+    slow = make_case("turns", roles=["rounds"], how={"load_s": 120.0})
     bad = make_case("error", roles=["rounds"])
     begun = time.monotonic()
     pair = measure_pair(open_sides(bench, slow, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - begun < 60.0
     assert [failure.arm for failure in pair.failures] == ["head"]
     assert count_left() == 0
 
@@ -151,11 +151,11 @@ def test_arm_that_hangs_is_the_one_whose_time_is_up(
     """Only the time of one's own turns counts: waiting for an arm that hangs is no fault."""
     bench = replace(bench, settings=replace(bench.settings, trial_timeout_s=2.0))
     good = make_case("turns", roles=["cold"])
-    bad = make_case("turns", roles=["cold"], how={"stop": 5, "sleep_s": 60})
+    bad = make_case("turns", roles=["cold"], how={"stop": 5, "sleep_s": 120})
     begun = time.monotonic()
     pair = measure_pair(open_sides(bench, good, bad), plan_pair(COMPILE, 3, "cpu", Pairing.LIVE))
     assert [("head", FailureKind.HANG)] == [(failure.arm, failure.kind) for failure in pair.failures]
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60.0
     assert count_left() == 0
 
 

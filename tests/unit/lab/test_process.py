@@ -19,6 +19,8 @@ from gate.lab.workers.log import LOG_HEAD_BYTES, LOG_TAIL_BYTES
 from gate.lab.workers.process import ProcessCommand, defer_interrupts, run_process
 from gate.programs import list_children
 
+# A busy machine takes seconds to start two interpreters; what is left running sleeps for 600 s.
+LATE_S = 60.0
 SLEEPER = (
     "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']"
 )
@@ -63,7 +65,7 @@ def test_time_limit_ends_the_whole_family(
     begun = time.monotonic()
     ended = run_process(command(line, limit_s=0.7))
     assert ended.timed_out
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < LATE_S
     assert count_left() == 0
 
 
@@ -75,7 +77,7 @@ def test_children_of_a_process_that_ended_are_killed(
     begun = time.monotonic()
     ended = run_process(command(f"{SLEEPER}{session})"))
     assert (ended.status, ended.timed_out) == (0, False)
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < LATE_S
     assert count_left() == 0
 
 

@@ -116,7 +116,7 @@ def test_nothing_that_a_worker_started_survives(
     begun = time.monotonic()
     ended = run_process(command(f"{leave}\n{then}", limit_s=1.0 if then else 30.0))
     assert ended.timed_out == bool(then)
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - begun < 60.0
     assert psutil.Process(server.pid).children(recursive=True) == []
     assert run_process(command("print('next')")).log_tail == b"next\n"
 
@@ -165,7 +165,9 @@ def test_a_branch_has_workers_of_its_own(command: MakeCommand, server: RootServe
     assert run_process(command("print('root')")).log_tail == b"root\n"
     assert run_process(replace(command("print('branch')"), fork=branch.start)).log_tail == b"branch\n"
     branch.hang_up()
-    time.sleep(1.0)  # it ends at once; a zombie is left until another branch is asked for
+    process = psutil.Process(branch.pid)
+    while process.status() != psutil.STATUS_ZOMBIE:  # which is left until another branch is asked for
+        time.sleep(0.01)
     last = server.branch()
     assert [child.pid for child in psutil.Process(server.pid).children()] == [last.pid]
     last.hang_up()
@@ -221,7 +223,7 @@ def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeC
     worker = branch.start(command(SLEEP), "token")
     family = [psutil.Process(pid) for pid in (other.pid, branch.pid, worker.pid)]
     other.close()
-    _, alive = psutil.wait_procs(family, timeout=10.0)
+    _, alive = psutil.wait_procs(family, timeout=60.0)
     assert alive == []
     assert worker.stdout is not None
     worker.stdout.close()

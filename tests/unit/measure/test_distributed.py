@@ -125,7 +125,7 @@ def test_a_second_process_that_never_joins_is_told(tmp_path: Path, monkeypatch: 
     with pytest.raises(RuntimeError, match="the second process ended with status 1; see the log"):
         prepare(Strategy.DDP)
     assert list((tmp_path / "scratch").glob("gate-ranks-*"))
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - begun < 60.0  # torch would wait for half an hour
 
 
 def test_the_second_process_imports_libraries_as_the_first_one_does(

@@ -48,12 +48,15 @@ def test_a_core_that_another_program_shares_is_waited_for() -> None:
 
 
 def test_sleeping_is_no_waiting() -> None:
-    """Who sleeps wants no processor."""
+    """Who sleeps wants no processor; the least of ten, as on a busy machine one waits to wake up."""
     with closing(ThreadWaits()) as waits:
         waits.find_threads()
-        before_s = waits.read_s()
-        time.sleep(0.2)
-        assert waits.read_s() - before_s < 0.1
+        waited_s = []
+        for _ in range(10):
+            before_s = waits.read_s()
+            time.sleep(0.02)
+            waited_s.append(waits.read_s() - before_s)
+        assert min(waited_s) < 0.01
 
 
 def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
