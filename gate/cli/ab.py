@@ -11,19 +11,19 @@ from pathlib import Path
 
 from gate.check.procedure import Checked, check_pairs, list_unfinished
 from gate.check.schedule import want_whole
-from gate.cli.baseline import find_anchor, note_anchor
 from gate.cli.lanes import begin_sources, load_previous, open_lane, open_measurer
 from gate.cli.output import print_traces, record_creep, report_verdict
 from gate.cli.setup import Project, load_project, note_idle, note_origin
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import decide_side_by_side
-from gate.errors import ExitCode, UsageError
+from gate.errors import ExitCode, FileError, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.trials.lane import Lane, LaneTerms
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
-from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run
-from gate.store.policy import AnchorFile, load_policy
+from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run, Verdict, name_words
+from gate.revisions import advise_missing, find_ref, find_top
+from gate.store.policy import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, load_policy
 
 
 def run_ab(options: Namespace) -> ExitCode:
@@ -43,6 +43,40 @@ def run_ab(options: Namespace) -> ExitCode:
     code = report_verdict(verdict, request.config, options, request.config.out)
     print_traces(checked.run, request.config.out)
     return code
+
+
+_RECORD = "compile-gate baseline anchor REF --reason TEXT"
+
+
+def find_anchor(options: Namespace, config: Config) -> AnchorFile | None:
+    """Find the anchor that ``--anchor`` asks for; ``None`` where it is not asked for.
+
+    Raises:
+        UsageError: There is none, or BASE is named as well.
+        FileError: It cannot be used, or its commit is not in this repository.
+    """
+    if not options.anchor:
+        return None
+    if options.head:
+        what = f"--anchor is the base, so there is no place for both {options.base} and {options.head}"
+        raise UsageError(what, "Give HEAD alone: compile-gate ab --anchor HEAD.")
+    anchor, path = load_anchor(config.baselines), config.baselines / ANCHOR_FILE
+    if anchor is None:
+        what = f"--anchor: {path} does not exist, so there is no anchor"
+        raise UsageError(what, f"Record one and commit it: {_RECORD}")
+    find_top(config.directory)
+    if find_ref(config.directory, anchor.commit) is None:
+        fix = advise_missing(config.directory, f"Fetch it, or record another: {_RECORD}")
+        raise FileError(str(path), "commit", f"{anchor.commit} is not in this repository", fix)
+    return anchor
+
+
+def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
+    """Say first what head was compared with, and that a change may be that of many commits."""
+    if anchor is None:
+        return verdict
+    note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
+    return replace(verdict, notes=(note, *verdict.notes))
 
 
 def make_arms(options: Namespace, config: Config, anchor: AnchorFile | None = None) -> ArmOptions:

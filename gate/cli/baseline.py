@@ -14,17 +14,16 @@ from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_kept_disturbed
 from gate.devices import find_kind, is_target
-from gate.errors import ExitCode, FileError, MachineError, UsageError
+from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
 from gate.lab.host.provenance import load_provenance, read_time
-from gate.project.config import Config
 from gate.project.registry import load_cases, select_cases
-from gate.records import Acceptance, Code, Fact, Run, Verdict, name_words
+from gate.records import Acceptance, Run
 from gate.report.tables import render_baselines
 from gate.report.words.notes import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
-from gate.revisions import advise_missing, find_ref, find_tag, find_top, resolve_ancestor
+from gate.revisions import find_tag, resolve_ancestor
 from gate.store.acceptances import parse_allowance, save_acceptance
 from gate.store.baselines import (
     Proposal,
@@ -39,7 +38,6 @@ from gate.store.baselines import (
 from gate.store.history import HistoryKind
 from gate.store.policy import (
     ACCEPTED_FILE,
-    ANCHOR_FILE,
     AnchorFile,
     describe_anchor,
     load_anchor,
@@ -48,8 +46,6 @@ from gate.store.policy import (
     save_anchor,
 )
 from gate.units import count_noun, join_some, render_age
-
-_RECORD = "compile-gate baseline anchor REF --reason TEXT"
 
 
 def run_anchor(options: Namespace) -> ExitCode:
@@ -83,37 +79,6 @@ def _describe_change(old: AnchorFile | None, anchor: AnchorFile, now: str) -> It
         yield f"It was the same commit before ({age})."
     else:
         yield f"It replaces {name_anchor(old)} ({age}): what got worse in between passes from now on."
-
-
-def find_anchor(options: Namespace, config: Config) -> AnchorFile | None:
-    """Find the anchor that ``--anchor`` asks for; ``None`` where it is not asked for.
-
-    Raises:
-        UsageError: There is none, or BASE is named as well.
-        FileError: It cannot be used, or its commit is not in this repository.
-    """
-    if not options.anchor:
-        return None
-    if options.head:
-        what = f"--anchor is the base, so there is no place for both {options.base} and {options.head}"
-        raise UsageError(what, "Give HEAD alone: compile-gate ab --anchor HEAD.")
-    anchor, path = load_anchor(config.baselines), config.baselines / ANCHOR_FILE
-    if anchor is None:
-        what = f"--anchor: {path} does not exist, so there is no anchor"
-        raise UsageError(what, f"Record one and commit it: {_RECORD}")
-    find_top(config.directory)
-    if find_ref(config.directory, anchor.commit) is None:
-        fix = advise_missing(config.directory, f"Fetch it, or record another: {_RECORD}")
-        raise FileError(str(path), "commit", f"{anchor.commit} is not in this repository", fix)
-    return anchor
-
-
-def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
-    """Say first what head was compared with, and that a change may be that of many commits."""
-    if anchor is None:
-        return verdict
-    note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
-    return replace(verdict, notes=(note, *verdict.notes))
 
 
 _CASES_NAMED = 3
