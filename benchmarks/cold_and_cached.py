@@ -29,8 +29,8 @@ from scipy import stats
 
 from gate.decide.evidence.values import compute_speedup
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.bench import Bench, LabSettings, make_job, remove_cache, run_job, seed_cache
 from gate.lab.trials.opening import open_bench, prime_bench
-from gate.lab.trials.trials import Bench, LabSettings, make_job, remove_cache, run_job, seed_cache
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import Case, Metric

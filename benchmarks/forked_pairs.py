@@ -26,9 +26,9 @@ from scipy import stats
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.bench import Bench, LabSettings
 from gate.lab.trials.opening import open_base_bench, open_bench, prime_bench
 from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
-from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.server_pool import ServerPool
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases

@@ -28,8 +28,8 @@ from pathlib import Path
 from scipy import stats
 
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.bench import Bench, LabSettings, make_job, remove_cache, seed_cache
 from gate.lab.trials.opening import open_bench, prime_bench
-from gate.lab.trials.trials import Bench, LabSettings, make_job, remove_cache, seed_cache
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import run_worker
 from gate.project.config import apply_options, load_config

@@ -22,7 +22,7 @@ from pair_seconds import Spent, measure_pairs
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.devices import CPU, KINDS
-from gate.lab.trials.trials import LabSettings
+from gate.lab.trials.bench import LabSettings
 from gate.lab.workers import turns
 from gate.records import BASE_ARM, Metric, Trial
 from gate.records.protocol import BLOCKS_PER_ARM, Sampling

@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median
 
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import open_base_bench, open_bench, prime_bench
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
-from gate.lab.trials.trials import LabSettings
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import BASE_ARM, Metric, Pairing, Trial

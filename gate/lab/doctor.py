@@ -10,7 +10,7 @@ from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, is_older
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT
 from gate.lab.host.gpu import GpuState, describe_service, describe_unlisted
 from gate.lab.probe import MachineState
-from gate.lab.trials.trials import MIN_FREE_BYTES
+from gate.lab.trials.bench import MIN_FREE_BYTES
 from gate.records.events import Check, CheckLevel
 from gate.units import render_percent
 

@@ -16,7 +16,7 @@ from gate.lab.host.gpu import GpuState, find_service, look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
 from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.host.scratch import find_scratch_place
-from gate.lab.trials.trials import LabSettings
+from gate.lab.trials.bench import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
 from gate.programs import ask_program, count_cores, read_free_bytes, read_text
 from gate.records import Arm

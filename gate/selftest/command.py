@@ -22,10 +22,11 @@ from gate.decide.suspects import Suspect, list_unsettled
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, SELFTEST
 from gate.lab.host.provenance import load_provenance
+from gate.lab.trials.bench import Bench
 from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import make_run
-from gate.lab.trials.trials import Bench, run_trial
+from gate.lab.trials.trials import run_trial
 from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching
 from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial, make_text

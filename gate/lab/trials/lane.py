@@ -24,8 +24,7 @@ from gate.kinds import KIND_SPECS
 from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
-from gate.lab.trials.trace import add_trace
-from gate.lab.trials.trials import run_trial
+from gate.lab.trials.trials import add_trace, run_trial
 from gate.lab.workers.process import defer_interrupts
 from gate.records import (
     BaseArm,

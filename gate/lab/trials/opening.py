@@ -24,7 +24,7 @@ from gate.lab.host.gpu import (
 )
 from gate.lab.host.lock import hold_device
 from gate.lab.host.scratch import open_scratch
-from gate.lab.trials.trials import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
+from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
 from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_results_directory, name_log

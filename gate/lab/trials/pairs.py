@@ -16,18 +16,8 @@ from gate.check.schedule import Content, plan_content
 from gate.check.work import Part
 from gate.devices import find_kind, is_target
 from gate.lab.host.provenance import read_time
-from gate.lab.trials.merging import merge_results
-from gate.lab.trials.trace import add_trace
-from gate.lab.trials.trials import (
-    Bench,
-    add_host,
-    check_disk,
-    look_at_host,
-    make_case_path,
-    make_job,
-    repeat_samples,
-    seed_cache,
-)
+from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
+from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples
 from gate.lab.workers.log import find_shortage
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
 from gate.lab.workers.worker import WorkerJob

@@ -3,116 +3,52 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gate.check.schedule import WHOLE, Content
 from gate.check.work import Part
-from gate.devices import DEFAULT_DEVICE, is_target
-from gate.errors import MachineError
+from gate.devices import is_target
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
-from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
+from gate.lab.host.gpu import read_memory_share
 from gate.lab.host.provenance import read_time
-from gate.lab.trials.merging import merge_results
+from gate.lab.trials.bench import (
+    Bench,
+    check_disk,
+    keep_cache,
+    make_case_path,
+    make_job,
+    remove_cache,
+    run_job,
+    seed_cache,
+)
 from gate.lab.workers.environment import (
-    make_worker_environment,
     note_dropped_variables,
 )
-from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import JobOutcome, WorkerJob, load_result, run_worker
+from gate.lab.workers.worker import load_result, run_worker
+from gate.metrics import OF_WARM
 from gate.records import (
-    BASE_ARM,
-    Arm,
     Case,
     CaseFailure,
     Code,
+    Conditions,
     Disturbance,
     Fact,
     Trial,
+    list_distinct,
     name_words,
+    quote_failure,
 )
 from gate.records.protocol import (
-    WORKER_ARGUMENTS,
-    Checkouts,
-    Sampling,
     Stage,
-    WorkerRequest,
     WorkerResult,
     WorkerRole,
-    WorkingTree,
 )
-
-# Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
-# want of disk, which would be blamed on its case.
-MIN_FREE_BYTES = 512 * 1024 * 1024
-
-# These time rounds, so pytest-benchmark has something to write.
-_WITH_ROUNDS = frozenset({WorkerRole.COLD, WorkerRole.ROUNDS})
 
 # Stands for a second process where a trial has none.
 _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
-
-# Caches of a trial take some tens of MB: kept ones must never be what fills a disk.
-MIN_FREE_TO_KEEP_BYTES = 8 * MIN_FREE_BYTES
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LabSettings:
-    """How to measure. ``worker`` is the interpreter's arguments before the request's path."""
-
-    out: Path
-    device: str = DEFAULT_DEVICE
-    threads: int = 1
-    sampling: Sampling = field(default_factory=Sampling)
-    trial_timeout_s: float = 300.0  # of each worker process
-    lock_timeout_s: float = 60.0
-    worker: tuple[str, ...] = WORKER_ARGUMENTS
-    keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
-    checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
-    tree: WorkingTree | None = None  # of the arm that is no checkout of its own
-    cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
-    traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
-    """An arm, the settings, and where to measure.
-
-    ``toolchain`` is the scratch directory of whoever primed, ``scratch`` itself unless it is given;
-    ``folder`` keeps the logs of an arm of a pair apart from those of trials on their own.
-    """
-
-    arm: Arm
-    settings: LabSettings
-    scratch: Path
-    toolchain: Path | None = None
-    folder: str = ""
-    pool: ServerPool = field(default_factory=ServerPool)  # whoever opens something with it closes it
-    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
-    place: str = ""  # what its trials call where they ran
-
-    @property
-    def primer_cache(self) -> Path:
-        """The cache directory that the primer filled: toolchain files only."""
-        return (self.toolchain or self.scratch) / "primer"
-
-    @property
-    def trial_cache(self) -> Path:
-        """The cache directory of the trial at hand; the same path for each, so that keys agree."""
-        return self.scratch / "cache"
-
-    def find_kept(self, case: Case) -> Path:
-        """The directory that keeps the caches of the case's last trial, where they are kept."""
-        return self.scratch / "kept" / make_case_path(case.id)
-
-    @property
-    def temporary(self) -> Path:
-        """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
-        return (self.toolchain or self.scratch) / "tmp"
 
 
 def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> Part:
@@ -171,86 +107,6 @@ def add_host(trial: Trial, samples: tuple[HostSample, HostSample], threads: int)
     )
 
 
-def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: int = 0) -> WorkerJob:
-    """Make the job of one worker process of a trial, or of the primer."""
-    settings, arm = bench.settings, bench.arm
-    name = Path(bench.folder) / (make_case_path(case.id) if case else role)
-    benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
-    cache = bench.trial_cache if case else bench.primer_cache
-    device, shown = show_alone(bench.gpu, settings.device)
-    request = WorkerRequest(
-        role=role,
-        case=case,
-        device=device,
-        threads=settings.threads,
-        directory=arm.directory,
-        checkout=arm.checkout,
-        origin=arm.origin,
-        models=arm.models,
-        checkouts=settings.checkouts,
-        tree=None if arm.checkout else settings.tree,
-        parent=os.getpid(),
-        result=str(bench.scratch / f"{role}.json"),
-        benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
-        sampling=settings.sampling,
-    )
-    return WorkerJob(
-        request=request,
-        python=arm.python,
-        environment={
-            **make_worker_environment(os.environ, cache, bench.temporary, settings.threads, role),
-            **_set_extensions(bench),
-            **arm.variables,
-            **shown,
-        },
-        log=settings.out / "logs" / name / f"{index}-{role}.log",
-        limit_s=settings.trial_timeout_s,
-        arguments=settings.worker,
-        trial=index,
-        arm=arm.name,
-    )
-
-
-def _set_extensions(bench: Bench) -> Mapping[str, str]:
-    """Where ``torch.utils.cpp_extension.load`` builds: a place of its own for each arm of a comparison.
-
-    It goes by the extension's name alone, and whoever finds a build under way loads what that one built.
-    """
-    if not bench.arm.checkout and bench.arm.name != BASE_ARM:
-        return {}
-    return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
-
-
-def run_job(bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = ()) -> JobOutcome:
-    """Run one worker to its end, forked if possible; raises as ``run_worker``.
-
-    The servers of ``later`` jobs are opened with its own.
-    """
-    (opened,) = bench.pool.open((job,), later)
-    return run_worker(opened)
-
-
-def make_case_path(case_id: str) -> Path:
-    """Make a relative path of a case id that stays below the directory it is put in."""
-    parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part).lstrip(".") for part in case_id.split("/")]
-    return Path(*[part for part in parts if part] or ["case"])
-
-
-def check_disk(bench: Bench) -> None:
-    """Check that there is room for another trial.
-
-    Raises:
-        MachineError: There is not, in the scratch or the output directory.
-    """
-    for place in (bench.scratch, bench.settings.out):
-        free = shutil.disk_usage(place).free
-        if free < MIN_FREE_BYTES:
-            raise MachineError(
-                f"{place}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
-                "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
-            )
-
-
 def _run_processes(
     bench: Bench, case: Case, index: int, content: Content
 ) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
@@ -260,7 +116,7 @@ def _run_processes(
     cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index), later)
     if isinstance(cold, CaseFailure):
         return _load_part(bench, WorkerRole.COLD), _NO_PROCESS, cold
-    _keep_cache(bench, case)
+    keep_cache(bench, case)
     if not content.warm:
         return cold, _NO_PROCESS, None
     if not later:
@@ -284,30 +140,104 @@ def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
     return replace(part, warnings=(*part.warnings, told))
 
 
-def remove_cache(bench: Bench) -> None:
-    """Remove the caches of a trial; what cannot be removed now goes with the scratch directory."""
-    shutil.rmtree(bench.trial_cache, ignore_errors=True)
+def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: float) -> Trial:
+    """Join what both processes measured in ``wall_s`` seconds into one trial. Pure.
 
-
-def seed_cache(bench: Bench, source: Path | None = None) -> None:
-    """Give the trial a copy of ``source``; unless it is given, of the primer's toolchain files alone."""
-    remove_cache(bench)  # of a trial that was interrupted
-    source = source or bench.primer_cache
-    if source.is_dir():
-        shutil.copytree(source, bench.trial_cache, symlinks=True)
-    else:
-        bench.trial_cache.mkdir(parents=True)
-
-
-def _keep_cache(bench: Bench, case: Case) -> None:
-    """Keep what the cold process left, in the place of what a trial before left, if there is room.
-
-    The warm process adds code of other programs, as of the same model in float32: whoever began with that
-    would be taken for another program by its code.
+    Where both report something, the cold process is believed, except for what only a warm one can
+    know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
     """
-    if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
-        return
-    kept = bench.find_kept(case)
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(bench.trial_cache, kept, symlinks=True)
+    stages_s = {
+        stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)
+        for stage in (*cold.stages_s, *(stage for stage in warm.stages_s if stage not in cold.stages_s))
+    }
+    explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
+    return replace(
+        blank,
+        samples={**warm.samples, **{one: was for one, was in cold.samples.items() if one not in OF_WARM}},
+        undisturbed_s=cold.undisturbed_s,
+        identity=cold.identity if cold.identity.digest else warm.identity,
+        workload={**warm.workload, **cold.workload},
+        graph_breaks=cold.graph_breaks or warm.graph_breaks,
+        recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
+        caches=warm.caches,
+        worst=warm.worst,
+        unknown=list_distinct((*cold.unknown, *warm.unknown)),
+        phases_s={**warm.phases_s, **cold.phases_s},
+        kernels_s=cold.kernels_s,
+        parts_s=cold.parts_s,
+        stages_s=stages_s,
+        overhead_s=max(0.0, wall_s - explained_s),
+        conditions=_merge_conditions(cold.conditions, warm.conditions),
+        warnings=_merge_warnings(cold, warm),
+        changed_imports=_merge_imports(cold, warm),
+    )
+
+
+def _merge_imports(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...] | None:
+    """What either process imported; where one did not compare, nobody knows."""
+    if cold.changed_imports is None or warm.changed_imports is None:
+        return None
+    return tuple(dict.fromkeys((*cold.changed_imports, *warm.changed_imports)))
+
+
+def _merge_conditions(cold: Conditions, warm: Conditions) -> Conditions:
+    return Conditions(
+        canaries_s={**warm.canaries_s, **cold.canaries_s},
+        throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
+        foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
+    )
+
+
+def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[Fact, ...]:
+    differing = sorted(
+        key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
+    )
+    told = [Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject=key)) for key in differing]
+    return list_distinct((*cold.warnings, *warm.warnings, *told))
+
+
+TRACE_FOLDER = "traces"
+_NOT_TOLD = Fact(code=Code.NO_TRACE)
+
+
+def add_trace(bench: Bench, case: Case, trial: Trial) -> Trial:
+    """Add where torch's trace of such a trial lies, below the out directory, or why there is none.
+
+    torch reads ``TORCH_TRACE`` as it is imported, so a forked worker cannot be told; and writing a trace
+    takes time. So a process of its own compiles the case once more, on empty caches of its own, when all of
+    the trial has ended. What goes wrong there is no failure of the case: its trial has been measured.
+
+    Raises:
+        MachineError: The interpreter cannot be started, or a disk is full.
+    """
+    begun = time.monotonic()
+    name = make_case_path(case.id)
+    path = TRACE_FOLDER / Path(bench.folder) / name.with_name(f"{name.name}-{trial.index}.log")
+    problem = _record_trace(bench, case, trial.index, bench.settings.out / path)
+    return replace(
+        trial,
+        trace="" if problem == _NOT_TOLD else str(path),
+        stages_s={**trial.stages_s, Stage.TRACE: time.monotonic() - begun},
+        unknown=(*trial.unknown, *([problem] if problem else [])),
+    )
+
+
+def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> Fact | None:
+    """Compile once in a process that imports torch itself, and keep what it wrote; what went wrong."""
+    path.unlink(missing_ok=True)  # of an earlier run
+    scratch = bench.scratch / TRACE_FOLDER
+    own = replace(bench, scratch=scratch, toolchain=bench.toolchain or bench.scratch)
+    written = scratch / "written"
+    try:
+        seed_cache(own)
+        job = make_job(own, WorkerRole.TRACE, case, index)
+        outcome = run_worker(replace(job, environment={**job.environment, "TORCH_TRACE": str(written)}))
+        # A file a process: that of the worker itself is by far the largest.
+        largest = max(written.glob("*.log"), key=lambda one: one.stat().st_size, default=None)
+        if largest is None:
+            return _NOT_TOLD
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(largest, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return quote_failure(Code.TRACE_CUT, outcome) if isinstance(outcome, CaseFailure) else None

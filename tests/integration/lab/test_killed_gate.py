@@ -20,7 +20,7 @@ from pathlib import Path
 from gate.lab.host import lock
 from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.trials import LabSettings
+from gate.lab.trials.bench import LabSettings
 place = Path(sys.argv[1])
 tempfile.tempdir = str(place / "temporary")
 lock.make_lock_directory = lambda: place

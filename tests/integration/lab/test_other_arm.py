@@ -13,8 +13,8 @@ import pytest
 
 from gate.lab.arms.arms import ArmOptions, open_arms
 from gate.lab.host import lock as lock_module
+from gate.lab.trials.bench import LabSettings, make_job
 from gate.lab.trials.opening import open_lab
-from gate.lab.trials.trials import LabSettings, make_job
 from gate.lab.workers.worker import run_worker
 from gate.records import Case, Metric
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole

@@ -16,7 +16,7 @@ from gate.cli import lanes, main
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock import VARIABLE
 from gate.lab.trials import trials
-from gate.lab.trials.trials import LabSettings
+from gate.lab.trials.bench import LabSettings
 from gate.project.config import Config
 from gate.records import Arm
 

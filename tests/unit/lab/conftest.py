@@ -16,8 +16,8 @@ import pytest
 
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials as trials_module
+from gate.lab.trials.bench import Bench, LabSettings
 from gate.lab.trials.opening import Lab, open_base_bench
-from gate.lab.trials.trials import Bench, LabSettings
 from gate.records import Arm, Case
 from gate.records.events import Observer, ignore_event
 from tests.hosts import CPU_HOST, PLACE

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
+from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import prime_bench
-from gate.lab.trials.trials import Bench
 from gate.measure.process.logbook import make_worker_failure
 from gate.records import FailureKind
 from gate.report.words.failures import advise_unprimed

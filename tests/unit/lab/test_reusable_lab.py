@@ -12,11 +12,11 @@ import pytest
 from gate.bisect import lab as lab_module
 from gate.bisect.lab import ReusableLab
 from gate.decide.suspects import Suspect
+from gate.lab.trials.bench import Bench
 from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runs import make_run
-from gate.lab.trials.trials import Bench
 from gate.lab.workers.server_pool import ServerPool
 from gate.records import Arm, Case, Environment, Metric, Provenance, Run
 from tests.hosts import CPU_HOST

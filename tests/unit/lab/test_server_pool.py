@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gate.lab.trials.trials import Bench, LabSettings, make_job
+from gate.lab.trials.bench import Bench, LabSettings, make_job
 from gate.lab.workers import server_pool
 from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server_pool import ServerPool

@@ -13,17 +13,9 @@ import pytest
 from gate.check.schedule import Content
 from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState
-from gate.lab.trials import trials as trials_module
-from gate.lab.trials.merging import merge_results
-from gate.lab.trials.trials import (
-    Bench,
-    LabSettings,
-    check_disk,
-    make_case_path,
-    make_job,
-    repeat_samples,
-    run_trial,
-)
+from gate.lab.trials import bench as bench_module
+from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_case_path, make_job
+from gate.lab.trials.trials import merge_results, repeat_samples, run_trial
 from gate.records import (
     Case,
     Code,
@@ -120,7 +112,7 @@ def test_no_cache_is_kept_where_the_disk_is_short(
     bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair then compiles, as it would have."""
-    monkeypatch.setattr(trials_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
+    monkeypatch.setattr(bench_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     assert run_trial(bench, make_case(), 1).failures == ()
     assert not bench.find_kept(make_case()).exists()
@@ -220,7 +212,7 @@ def test_full_disk_is_the_machines_fault(
     bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without room for a trial none is started, and the error says where and how much."""
-    monkeypatch.setattr(trials_module, "MIN_FREE_BYTES", 2**60)
+    monkeypatch.setattr(bench_module, "MIN_FREE_BYTES", 2**60)
     with pytest.raises(MachineError, match="MiB free, a trial may need"):
         run_trial(bench, make_case(), 1)
     with pytest.raises(MachineError, match="MiB free"):

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.lab.trials import trials
+from gate.lab.trials import bench as bench_module
+from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import find_unimportable, try_in_worker
-from gate.lab.trials.trials import Bench
 from gate.lab.workers.worker import WorkerJob
 from gate.records import Case, FailureKind
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
@@ -52,7 +52,7 @@ def test_a_factory_that_fails_beside_another_is_tried_alone(
         )
 
     cases = [replace(make_case(name=name), factory=f"{name}:build") for name in ("first", "second", "gone")]
-    monkeypatch.setattr(trials, "run_worker", run)
+    monkeypatch.setattr(bench_module, "run_worker", run)
     failures = find_unimportable(bench, cases)
     assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
     assert [failure.case_id for failure in failures] == [cases[2].id]

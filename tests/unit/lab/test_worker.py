@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.lab.trials.trials import Bench, make_job
+from gate.lab.trials.bench import Bench, make_job
 from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
 from gate.records import Case, CaseFailure, Code, Fact, FailureKind, Metric, name_words

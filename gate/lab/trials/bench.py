@@ -1,0 +1,206 @@
+"""A bench: an arm, where and how to measure it, the job of each worker process, and compile caches."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gate.devices import DEFAULT_DEVICE
+from gate.errors import MachineError
+from gate.lab.host.gpu import GpuState, show_alone
+from gate.lab.workers.environment import (
+    make_worker_environment,
+)
+from gate.lab.workers.server_pool import ServerPool
+from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
+from gate.records import (
+    BASE_ARM,
+    Arm,
+    Case,
+)
+from gate.records.protocol import (
+    WORKER_ARGUMENTS,
+    Checkouts,
+    Sampling,
+    WorkerRequest,
+    WorkerRole,
+    WorkingTree,
+)
+
+# Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
+# want of disk, which would be blamed on its case.
+MIN_FREE_BYTES = 512 * 1024 * 1024
+
+# These time rounds, so pytest-benchmark has something to write.
+_WITH_ROUNDS = frozenset({WorkerRole.COLD, WorkerRole.ROUNDS})
+
+# Caches of a trial take some tens of MB: kept ones must never be what fills a disk.
+MIN_FREE_TO_KEEP_BYTES = 8 * MIN_FREE_BYTES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabSettings:
+    """How to measure. ``worker`` is the interpreter's arguments before the request's path."""
+
+    out: Path
+    device: str = DEFAULT_DEVICE
+    threads: int = 1
+    sampling: Sampling = field(default_factory=Sampling)
+    trial_timeout_s: float = 300.0  # of each worker process
+    lock_timeout_s: float = 60.0
+    worker: tuple[str, ...] = WORKER_ARGUMENTS
+    keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
+    checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
+    tree: WorkingTree | None = None  # of the arm that is no checkout of its own
+    cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for all near the device
+    traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """An arm, the settings, and where to measure.
+
+    ``toolchain`` is the scratch directory of whoever primed, ``scratch`` itself unless it is given;
+    ``folder`` keeps the logs of an arm of a pair apart from those of trials on their own.
+    """
+
+    arm: Arm
+    settings: LabSettings
+    scratch: Path
+    toolchain: Path | None = None
+    folder: str = ""
+    pool: ServerPool = field(default_factory=ServerPool)  # whoever opens something with it closes it
+    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
+    place: str = ""  # what its trials call where they ran
+
+    @property
+    def primer_cache(self) -> Path:
+        """The cache directory that the primer filled: toolchain files only."""
+        return (self.toolchain or self.scratch) / "primer"
+
+    @property
+    def trial_cache(self) -> Path:
+        """The cache directory of the trial at hand; the same path for each, so that keys agree."""
+        return self.scratch / "cache"
+
+    def find_kept(self, case: Case) -> Path:
+        """The directory that keeps the caches of the case's last trial, where they are kept."""
+        return self.scratch / "kept" / make_case_path(case.id)
+
+    @property
+    def temporary(self) -> Path:
+        """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
+        return (self.toolchain or self.scratch) / "tmp"
+
+
+def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: int = 0) -> WorkerJob:
+    """Make the job of one worker process of a trial, or of the primer."""
+    settings, arm = bench.settings, bench.arm
+    name = Path(bench.folder) / (make_case_path(case.id) if case else role)
+    benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
+    cache = bench.trial_cache if case else bench.primer_cache
+    device, shown = show_alone(bench.gpu, settings.device)
+    request = WorkerRequest(
+        role=role,
+        case=case,
+        device=device,
+        threads=settings.threads,
+        directory=arm.directory,
+        checkout=arm.checkout,
+        origin=arm.origin,
+        models=arm.models,
+        checkouts=settings.checkouts,
+        tree=None if arm.checkout else settings.tree,
+        parent=os.getpid(),
+        result=str(bench.scratch / f"{role}.json"),
+        benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
+        sampling=settings.sampling,
+    )
+    return WorkerJob(
+        request=request,
+        python=arm.python,
+        environment={
+            **make_worker_environment(os.environ, cache, bench.temporary, settings.threads, role),
+            **_set_extensions(bench),
+            **arm.variables,
+            **shown,
+        },
+        log=settings.out / "logs" / name / f"{index}-{role}.log",
+        limit_s=settings.trial_timeout_s,
+        arguments=settings.worker,
+        trial=index,
+        arm=arm.name,
+    )
+
+
+def _set_extensions(bench: Bench) -> Mapping[str, str]:
+    """Where ``torch.utils.cpp_extension.load`` builds: a place of its own for each arm of a comparison.
+
+    It goes by the extension's name alone, and whoever finds a build under way loads what that one built.
+    """
+    if not bench.arm.checkout and bench.arm.name != BASE_ARM:
+        return {}
+    return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
+
+
+def run_job(bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = ()) -> JobOutcome:
+    """Run one worker to its end, forked if possible; raises as ``run_worker``.
+
+    The servers of ``later`` jobs are opened with its own.
+    """
+    (opened,) = bench.pool.open((job,), later)
+    return run_worker(opened)
+
+
+def make_case_path(case_id: str) -> Path:
+    """Make a relative path of a case id that stays below the directory it is put in."""
+    parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part).lstrip(".") for part in case_id.split("/")]
+    return Path(*[part for part in parts if part] or ["case"])
+
+
+def check_disk(bench: Bench) -> None:
+    """Check that there is room for another trial.
+
+    Raises:
+        MachineError: There is not, in the scratch or the output directory.
+    """
+    for place in (bench.scratch, bench.settings.out):
+        free = shutil.disk_usage(place).free
+        if free < MIN_FREE_BYTES:
+            raise MachineError(
+                f"{place}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
+                "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
+            )
+
+
+def remove_cache(bench: Bench) -> None:
+    """Remove the caches of a trial; what cannot be removed now goes with the scratch directory."""
+    shutil.rmtree(bench.trial_cache, ignore_errors=True)
+
+
+def seed_cache(bench: Bench, source: Path | None = None) -> None:
+    """Give the trial a copy of ``source``; unless it is given, of the primer's toolchain files alone."""
+    remove_cache(bench)  # of a trial that was interrupted
+    source = source or bench.primer_cache
+    if source.is_dir():
+        shutil.copytree(source, bench.trial_cache, symlinks=True)
+    else:
+        bench.trial_cache.mkdir(parents=True)
+
+
+def keep_cache(bench: Bench, case: Case) -> None:
+    """Keep what the cold process left, in the place of what a trial before left, if there is room.
+
+    The warm process adds code of other programs, as of the same model in float32: whoever began with that
+    would be taken for another program by its code.
+    """
+    if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
+        return
+    kept = bench.find_kept(case)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(bench.trial_cache, kept, symlinks=True)
