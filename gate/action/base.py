@@ -1,4 +1,4 @@
-"""Which commit a change is held against, and its files, read from git's objects.
+"""Which commit of this clone a change is held against, and what was accepted of the change itself.
 
 GitHub's payload names the base branch as it was when the pull request was opened, or at some later
 moment; it is not kept up to date, and a change of the base branch or a re-run does not renew it. What
@@ -6,117 +6,37 @@ GitHub checks out is a trial merge of the pull request into the base branch of n
 therefore the base. Where something else is checked out, the base is where that left the base branch as the
 clone has it; the payload's commit is looked at only where the clone has none.
 
+Acceptances are on a branch of their own. Whoever can push to it can accept, so the clone's ``origin`` must
+be the repository itself. A file that cannot be used is told and does not count. It is all read before any
+measured code runs, without a token.
+
 Whatever asks git may raise MachineError: git cannot be run, or does not answer in time.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
-from gate.errors import UsageError
+from gate.errors import FileError, UsageError
 from gate.git import ask_git, is_true, read_git
 from gate.github.errors import find_text, find_value
 from gate.github.job import is_sha
+from gate.records import Acceptance
+from gate.store.acceptances import (
+    BRANCH,
+    DIRECTORY,
+    MAX_COMMIT_BYTES,
+    decode_commit_file,
+    name_commit_file,
+    render_commit_file,
+)
 
 LIMIT_S = 120.0  # a large repository on a cold disk
-_REGULAR = frozenset((b"100644", b"100755"))
-_KINDS = {b"120000": "a symbolic link", b"160000": "a submodule"}
-
-
-class MissingContentError(UsageError):
-    """The clone lacks a file of a commit: nothing is known of what that says."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tree:
-    """A commit of the repository whose checkout lies at ``top``."""
-
-    top: Path
-    sha: str
-
-    def to_git(self, path: Path) -> str:
-        """Write an absolute path as git does, from the top of the checkout.
-
-        Raises:
-            UsageError: It lies outside.
-        """
-        absolute = Path(os.path.normpath(path))
-        if not absolute.is_relative_to(self.top):
-            raise UsageError(
-                f"{path} lies outside the repository: no commit has it",
-                "Move it into the repository, or set `baseline-ref: head`.",
-            )
-        return absolute.relative_to(self.top).as_posix()
-
-
-def has_path(tree: Tree, name: str) -> bool:
-    """Whether the commit has a file or a directory of that name; raises as :func:`write_files`."""
-    return bool(read_git(tree.top, "ls-tree", "-z", "--full-tree", tree.sha, "--", name, limit_s=LIMIT_S))
-
-
-def write_files(tree: Tree, names: Sequence[str], place: Path) -> None:
-    """Write the files at or below ``names`` under ``place``; what the commit does not have is left out.
-
-    Raises:
-        UsageError: One of them is no regular file, or the clone lacks its content.
-    """
-    parents = [str(parent) for name in names for parent in PurePosixPath(name).parents if str(parent) != "."]
-    _list_entries(tree, ("ls-tree", "-z"), parents)  # a link on the way would hide what lies behind it
-    entries = tuple(_list_entries(tree, ("ls-tree", "-r", "-z"), names))
-    content = read_git(
-        tree.top,
-        *("cat-file", "--batch"),
-        given=b"".join(object_id + b"\n" for object_id, _ in entries),
-        limit_s=LIMIT_S,
-    )
-    for (_, path), data in zip(entries, _split_batch(tree, content), strict=True):
-        target = place / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-
-
-def _list_entries(
-    tree: Tree, command: tuple[str, ...], names: Sequence[str]
-) -> tuple[tuple[bytes, str], ...]:
-    if not names:
-        return ()
-    listed = read_git(tree.top, *command, "--full-tree", tree.sha, "--", *names, limit_s=LIMIT_S)
-    return tuple(_parse_entry(tree, entry) for entry in listed.split(b"\0") if entry)
-
-
-def _parse_entry(tree: Tree, entry: bytes) -> tuple[bytes, str]:
-    described, _, name = entry.partition(b"\t")
-    mode, kind, object_id = described.split()
-    path = os.fsdecode(name)
-    if kind != b"tree" and mode not in _REGULAR:
-        raise UsageError(
-            f"{path} of commit {tree.sha[:12]} is {_KINDS.get(mode, 'no file')}",
-            "Put the file itself there: a change is judged by regular files of the base commit only.",
-        )
-    if ".." in PurePosixPath(path).parts:
-        raise UsageError(
-            f"{path} of commit {tree.sha[:12]} leads out of it", "Check the repository: `git fsck`."
-        )
-    return object_id, path
-
-
-def _split_batch(tree: Tree, content: bytes) -> Iterator[bytes]:
-    """Split what ``git cat-file --batch`` wrote: ``ID blob SIZE``, a line end, the content, a line end."""
-    position = 0
-    while position < len(content):
-        end = content.index(b"\n", position)
-        header = content[position:end].split()
-        if len(header) != 3:  # noqa: PLR2004 - "ID missing"
-            raise MissingContentError(
-                f"this clone lacks the content of a file of commit {tree.sha[:12]}",
-                "Give actions/checkout `fetch-depth: 0` and no `filter:`.",
-            )
-        size = int(header[2])
-        yield content[end + 1 : end + 1 + size]
-        position = end + 1 + size + 1
+_MERGE_PARENTS = 2
 
 
 _FETCH_ALL = "Give actions/checkout `fetch-depth: 0`."
@@ -149,10 +69,9 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
     top, head = load_top(directory), find_head_sha(event)
     if is_sha(find_text(event, "merge_group.base_sha")):
         return _find_group_base(top, find_text(event, "merge_group.base_sha"), head)
-    parents = list_parents(top)
-    if len(parents) == 2 and parents[1] == head:  # noqa: PLR2004 - a merge of two, as GitHub's trial merge is
-        check_commit(top, parents[0])
-        return BaseCommit(sha=parents[0], origin="what GitHub merged this change into, to try it")
+    if base := _find_merged_into(top, head):
+        check_commit(top, base)
+        return BaseCommit(sha=base, origin="what GitHub merged this change into, to try it")
     named, branch = find_text(event, "pull_request.base.sha"), find_text(event, "pull_request.base.ref")
     if not (is_sha(named) and is_sha(head)):
         raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
@@ -179,6 +98,12 @@ def list_parents(top: Path, commit: str = "HEAD") -> tuple[str, ...]:
     text = read_git(top, "cat-file", "commit", commit, limit_s=LIMIT_S)
     header = text.decode(errors="replace").partition("\n\n")[0]
     return tuple(line.partition(" ")[2] for line in header.splitlines() if line.startswith("parent "))
+
+
+def _find_merged_into(top: Path, head: str) -> str:
+    """Find what ``head`` was merged into, where such a merge is checked out, as GitHub's trial merge."""
+    parents = list_parents(top)
+    return parents[0] if len(parents) == _MERGE_PARENTS and parents[1] == head else ""
 
 
 def check_commit(top: Path, sha: str) -> None:
@@ -240,3 +165,172 @@ def _check_whole(top: Path, what: str) -> None:
     """Check that history is there: with a part of it git's answer may be another one."""
     if read_git(top, "rev-parse", "--is-shallow-repository").strip() != b"false":
         raise UsageError(f"this clone is shallow: it does not show {what}", _FETCH_ALL)
+
+
+REF = f"refs/remotes/origin/{BRANCH}"
+_MERGE = ("merge-tree", "--write-tree")  # of git 2.38 and later
+_ANSWERS = (0, 1)  # without and with conflicts; with any other status git says nothing of the merge
+# Accepted commits that a squashed one is compared with, newest first: a queue merges what is recent.
+_MAX_SQUASHED = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceptedFiles:
+    """What counts: the files for ``--accepted``.
+
+    ``notes`` say what was found, ``warnings`` what was found and does not count.
+    """
+
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], place: Path) -> AcceptedFiles:
+    """Write what was accepted of what is checked out below ``place``, and say which there are.
+
+    A pull request's commit has its own. A merge group has those of the pull requests in it: the second
+    parents of its merges, and what was squashed into one of its commits and is in this clone.
+    """
+    head = find_head_sha(event)
+    if not is_sha(head):
+        return AcceptedFiles()
+    top = load_top(Path.cwd())
+    if not ask_git(top, "rev-parse", "--verify", "--quiet", f"{REF}^{{commit}}").is_good:
+        return AcceptedFiles(notes=(_describe_none(top),))
+    base = find_text(event, "merge_group.base_sha")
+    commits = _list_group(top, base, head) if is_sha(base) else _list_own(top, head)
+    if not commits:
+        text = f"No acceptance counts: what is checked out is neither {head[:12]} nor a merge of it."
+        return AcceptedFiles(warnings=(text,))
+    if not _is_own(top, environ):
+        return AcceptedFiles(
+            warnings=("No acceptance counts: `origin` of this clone is another repository.",)
+        )
+    found = [_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits]
+    if is_sha(base):
+        found.append(("", "", _warn_old_git(top)))
+    files, notes, warnings = (tuple(filter(None, column)) for column in zip(*found, strict=True))
+    return AcceptedFiles(files=files, notes=notes, warnings=warnings)
+
+
+def _describe_none(top: Path) -> str:
+    text = f"Nothing is accepted of this commit: this clone has no branch {BRANCH}"
+    if ask_git(top, "rev-parse", "--is-shallow-repository").said == "false":
+        return f"{text}."
+    return f"{text}, and would not show it without `fetch-depth: 0` of actions/checkout."
+
+
+def _list_own(top: Path, head: str) -> tuple[str, ...]:
+    """List the pull request's head, where it is what is checked out, or what the merge there adds."""
+    return (head,) if load_head(top) == head or _find_merged_into(top, head) else ()
+
+
+def _list_group(top: Path, base: str, head: str) -> tuple[str, ...]:
+    """List what each commit of a merge group adds; one of its own where that cannot be told."""
+    if load_head(top) != head:
+        return ()
+    listed = read_git(top, "rev-list", "--first-parent", f"{base}..{head}", limit_s=LIMIT_S)
+    return tuple(_find_added(top, commit) for commit in listed.decode().split())
+
+
+def _find_added(top: Path, commit: str) -> str:
+    parents = list_parents(top, commit)
+    if len(parents) == _MERGE_PARENTS:
+        return parents[1]
+    squashed = (one for one in _list_accepted(top) if _is_squashed(top, one, commit, parents[0]))
+    return next(squashed, commit) if parents else commit
+
+
+def _list_accepted(top: Path) -> tuple[str, ...]:
+    """List the commits of which something was accepted last, the newest first."""
+    command = ("log", f"--max-count={_MAX_SQUASHED}", "--format=", "--name-only", REF, "--", DIRECTORY)
+    names = read_git(top, *command, limit_s=LIMIT_S).decode(errors="replace").splitlines()
+    commits = (PurePosixPath(name).stem for name in names)
+    return tuple(dict.fromkeys(commit for commit in commits if is_sha(commit)))
+
+
+def _is_squashed(top: Path, accepted: str, commit: str, parent: str) -> bool:
+    """Whether merging the accepted commit into ``parent`` gives just the files of ``commit``."""
+    merged = ask_git(top, *_MERGE, parent, accepted, limit_s=LIMIT_S)
+    if merged.status not in _ANSWERS:
+        return _has_same_changes(top, accepted, commit, parent)
+    tree = ask_git(top, "rev-parse", f"{commit}^{{tree}}")
+    before = ask_git(top, "rev-parse", f"{parent}^{{tree}}")
+    return merged.is_good and tree.is_good and merged.said == tree.said != before.said
+
+
+def _has_same_changes(top: Path, accepted: str, commit: str, parent: str) -> bool:
+    """Whether both change the same files from and to the same; where a third touched one, they do not.
+
+    For a git that cannot merge without a checkout, and for a commit that the clone lacks: that has none.
+    """
+    left = ask_git(top, "merge-base", parent, accepted, limit_s=LIMIT_S)
+    sides = [
+        ask_git(top, "diff-tree", "-r", "-z", "--no-renames", "--full-index", *side, limit_s=LIMIT_S)
+        for side in ((left.said, accepted), (parent, commit))
+        if left.is_good
+    ]
+    return bool(sides) and all(one.is_good and one.output for one in sides) and sides[0] == sides[1]
+
+
+def _warn_old_git(top: Path) -> str:
+    """Say that a group's squashed commits may be accepted without being found so; empty with a newer git."""
+    if ask_git(top, *_MERGE, "HEAD", "HEAD", limit_s=LIMIT_S).status in _ANSWERS:
+        return ""
+    version = ask_git(top, "version").said
+    return (
+        f"{version} is older than 2.38: of what a queue squashes, an acceptance counts only where nothing"
+        " else touched the same files. Install a newer git on this runner."
+    )
+
+
+def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
+    """Whether ``origin`` is the repository of this workflow: a fork's branch accepts nothing here."""
+    url = ask_git(top, "config", "--get", "remote.origin.url").said.removesuffix(".git").lower()
+    server, name = environ.get("GITHUB_SERVER_URL", "").lower(), environ.get("GITHUB_REPOSITORY", "").lower()
+    # https://github.com/owner/name, or by a key git@github.com:owner/name; either with a user or without
+    scheme, mark, rest = url.rpartition("://")
+    place = rest.rpartition("@")[2] if mark else url.rpartition("@")[2].replace(":", "/", 1)
+    is_here = f"{scheme}{mark}{place}" == f"{server}/{name}"
+    return bool(name) and (is_here or (not mark and place == f"{urlsplit(server).hostname}/{name}"))
+
+
+def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> tuple[str, str, str]:
+    """Read what was accepted of one commit into a file; return that, a note and a warning, or "" for each.
+
+    In a group one without a usable file accepts nothing.
+    """
+    name = name_commit_file(commit)
+    accepted: Sequence[Acceptance] | None = None
+    note, warning = f"Nothing is accepted of commit {commit[:12]}.", ""
+    if ask_git(top, "cat-file", "-e", f"{REF}:{name}").is_good:
+        try:
+            accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
+            note = _describe(commit, accepted)
+        except UsageError as error:
+            text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
+            note, warning = "", text
+    if accepted is None and not is_grouped:
+        return "", note, warning
+    path = place / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_commit_file(commit, accepted or ()), encoding="utf-8")
+    return str(path), note, warning
+
+
+def _read_blob(top: Path, name: str) -> bytes:
+    """Read a file of the branch, unless it is larger than any that counts."""
+    size = read_git(top, "cat-file", "-s", f"{REF}:{name}")
+    if int(size) > MAX_COMMIT_BYTES:
+        fix = f"Remove it from the branch {BRANCH}, and comment again."
+        raise FileError(name, "", f"has {int(size):,} bytes, more than any file of acceptances", fix)
+    return read_git(top, "cat-file", "blob", f"{REF}:{name}")
+
+
+def _describe(commit: str, accepted: Sequence[Acceptance]) -> str:
+    worse = [one.author for one in accepted if one.metric]
+    lacking = [one.author for one in accepted if not one.metric]
+    what = [f"{len(worse)} of what regressed, by {', '.join(dict.fromkeys(worse))}"] if worse else []
+    what += [f"the lack of baselines, by {', '.join(dict.fromkeys(lacking))}"] if lacking else []
+    return f"Accepted of commit {commit[:12]}: {'; '.join(what) or 'nothing'}."

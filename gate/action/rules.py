@@ -17,20 +17,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.action.acceptances import AcceptedFiles, collect_accepted
 from gate.action.base import (
     LIMIT_S,
+    AcceptedFiles,
     BaseCommit,
-    MissingContentError,
-    Tree,
     check_commit,
+    collect_accepted,
     find_base,
     find_head_sha,
-    has_path,
     load_head,
     load_top,
 )
-from gate.action.rule_files import Wanted, load_rule_files
+from gate.action.rule_files import MissingContentError, Tree, Wanted, has_path, load_rule_files
 from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic

@@ -22,8 +22,7 @@ def main(arguments: list[str]) -> int:
     if sys.version_info < MINIMUM_PYTHON:
         return refuse_python()
     sys.path.insert(0, str(ROOT))
-    from gate.action.isolation import enter  # noqa: PLC0415 - an old Python could not
-    from gate.action.launch import launch  # noqa: PLC0415
+    from gate.action.launch import enter, launch  # noqa: PLC0415 - an old Python could not
 
     sys.path.remove(str(ROOT))
     return enter(arguments[0], arguments[1:]) if arguments else launch(dict(os.environ))

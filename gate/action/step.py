@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from gate.action.inputs import TRUSTED_MODES, ActionInputs
-from gate.action.isolation import drop_hidden, make_command
+from gate.action.launch import drop_hidden, make_command
 from gate.programs import answer_signals
 
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
