@@ -33,8 +33,7 @@ from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
-from gate.github.errors import find_value
-from gate.github.job import append_summary, load_payload, render_annotation, write_outputs
+from gate.github.job import append_summary, find_value, load_payload, render_annotation, write_outputs
 from gate.project.registry import choose_cases, load_cases
 from gate.publish.results import describe_outputs
 from gate.records import Outcome

@@ -27,22 +27,22 @@ from gate.github.command import (
     find_command,
     make_outputs,
 )
-from gate.github.errors import GitHubError, find_text
 from gate.github.finding import Settings
 from gate.github.job import (
     JobContext,
     append_summary,
     check_repository,
+    find_text,
     load_context,
     make_line,
     render_annotation,
     write_annotations,
     write_outputs,
 )
-from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
-from gate.github.propose import propose_refresh
+from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.github.publish import publish
 from gate.github.sticky import find_author
+from gate.github.transport import GitHubError
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
 from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted

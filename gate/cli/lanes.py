@@ -20,8 +20,7 @@ from gate.devices import find_kind
 from gate.errors import InterruptedRunError, UsageError
 from gate.files.codec import RUN
 from gate.files.untrusted import is_present
-from gate.github.errors import find_text
-from gate.github.job import load_payload
+from gate.github.job import find_text, load_payload
 from gate.installation import find_page
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree, hash_changes, load_provenance

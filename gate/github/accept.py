@@ -17,9 +17,9 @@ from dataclasses import replace
 from gate.errors import FileError
 from gate.github.artifact import fetch_verdict, find_artifact
 from gate.github.client import GitHubClient, quote_part
-from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError
 from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.git_data import GitData
+from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError
 from gate.publish.submitted_verdict import CiRun, RefusedError

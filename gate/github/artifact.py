@@ -9,8 +9,8 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.errors import find_text, find_value
 from gate.github.events import parse_time
+from gate.github.job import find_text, find_value
 from gate.publish.measured_run import parse_run
 from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
 from gate.records import Run, Verdict

@@ -1,6 +1,6 @@
 """The GitHub REST client: JSON in and out, pages, and the waiting that GitHub asks for.
 
-Use it like this; every call may raise the errors of :mod:`gate.github.errors`:
+Use it like this; every call may raise the errors of :mod:`gate.github.transport`:
 
     client = GitHubClient(api_url="https://api.github.com", token=token, repository="owner/name")
     pull = client.get("pulls/7")                                 # decoded JSON; redirects are followed
@@ -28,22 +28,19 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from gate.github.errors import (
-    DeniedError,
-    GitHubError,
-    MissingError,
-    RejectedError,
-    UncertainWriteError,
-    find_text,
-)
-from gate.github.job import make_line, write_log
+from gate.github.job import find_text, make_line, write_log
 from gate.github.transport import (
     EXCHANGE_S,
     Clock,
+    DeniedError,
     ExchangeFailedError,
+    GitHubError,
+    MissingError,
+    RejectedError,
     Request,
     Response,
     Transport,
+    UncertainWriteError,
     compute_wait_s,
     get_origin,
 )

@@ -24,9 +24,9 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
-from gate.github.errors import GitHubError, MissingError, find_text, find_value, need_number
 from gate.github.events import PullRequest, parse_pull, parse_time
-from gate.github.job import JobContext, is_sha, write_log
+from gate.github.job import JobContext, find_text, find_value, is_sha, write_log
+from gate.github.transport import GitHubError, MissingError, need_number
 from gate.publish.commands import (
     REFRESH_COMMAND,
     AuthorizedCommand,

@@ -16,16 +16,8 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.errors import (
-    GitHubError,
-    MissingError,
-    describe_surprise,
-    find_text,
-    find_value,
-    need_number,
-    need_text,
-)
-from gate.github.job import JobContext
+from gate.github.job import JobContext, find_text, find_value
+from gate.github.transport import GitHubError, MissingError, describe_surprise, need_number, need_text
 from gate.publish.submitted_verdict import MERGE_GROUP, CiRun
 from gate.records import Code, Fact
 from gate.units import count_noun

@@ -11,7 +11,6 @@ from gate.errors import FileError, UsageError
 from gate.github.accept import find_acceptances
 from gate.github.artifact import SUCCESS, Artifact, fetch_verdict, find_artifact, find_own_conclusion
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError
 from gate.github.events import (
     Target,
     check_workflow,
@@ -24,6 +23,7 @@ from gate.github.events import (
 from gate.github.git_data import GitData
 from gate.github.job import JobContext, is_sha
 from gate.github.sticky import DEFAULT_AUTHOR
+from gate.github.transport import GitHubError
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere, describe_accepted, needs_acceptance
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError

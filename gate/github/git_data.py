@@ -15,15 +15,8 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.errors import (
-    GitHubError,
-    MissingError,
-    RejectedError,
-    UncertainWriteError,
-    find_text,
-    find_value,
-    need_text,
-)
+from gate.github.job import find_text, find_value
+from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError, need_text
 
 _FILES_A_TREE = 100  # files in one request: GitHub ends a request after 10 s
 _FILE, _DIRECTORY = "100644", "tree"
@@ -39,7 +32,7 @@ class Tip:
 
 
 class GitData:
-    """The objects of the client's repository; calls may raise the errors of :mod:`gate.github.errors`."""
+    """The objects of the client's repository; calls may raise the errors of :mod:`gate.github.transport`."""
 
     def __init__(self, client: GitHubClient) -> None:
         self._client = client

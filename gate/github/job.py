@@ -97,6 +97,20 @@ def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
     return event if isinstance(event, dict) else {}
 
 
+def find_value(payload: object, path: str) -> object:
+    """Find a part in nested mappings by its path, as ``pull_request.head.sha``; None where it is missing."""
+    value = payload
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def find_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
+    """Find a text; empty where it is missing, is none, or does not match."""
+    value = find_value(payload, path)
+    return value if isinstance(value, str) and (pattern is None or pattern.fullmatch(value)) else ""
+
+
 def is_sha(text: object) -> bool:
     """Whether this is a whole commit id."""
     return isinstance(text, str) and re.fullmatch(SHA_PATTERN, text) is not None

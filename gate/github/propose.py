@@ -4,6 +4,9 @@ The run was measured by somebody's branch, so its file is read as hostile and no
 baselines are made here from decoded records, each under the path that its own environment and case
 give, or that the branch stores it at already, and only below the directory of the baselines.
 
+Refreshes of one commit add up: each is a commit of its own on the proposal's branch, whose message names what
+was measured.
+
 What a run says of its cases could be anybody's word, above all their definitions: one that is made up
 turns every stored value into that of something else. So cases are those of the commit's own registry.
 """
@@ -23,23 +26,138 @@ from gate.files.codec import BASELINE
 from gate.files.yaml_in import MAX_YAML_BYTES
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
-from gate.github.git_data import GitData
-from gate.github.job import JobContext
-from gate.github.proposal_branch import (
-    ProposalOutcome,
-    RefreshRequest,
-    ask_for_merge,
-    check_tip,
-    commit_files,
-    find_standing,
-)
+from gate.github.events import parse_pull
+from gate.github.git_data import GitData, Tip, quote_branch
+from gate.github.job import JobContext, find_text
+from gate.github.transport import DeniedError, MissingError, RejectedError, UncertainWriteError
 from gate.project.config import load_config, make_default_config
 from gate.project.registry import load_cases
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
-from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
+from gate.publish.proposal_text import (
+    ProposalText,
+    name_measured,
+    render_message,
+    render_proposal,
+    render_title,
+)
 from gate.records import Baseline, Case, Policy, Provenance, Run
 from gate.store.baselines import MAX_BASELINE_BYTES, Proposal, make_key, make_place, propose_baselines
 from gate.version import __version__
+
+_ODD = re.compile(r"[^A-Za-z0-9_/-]")  # in a directory; a branch must not have all of it
+# The one refusal of a branch that no permission of the job could lift; GitHub does not tell it from others.
+_WORKFLOWS_FIX = (
+    " If the branch's .github/workflows differ from the default branch's, github.token may not write it:"
+    " merge that change first, or give the mode propose-baselines an app's token that may write workflows."
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefreshRequest:
+    """What was authorised: the commit that was measured and the branch that the baselines are for."""
+
+    head_sha: str
+    head_ref: str
+    directory: str  # of the baselines, from the top of the repository
+    config: str = "gate.yml"  # whose registry makes the cases, from the top of the repository
+    reason: str = ""
+    author: str = ""
+    pr_number: int = 0
+
+    @property
+    def branch(self) -> str:
+        """The branch that the proposal is made on; one a pull request, or one a branch, and a directory."""
+        what = f"pr-{self.pr_number}" if self.pr_number else self.head_ref
+        return f"compile-gate/{_ODD.sub('-', self.directory)}/{what}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposalOutcome:
+    """What came of it. ``url`` is the pull request, or where to open it; empty when nothing changed.
+
+    ``trouble`` says why it is not open, in words that are GitHub's too.
+    """
+
+    url: str = ""
+    trouble: str = ""
+    setbacks: int = 0
+
+
+def find_standing(data: GitData, branch: str, head: Tip) -> tuple[str, Tip]:
+    """Find the commit that the branch points to, empty without one, and the one that a proposal is added to.
+
+    That is a proposal for the measured commit ``head``, or ``head``: what is for another one is written over.
+    """
+    sha = data.find_branch(branch)
+    tip = data.load_tip(sha) if sha else head
+    return sha, tip if name_measured(head.sha) in tip.message else head
+
+
+def _move_branch(data: GitData, branch: str, found: str, parent: str, commit: str) -> None:
+    """Point the branch, which was ``found`` at a commit, to the child of ``parent``.
+
+    Raises:
+        RejectedError: Another proposal was faster: it must not be lost. The workflow makes one at a time.
+    """
+    if found in {"", parent}:
+        is_moved = data.advance_branch(branch, found, commit)
+    elif is_moved := data.find_branch(branch) == found:
+        data.force_branch(branch, commit)
+    if not is_moved:
+        raise RejectedError(f"the branch {branch} moved on meanwhile", "Ask for the refresh again.")
+
+
+def check_tip(data: GitData, request: RefreshRequest) -> None:
+    """Check that the branch still is where it was measured.
+
+    A proposal is made on the measured commit, so merging it would bring that commit back.
+
+    Raises:
+        UsageError: Somebody pushed meanwhile, or the branch is gone.
+    """
+    if data.find_branch(request.head_ref) != request.head_sha:
+        raise UsageError(
+            f"the branch is not at {request.head_sha[:12]} any more, which was measured: it was pushed to",
+            "Ask for the refresh again: it then measures the branch as it is now.",
+        )
+
+
+def ask_for_merge(
+    client: GitHubClient, context: JobContext, request: RefreshRequest, title: str, body: str
+) -> ProposalOutcome:
+    """Open the pull request, or bring the open one up to date; without the right to, say where to open it."""
+    fields = {"title": title, "body": body}
+    try:
+        url = _open_pull(client, request, fields)
+    except DeniedError as error:
+        between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
+        url = f"{context.server_url}/{context.repository}/compare/{between}?expand=1"
+        return ProposalOutcome(url=url, trouble=error.what)
+    return ProposalOutcome(url=url)
+
+
+def _open_pull(client: GitHubClient, request: RefreshRequest, fields: Mapping[str, str]) -> str:
+    number = _find_pull(client, request)
+    if not number:
+        body = {**fields, "head": request.branch, "base": request.head_ref}
+        try:
+            return find_text(client.post("pulls", body), "html_url")
+        except (UncertainWriteError, RejectedError):
+            # It may be there after all: by this request, or by one that ran at the same time.
+            number = _find_pull(client, request)
+            if not number:
+                raise
+    return find_text(client.patch(f"pulls/{number}", fields), "html_url")
+
+
+def _find_pull(client: GitHubClient, request: RefreshRequest) -> int:
+    head = f"{client.repository.partition('/')[0]}:{request.branch}"
+    query = {"state": "open", "head": head, "base": request.head_ref}
+    for pull in map(parse_pull, client.paginate("pulls", query)):
+        if (pull.head_branch, pull.base_branch) == (request.branch, request.head_ref):
+            return pull.number
+    return 0
+
 
 _LINK = re.compile(r"https?://[A-Za-z0-9./:_~-]{1,300}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -57,30 +175,32 @@ def propose_refresh(
     """
     data = GitData(client)
     check_tip(data, request)
-    tree = data.load_tip(request.head_sha).tree
+    head = data.load_tip(request.head_sha)
     check_measured_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
     new = record_run(run, _make_provenance(run, context, request))
-    stored = _Stored(data=data, listed=data.list_files(tree, request.directory), policy=policy)
-    text = replace(
-        stored.propose(new, request, context.run_url), reason=request.reason, notes=note_machine(run)
-    )
-    if not commit_files(data, request, _make_files(text), render_message(text)):
+    listed = data.list_files(head.tree, request.directory)
+    measured = _Measured(data=data, request=request, head=head, listed=listed, policy=policy)
+    text = replace(measured.propose(new, context.run_url), reason=request.reason, notes=note_machine(run))
+    if not measured.commit(_make_files(text), render_message(text)):
         return ProposalOutcome()
-    texts = (text, *_load_others(stored, text, request))
+    texts = (text, *measured.load_others(text))
     outcome = ask_for_merge(client, context, request, render_title(*texts), render_proposal(*texts))
     return replace(outcome, setbacks=len(text.setbacks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Stored:
-    """What the measured commit has below a directory: path from the top of the repository -> blob."""
+class _Measured:
+    """The measured commit ``head``, and what it has below the directory: path from the top -> blob."""
 
     data: GitData
+    request: RefreshRequest
+    head: Tip
     listed: Mapping[str, str]
     policy: Policy
 
-    def propose(self, new: tuple[Baseline, ...], request: RefreshRequest, run_url: str) -> ProposalText:
+    def propose(self, new: tuple[Baseline, ...], run_url: str) -> ProposalText:
         """Say what of one run's baselines would be stored, and over what."""
+        request = self.request
         old = _load_stored(self.data, self.listed, new, request.directory)
         environment_id = compute_environment_id(new[0].environment)
         return ProposalText(
@@ -90,26 +210,44 @@ class _Stored:
             environment_id=environment_id,
             directory=request.directory,
             is_known=any(environment_id in PurePosixPath(path).parts for path in self.listed),
-            reason="",
             pr_number=request.pr_number,
         )
 
+    def commit(self, files: Mapping[str, str], message: str) -> bool:
+        """Commit files on the proposal's branch, unless all is there already; whether there is a proposal.
 
-def _load_others(stored: _Stored, text: ProposalText, request: RefreshRequest) -> list[ProposalText]:
-    """Load what other runs have proposed for the same commit, a text for each."""
-    data, written = stored.data, _make_files(text)
-    standing = find_standing(data, request.branch, data.load_tip(request.head_sha))
-    runs: dict[tuple[str, str], list[Baseline]] = {}
-    for path, blob in data.list_files(standing.tree, request.directory).items():
-        if path not in written and stored.listed.get(path) != blob:
-            found = BASELINE.decode(data.load_blob(blob, MAX_BASELINE_BYTES), path)
-            key = (compute_environment_id(found.environment), found.provenance.run_url)
-            runs.setdefault(key, []).append(found)
-    texts = []
-    for (_, run_url), new in runs.items():
-        url = run_url if _LINK.fullmatch(run_url) else text.run_url
-        texts.append(replace(stored.propose(tuple(new), request, url), reason=new[0].provenance.reason))
-    return texts
+        Raises:
+            UsageError: The branch that the proposal is for has moved on.
+        """
+        data, head, branch = self.data, self.head, self.request.branch
+        found, parent = find_standing(data, branch, head)
+        tree = data.write_tree(parent.tree, self.request.directory, files) if files else head.tree
+        if tree in {head.tree, parent.tree}:
+            return tree != head.tree
+        commit = data.write_commit(tree, parent.sha, message)
+        check_tip(data, self.request)  # again: measuring is long past, and writing takes its time
+        try:
+            _move_branch(data, branch, found, parent.sha, commit)
+        except (DeniedError, MissingError, RejectedError) as error:
+            error.fix += _WORKFLOWS_FIX
+            raise
+        return True
+
+    def load_others(self, text: ProposalText) -> list[ProposalText]:
+        """Load what other runs have proposed for the same commit, a text for each."""
+        data, written = self.data, _make_files(text)
+        _, standing = find_standing(data, self.request.branch, self.head)
+        runs: dict[tuple[str, str], list[Baseline]] = {}
+        for path, blob in data.list_files(standing.tree, self.request.directory).items():
+            if path not in written and self.listed.get(path) != blob:
+                found = BASELINE.decode(data.load_blob(blob, MAX_BASELINE_BYTES), path)
+                key = (compute_environment_id(found.environment), found.provenance.run_url)
+                runs.setdefault(key, []).append(found)
+        texts = []
+        for (_, run_url), new in runs.items():
+            url = run_url if _LINK.fullmatch(run_url) else text.run_url
+            texts.append(replace(self.propose(tuple(new), url), reason=new[0].provenance.reason))
+        return texts
 
 
 def _make_files(text: ProposalText) -> dict[str, str]:

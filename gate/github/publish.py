@@ -16,11 +16,11 @@ from typing import Any
 
 from gate.github.artifact import SUCCESS
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError, UncertainWriteError
 from gate.github.events import find_workflow_run, has_moved
 from gate.github.finding import Settings, Task, find_result, find_target, find_upgrade
 from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
 from gate.github.sticky import Draft, StickyComment, StickyIssue
+from gate.github.transport import GitHubError, UncertainWriteError
 from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.results import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.submitted_verdict import MERGE_GROUP, SCHEDULE, CiRun

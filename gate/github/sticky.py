@@ -20,8 +20,9 @@ from itertools import islice
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError, UncertainWriteError, find_text
 from gate.github.events import find_workflow_run
+from gate.github.job import find_text
+from gate.github.transport import GitHubError, UncertainWriteError
 from gate.publish.body import Marker, parse_marker
 
 NOT_PLANNED = "not_planned"

@@ -1,4 +1,9 @@
-"""One HTTP exchange, bounded in size and time, and how long to wait for the next."""
+"""One HTTP exchange with GitHub, bounded in size and time, how long to wait for the next, and what can go wrong.
+
+Nothing of that says anything about the measured code. A GitHubError has exit code 4, as every trouble with the
+surroundings: no usable answer after bounded repeats, one beyond its size, or a wait for longer than the budget
+has left.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,53 @@ from typing import Protocol
 from urllib.error import URLError
 from urllib.parse import urljoin, urlsplit
 
-from gate.github.errors import GitHubError, RejectedError
+from gate.errors import MachineError
+from gate.github.job import find_text, find_value
+
+
+class GitHubError(MachineError):
+    """GitHub did not do what was asked."""
+
+
+class UncertainWriteError(GitHubError):
+    """A POST may or may not have taken effect; find out before sending it again."""
+
+
+class DeniedError(GitHubError):
+    """The token is wrong or lacks a right: 401, or a 403 that is about rights."""
+
+
+class MissingError(GitHubError):
+    """There is no such thing, or the token may not know of it: 404 or 410."""
+
+
+class RejectedError(GitHubError):
+    """GitHub refuses the request as such: any other 4xx, or a redirect that must not be followed."""
+
+
+def need_text(payload: object, path: str, pattern: re.Pattern[str] | None = None) -> str:
+    """Find a text that GitHub's description promises.
+
+    Raises:
+        GitHubError: It is missing, empty, or does not match.
+    """
+    if text := find_text(payload, path, pattern):
+        return text
+    raise describe_surprise(path)
+
+
+def need_number(payload: object, path: str) -> int:
+    """Find a number above 0; raises as :func:`need_text`."""
+    value = find_value(payload, path)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    raise describe_surprise(path)
+
+
+def describe_surprise(path: str) -> GitHubError:
+    """The error of an answer that is not what GitHub's description promises."""
+    return GitHubError(f"GitHub's answer has no usable {path!r}", "Try again later.")
+
 
 API_VERSION = "2022-11-28"  # the REST version whose OpenAPI description the tests hold us to
 TIMEOUT_S = 30.0  # to connect, and between two packets; GitHub ends a request of its own accord after 10 s

@@ -113,7 +113,7 @@ class ProposalText:
     environment_id: str
     directory: str
     is_known: bool  # whether the branch has baselines of this environment
-    reason: str
+    reason: str = ""
     pr_number: int = 0
     notes: tuple[Fact, ...] = ()  # on the machine that measured
 

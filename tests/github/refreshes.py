@@ -13,8 +13,7 @@ from gate.files.yaml_in import decode_yaml
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.job import JobContext
-from gate.github.proposal_branch import ProposalOutcome, RefreshRequest
-from gate.github.propose import propose_refresh
+from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.metrics import SPECS
 from gate.project.config import make_config
 from gate.project.entries import GateFile

@@ -14,8 +14,8 @@ from fake.server import FakeGitHub
 from gate.errors import FileError
 from gate.github.accept import MAX_TRIES, find_acceptances, store_acceptances
 from gate.github.client import GitHubClient
-from gate.github.errors import DeniedError, GitHubError, RejectedError
 from gate.github.git_data import GitData
+from gate.github.transport import DeniedError, GitHubError, RejectedError
 from gate.publish.commands import CommandRefusedError
 from gate.records import Acceptance, Metric
 from gate.store.acceptances import (

@@ -14,7 +14,7 @@ from refreshes import make_context
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.command import ANSWERING, Answerer, Reaction, authorize, find_command
-from gate.github.errors import GitHubError
+from gate.github.transport import GitHubError
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 
 HEAD = "a" * 40

@@ -30,7 +30,7 @@ from records import (
 
 from gate.github.artifact import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError
+from gate.github.transport import GitHubError
 from gate.publish import results
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_upgrade_finding

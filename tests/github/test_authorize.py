@@ -19,7 +19,7 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.command import authorize as authorize_command
 from gate.github.command import describe_protection, find_command, make_outputs
-from gate.github.errors import GitHubError
+from gate.github.transport import GitHubError
 from gate.publish.commands import (
     ACCEPT_COMMAND,
     REFRESH_COMMAND,

@@ -10,7 +10,7 @@ from fake.faults import NO_RIGHT, SECONDARY, Fault, html
 from fake.server import TOKEN, FakeGitHub
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.errors import DeniedError, GitHubError, MissingError, RejectedError, UncertainWriteError
+from gate.github.transport import DeniedError, GitHubError, MissingError, RejectedError, UncertainWriteError
 
 COMMENTS = "issues/7/comments"
 

@@ -15,8 +15,8 @@ from fake.server import FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.errors import DeniedError, RejectedError, UncertainWriteError
 from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyComment, Written, find_author
+from gate.github.transport import DeniedError, RejectedError, UncertainWriteError
 from gate.publish.body import Marker, render_marker
 
 WORKFLOW = ".github/workflows/gate.yml"

@@ -17,9 +17,9 @@ from records import SHA
 
 from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError, MissingError
 from gate.github.events import Target, has_moved, parse_pull, parse_time, parse_workflow_run, resolve_target
 from gate.github.job import JobContext, check_repository, load_payload
+from gate.github.transport import GitHubError, MissingError
 
 REPOSITORY = "octo-org/models"
 

@@ -11,7 +11,7 @@ from refreshes import make_request
 
 from gate.github.accept import find_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
-from gate.github.errors import DeniedError, GitHubError
+from gate.github.transport import DeniedError, GitHubError
 from gate.publish.commands import CommandRefusedError
 from gate.publish.submitted_verdict import CiRun
 

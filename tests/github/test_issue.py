@@ -13,8 +13,8 @@ from fake.server import FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.errors import DeniedError, UncertainWriteError
 from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyIssue, Written
+from gate.github.transport import DeniedError, UncertainWriteError
 from gate.publish.body import Marker, render_marker
 
 WORKFLOW = ".github/workflows/upgrade.yml"

@@ -32,10 +32,9 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import BASELINE
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient, Patience
-from gate.github.errors import GitHubError, RejectedError
 from gate.github.git_data import GitData, compute_blob_sha
-from gate.github.proposal_branch import RefreshRequest
-from gate.github.propose import propose_refresh
+from gate.github.propose import RefreshRequest, propose_refresh
+from gate.github.transport import GitHubError, RejectedError
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
 from gate.records import Case, Conditions, Disturbance, Provenance, Trial
 from tests.make import make_failure

@@ -27,10 +27,9 @@ from refreshes import (
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError
 from gate.github.git_data import GitData
-from gate.github.proposal_branch import RefreshRequest
-from gate.github.propose import load_cases_at, propose_refresh
+from gate.github.propose import RefreshRequest, load_cases_at, propose_refresh
+from gate.github.transport import GitHubError
 from gate.records import Case, FailureKind, Metric, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
 from tests.make import make_failure
