@@ -35,7 +35,7 @@ from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import Case, Metric
 from gate.records.protocol import WorkerResult, WorkerRole
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 
 KINDS = {"cold": WorkerRole.COLD, "cached": WorkerRole.ROUNDS}
 METRICS = (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP)

@@ -33,7 +33,7 @@ from gate.lab.workers.server_pool import ServerPool
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import BASE_ARM, Case, Metric, Pairing
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 
 WAYS = ("kept", "compiled", "swapped")
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)

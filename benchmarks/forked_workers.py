@@ -36,8 +36,7 @@ from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import Case
 from gate.records.protocol import WorkerResult, WorkerRole
-from gate.report.words.failures import describe_failure
-from gate.report.words.measuring import describe_measuring
+from gate.report.words.facts import describe_failure, describe_measuring
 
 TRIALS_PER_SERVER = 5
 KINDS = ("fresh", "forked")

@@ -25,7 +25,7 @@ from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.records import BASE_ARM, Metric, Pairing, Trial
 from gate.records.protocol import Stage
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gate.records import Code, Fact, Metric, Verdict, name_words
 from gate.report.words.comparisons import describe_comparison as tell_row
+from gate.report.words.facts import describe_measuring
+from gate.report.words.facts import write_note as tell_note
+from gate.report.words.facts import write_notes as tell_notes
 from gate.report.words.headline import write_opening as tell_headline
-from gate.report.words.measuring import describe_measuring
-from gate.report.words.notes import write_note as tell_note
-from gate.report.words.notes import write_notes as tell_notes
 from gate.report.words.steps import write_steps
 
 __all__ = [

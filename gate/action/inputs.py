@@ -200,6 +200,15 @@ class ActionInputs:
         return self.values[name]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActionStep:
+    """One run of the action. ``environ`` has all that the runner gave it, the process has not."""
+
+    inputs: ActionInputs
+    environ: Mapping[str, str]
+    event: Mapping[str, object]
+
+
 def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """Read and check the inputs that ``action.yml`` put into the environment.
 
@@ -218,27 +227,13 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     return inputs
 
 
+_AUTHORIZED = "Pass on the outputs of the job that ran the mode authorize-command."
+_STACKS = "Make an environment of each stack, and name their interpreters."
 _NEEDED = (
-    (
-        ActionMode.PROPOSE,
-        ("head-sha", "head-ref"),
-        "Pass on the outputs of the job that ran the mode authorize-command.",
-    ),
-    (
-        ActionMode.ACCEPT,
-        ("head-sha",),
-        "Pass on the output of the job that ran the mode authorize-command.",
-    ),
-    (
-        ActionMode.MEASURE,
-        ("shard",),
-        "Say which part of how many this job measures: `shard: 2/4`.",
-    ),
-    (
-        ActionMode.UPGRADE,
-        ("base-python", "head-python"),
-        "Make an environment of each stack, and name their interpreters.",
-    ),
+    (ActionMode.PROPOSE, ("head-sha", "head-ref"), _AUTHORIZED),
+    (ActionMode.ACCEPT, ("head-sha",), _AUTHORIZED),
+    (ActionMode.MEASURE, ("shard",), "Say which part of how many this job measures: `shard: 2/4`."),
+    (ActionMode.UPGRADE, ("base-python", "head-python"), _STACKS),
 )
 
 

@@ -16,9 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.action.base import find_head_sha
-from gate.action.inputs import INPUTS, ActionInputs, ActionMode, parse_inputs
+from gate.action.inputs import INPUTS, ActionInputs, ActionMode, ActionStep, parse_inputs
 from gate.action.launch import read_given
-from gate.action.results import (
+from gate.action.rules import RuleSource, hold_rules, load_rules_config
+from gate.action.step import (
+    Ended,
     Results,
     clear_results,
     find_confirming_commit,
@@ -26,19 +28,18 @@ from gate.action.results import (
     report_change,
     report_failure,
     report_rules,
+    run_command,
+    stop_commands,
 )
-from gate.action.rules import RuleSource, hold_rules, load_rules_config
-from gate.action.step import ActionStep, Ended, run_command, stop_commands
 from gate.errors import ExitCode, FileError, GateError, UsageError
 from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.job import append_summary, find_value, load_payload, render_annotation, write_outputs
 from gate.project.registry import choose_cases, load_cases
-from gate.publish.results import describe_outputs
+from gate.publish.results import describe_outputs, render_upgrade
 from gate.records import Outcome
 from gate.report.content import count_statuses
-from gate.report.upgrade import render_upgrade
 
 
 def make_arguments(inputs: ActionInputs, rules: RuleSource | None = None, *more: str) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ from gate.action.base import (
     load_head,
     load_top,
 )
+from gate.action.inputs import ActionStep
 from gate.action.rule_files import MissingContentError, Tree, Wanted, has_path, load_rule_files
-from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
 from gate.git import find_checkout, read_git
@@ -44,7 +44,7 @@ from gate.project.config import (
     render_config,
 )
 from gate.project.registry import load_cases
-from gate.publish.submitted_verdict import WORKFLOWS
+from gate.publish.submitted import WORKFLOWS
 from gate.store.policy import name_gate
 
 

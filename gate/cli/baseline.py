@@ -21,7 +21,7 @@ from gate.lab.host.provenance import load_provenance, read_time
 from gate.project.registry import load_cases, select_cases
 from gate.records import Acceptance, Run
 from gate.report.tables import render_baselines
-from gate.report.words.notes import write_note
+from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
 from gate.revisions import find_tag, resolve_ancestor
 from gate.store.acceptances import parse_allowance, save_acceptance

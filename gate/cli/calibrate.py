@@ -13,7 +13,6 @@ from gate.check.pair_schedule import count_pairs
 from gate.cli.baseline import refuse_disturbed
 from gate.cli.check import open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
-from gate.cli.output import report_study
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.suspects import Suspect
@@ -24,7 +23,7 @@ from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
 from gate.records import BaseArm, Run
 from gate.records.studies import Effort
-from gate.report.calibration import study_calibration
+from gate.report.studies import render_calibration
 from gate.store.policy import load_policy
 
 CALIBRATION_FILE = "calibration.json"
@@ -49,7 +48,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     CALIBRATION.save(calibration, path)
-    report_study(study_calibration(calibration), path)
+    print(f"{render_calibration(calibration)}\nWrote {path}.")
     return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
 
 

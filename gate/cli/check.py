@@ -34,8 +34,7 @@ from gate.project.registry import check_factories
 from gate.records import Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.records.protocol import Checkouts
-from gate.report.words.failures import describe_failure
-from gate.report.words.notes import write_note
+from gate.report.words.facts import describe_failure, write_note
 from gate.revisions import NothingDiffersError
 from gate.store.baselines import load_baselines
 from gate.store.history import HistoryKind

@@ -48,7 +48,7 @@ from gate.project.registry import load_cases
 from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted
 from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND, AuthorizedCommand, CommandRefusedError
 from gate.publish.results import CommentWhen
-from gate.publish.submitted_verdict import WORKFLOWS
+from gate.publish.submitted import WORKFLOWS
 from gate.publish.trusted import Base
 from gate.records import Run
 from gate.report.markdown import escape_text

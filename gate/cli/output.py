@@ -37,9 +37,7 @@ from gate.records.protocol import Stage
 from gate.report import FORMATS, render
 from gate.report.footer import render_exit_notice
 from gate.report.junit import render_junit
-from gate.report.tables import render_study
 from gate.report.text import Detail, print_text, render_text
-from gate.report.view import Study
 from gate.report.words.steps import write_tlparse
 from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line
 from gate.units import count_noun
@@ -52,9 +50,9 @@ REPORT_FILES = (VERDICT_FILE, *(one.file for one in FORMATS.values() if one.file
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     """Write ``verdict.json`` and the reports that have a file into a directory."""
     VERDICT.save(verdict, out / VERDICT_FILE)
-    for one in FORMATS.values():
+    for name, one in FORMATS.items():
         if one.file:
-            write_atomic(out / one.file, render_verdict(verdict, one.name, code))
+            write_atomic(out / one.file, render_verdict(verdict, name, code))
     from gate.report.page.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))
@@ -133,12 +131,6 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
     if report_format != "junit" or code is None:
         return render(verdict, report_format)
     return render_junit(verdict, fails=code is not ExitCode.PASS)
-
-
-def report_study(study: Study, path: Path) -> None:
-    """Print what a study found, and where its file is."""
-    print(render_study(study))
-    print(f"Wrote {path}.")
 
 
 def code_verdict(verdict: Verdict, config: Config, policy: Policy | None = None) -> ExitCode:

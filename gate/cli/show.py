@@ -18,7 +18,7 @@ from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
 from gate.project.registry import choose_cases, load_cases, select_cases
 from gate.records import Case, CaseFailure, Run
 from gate.report.tables import render_attempt, render_doctor, render_models, render_plan, render_tally
-from gate.report.words.failures import describe_unavailable
+from gate.report.words.facts import describe_unavailable
 
 _FITTED = Origin("what expected_s of the selected cases asks for")
 

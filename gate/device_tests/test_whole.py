@@ -22,8 +22,7 @@ from gate.files.entry import VERSION
 from gate.project.config import DEFAULT_FILE
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
-from gate.report.words.failures import describe_failure
-from gate.report.words.measuring import describe_measuring
+from gate.report.words.facts import describe_failure, describe_measuring
 
 # Milliseconds of an H100: eager and compiled, lowest and highest. Eager elementwise follows from its bytes at
 # 3 TB/s (76 passes of 268 MB in float32). Fused, its functions take longer than its bytes: 0.41 ms were

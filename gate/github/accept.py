@@ -22,7 +22,7 @@ from gate.github.git_data import GitData
 from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError
 from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError
-from gate.publish.submitted_verdict import CiRun, RefusedError
+from gate.publish.submitted import CiRun, RefusedError
 from gate.records import Acceptance
 from gate.store.acceptances import (
     BRANCH,

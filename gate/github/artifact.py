@@ -11,8 +11,7 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.events import parse_time
 from gate.github.job import find_text, find_value
-from gate.publish.measured_run import parse_run
-from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
+from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
 from gate.records import Run, Verdict
 
 MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
@@ -107,14 +106,6 @@ class RunJob:
     conclusion: str
     uploads: tuple[tuple[str, str], ...] = ()
 
-    def was_running(self, moment: str) -> bool:
-        """Whether it ran at a moment."""
-        return self.began <= moment <= self.ended
-
-    def was_uploading(self, moment: str) -> bool:
-        """Whether it uploaded something at a moment."""
-        return any(began <= moment <= ended for began, ended in self.uploads)
-
 
 def find_own_conclusion(client: GitHubClient, run: CiRun, artifact: Artifact) -> str:
     """Find how the job ended that left an artifact; empty where nobody can tell.
@@ -129,8 +120,9 @@ def find_own_conclusion(client: GitHubClient, run: CiRun, artifact: Artifact) ->
 
 def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
     """Choose how the job ended that made something at a moment; empty where several may have, not alike."""
-    running = [job for job in jobs if job.was_running(moment)]
-    likely = [job for job in running if job.was_uploading(moment)] or running
+    running = [job for job in jobs if job.began <= moment <= job.ended]
+    uploading = [job for job in running if any(began <= moment <= ended for began, ended in job.uploads)]
+    likely = uploading or running
     last = [max((job for job in jobs if job.name == one.name), key=lambda job: job.attempt) for one in likely]
     ends = {job.conclusion for job in last}
     names = {job.name for job in last}

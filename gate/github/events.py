@@ -18,7 +18,7 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.job import JobContext, find_text, find_value
 from gate.github.transport import GitHubError, MissingError, describe_surprise, need_number, need_text
-from gate.publish.submitted_verdict import MERGE_GROUP, CiRun
+from gate.publish.submitted import MERGE_GROUP, CiRun
 from gate.records import Code, Fact
 from gate.units import count_noun
 

@@ -26,7 +26,7 @@ from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere, describe_accepted, needs_acceptance
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
-from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError
+from gate.publish.submitted import CiRun, Refusal, RefusedError
 from gate.publish.trusted import Base, Known, TrustedResult, names_place
 from gate.records import Code, Fact, Verdict
 from gate.store.policy import DEFAULT_KEY
@@ -116,11 +116,12 @@ def _find_remarks(task: Task) -> tuple[Fact, ...]:
 
 def find_result(task: Task) -> TrustedResult:
     """Make what may be published of the run, as the job ended that left its verdict."""
-    result, settings = _make_result(task, _find_remarks(task)), task.settings
+    settings, result = task.settings, _make_result(task)
     return replace(result, gate="" if settings.issue or settings.key == DEFAULT_KEY else settings.key)
 
 
-def _make_result(task: Task, remarks: tuple[Fact, ...]) -> TrustedResult:
+def _make_result(task: Task) -> TrustedResult:
+    remarks = _find_remarks(task)
     run, base, fail_on = task.target.run, task.settings.base, task.settings.fail_on
     try:
         _check_measured(task)

@@ -32,7 +32,6 @@ from gate.github.job import JobContext, find_text
 from gate.github.transport import DeniedError, MissingError, RejectedError, UncertainWriteError
 from gate.project.config import load_config, make_default_config
 from gate.project.registry import load_cases
-from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import (
     ProposalText,
     name_measured,
@@ -40,6 +39,7 @@ from gate.publish.proposal_text import (
     render_proposal,
     render_title,
 )
+from gate.publish.submitted import check_measured_run, note_machine, record_run
 from gate.records import Baseline, Case, Policy, Provenance, Run
 from gate.store.baselines import MAX_BASELINE_BYTES, Proposal, make_key, make_place, propose_baselines
 from gate.version import __version__

@@ -23,7 +23,7 @@ from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.github.transport import GitHubError, UncertainWriteError
 from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.results import CommentWhen, describe_finding, is_wanted, render_summary
-from gate.publish.submitted_verdict import MERGE_GROUP, SCHEDULE, CiRun
+from gate.publish.submitted import MERGE_GROUP, SCHEDULE, CiRun
 from gate.publish.trusted import TrustedResult
 from gate.records import Outcome
 from gate.report.markdown import escape_text

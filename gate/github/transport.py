@@ -1,8 +1,8 @@
-"""One HTTP exchange with GitHub, bounded in size and time, how long to wait for the next, and what can go wrong.
+"""One HTTP exchange, bounded in size and time, how long to wait for the next, and what can go wrong.
 
-Nothing of that says anything about the measured code. A GitHubError has exit code 4, as every trouble with the
-surroundings: no usable answer after bounded repeats, one beyond its size, or a wait for longer than the budget
-has left.
+None of that says anything about the measured code. A GitHubError has exit code 4, as every trouble with the
+surroundings: no usable answer after bounded repeats, one beyond its size, or a wait for longer than the
+budget has left.
 """
 
 from __future__ import annotations

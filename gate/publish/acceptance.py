@@ -29,7 +29,7 @@ from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.project.registry import select_cases
 from gate.publish.commands import AuthorizedCommand, CommandRefusedError, CommandWords
-from gate.publish.submitted_verdict import CiRun
+from gate.publish.submitted import CiRun
 from gate.records import (
     Acceptance,
     Case,
@@ -43,8 +43,8 @@ from gate.records import (
     Verdict,
     name_words,
 )
-from gate.report.markdown import escape_code, join_cells, render_table
-from gate.report.words.templates import name_metric
+from gate.report.markdown import escape_code, render_table
+from gate.report.words.templates import SENTENCES, name_metric
 from gate.store.acceptances import compute_expiry
 from gate.units import count_noun, render_allowance, render_change
 
@@ -109,7 +109,7 @@ def accept_verdict(verdict: Verdict, request: AuthorizedCommand, terms: AcceptTe
         lacking = _list_lacking(verdict, accepted, terms)
         accepted = (*accepted, *(replace(shared, case=case) for case in lacking))
     if not accepted:
-        raise CommandRefusedError(*(_NOTHING_NAMED if words.is_narrow else _NOTHING[verdict.outcome]))
+        raise CommandRefusedError(*(_NOTHING_NAMED if words.is_narrow else _refuse(verdict.outcome)))
     policy = _make_policy(accepted, terms)
     remaining = apply_acceptances(verdict.comparisons, policy)
     return Accepted(
@@ -146,25 +146,12 @@ def _list_lacking(verdict: Verdict, accepted: tuple[Acceptance, ...], terms: Acc
 
 
 _NOTHING_NAMED = "no regression is among what the command names", "The report of the check lists them."
-_NOTHING = {
-    Outcome.INCOMPLETE: (
-        "no regression is there to accept: not all cases could be measured, and that cannot be accepted",
-        "See the run's log.",
-    ),
-    Outcome.REGRESSION: (
-        "what regressed is in cases that the default branch's registry does not have",
-        "Merge a change to the registry first.",
-    ),
-    Outcome.INCONCLUSIVE: (
-        "nothing is shown to be worse: the check could not tell",
-        "Run it again, or let it pass with `fail-on: regression`.",
-    ),
-    Outcome.NOTHING_COMPARED: (
-        "what has no baseline are cases that the default branch's registry does not have",
-        "Merge a change to the registry first.",
-    ),
-    Outcome.PASS: ("nothing regressed", "See the run's log for why it failed."),
-}
+
+
+def _refuse(outcome: Outcome) -> tuple[str, str]:
+    """Why nothing of a verdict can be accepted, and what to do."""
+    code = outcome.lower()
+    return SENTENCES["unacceptable"][code], SENTENCES["unacceptable_fixes"][code]
 
 
 def write_message(request: AuthorizedCommand, accepted: Accepted) -> str:
@@ -218,14 +205,6 @@ def describe_accepted(policy: Policy, run: CiRun, verdict: Verdict) -> AcceptedH
 
 
 MAX_ACCEPTED_ROWS = 40  # a reader has seen them in the report already
-_REMAINING = {
-    Outcome.INCOMPLETE: (
-        "Not all cases could be measured: that cannot be accepted, and the check stays red until they are."
-    ),
-    Outcome.NOTHING_COMPARED: (
-        "Nothing would be compared then: the check stays red. Accept that without naming cases or a metric."
-    ),
-}
 
 
 def render_accepted(accepted: Accepted) -> str:
@@ -246,8 +225,8 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
         yield f"{count} not covered by it: the check stays red."
     elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_lack_accepted:
         yield "Nothing was compared; the check says so, and is green."
-    elif accepted.remaining in _REMAINING:
-        yield _REMAINING[accepted.remaining]
+    elif left := SENTENCES["remaining"].get(accepted.remaining.lower()):
+        yield left
     yield _describe_next(accepted)
 
 
@@ -257,17 +236,17 @@ def _render_rows(accepted: Accepted) -> str:
     return render_table(
         ("case", "metric", "measured", "accepted up to"),
         {"measured", "accepted up to"},
-        [_render_row(row, entry) for row, entry in shown],
+        [_list_cells(row, entry) for row, entry in shown],
         f"... and {left} more" if left > 0 else "",
     )
 
 
-def _render_row(row: Comparison, entry: Acceptance) -> str:
+def _list_cells(row: Comparison, entry: Acceptance) -> tuple[str, ...]:
     if row.reason is Reason.REMOVED:
-        return join_cells((escape_code(row.case_id), "the whole case", "removed", ""))
+        return escape_code(row.case_id), "the whole case", "removed", ""
     change = render_change(row.metric, row.change.centre) if row.change else ""
     allowance = render_allowance(row.metric, entry.allowance)
-    return join_cells((escape_code(row.case_id), name_metric(row.metric), change, allowance))
+    return escape_code(row.case_id), name_metric(row.metric), change, allowance
 
 
 def _describe_next(accepted: Accepted) -> str:

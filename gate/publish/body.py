@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from gate.decide.conclude.accept import list_set_apart
 from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
-from gate.publish.submitted_verdict import NEXT_STEPS, CiRun, Refusal
+from gate.publish.submitted import CiRun
 from gate.publish.trusted import TrustedResult
 from gate.records import BROKEN, UNJUDGED, Code, Fact, Outcome, PairBase, Reason, Status, Verdict
-from gate.report.content import render_counts
+from gate.report.content import MAX_STEP, render_counts
 from gate.report.markdown import (
     BAD,
     GOOD,
@@ -26,11 +26,10 @@ from gate.report.markdown import (
     escape_text,
     render_markdown,
 )
-from gate.report.words.notes import write_note
+from gate.report.words.facts import write_note
 from gate.report.words.steps import write_ab, write_step
-from gate.report.words.templates import upper_first
+from gate.report.words.templates import SENTENCES, upper_first
 
-_MAX_COMMAND = 1200  # characters
 _WRITER = "somebody with write access"
 _PUSH = "Fix it and push: the check measures the new commit."
 # A run's page, as GitHub tells it: below the page of its repository.
@@ -53,7 +52,7 @@ def list_comment_steps(finding: TrustedResult) -> list[str]:
     run = finding.run
     if finding.verdict is None:
         again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
-        return [NEXT_STEPS.get(finding.refusal or Refusal.NO_ARTIFACT, again)]
+        return [SENTENCES["refusals"].get(finding.refusal.name.lower(), again)]
     if finding.has_other_trouble:
         return [f"Open the log of {link_run(run)}: something besides the verdict failed. Fix it and push."]
     return list(finding.steps) or _list_by_outcome(finding, finding.verdict)
@@ -110,7 +109,7 @@ def _step_again(finding: TrustedResult, verdict: Verdict) -> str:
     worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
     gravest = sorted(worse, key=lambda one: -one.severity)
     base = PairBase(commit=finding.known.base_sha) if finding.known.base_sha else None
-    command = escape_code(write_ab((one.case_id for one in gravest), base), _MAX_COMMAND)
+    command = escape_code(write_ab((one.case_id for one in gravest), base), MAX_STEP)
     return f"See it on your machine: {command}. The summary of {link_run(finding.run)} has all the details."
 
 
@@ -201,7 +200,7 @@ def render_body(marker: Marker, finding: TrustedResult, limit_bytes: int = MAX_B
 def describe_outcome(finding: TrustedResult) -> str:
     """Describe the outcome in one line of plain text: for a commit status."""
     if finding.verdict is None:
-        return f"no result: {finding.refusal.value if finding.refusal else 'unknown'}"
+        return f"no result: {finding.refusal.value}"
     ended = f"; but the run ended with {finding.run.conclusion}" if finding.has_other_trouble else ""
     return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
 
@@ -258,14 +257,13 @@ def _render_counts(finding: TrustedResult) -> str:
 
 
 def _render_refusal(finding: TrustedResult) -> str:
-    refusal = finding.refusal or Refusal.NO_ARTIFACT
     ended = f" The run ended with: {finding.run.conclusion}." if finding.run.conclusion else ""
     steps = "\n".join(f"- {step}" for step in list_comment_steps(finding))
     remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.remarks)
     notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
         f"## {_name(finding, BAD)} INCOMPLETE: there is no verdict\n\n"
-        f"{upper_first(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
+        f"{upper_first(finding.refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
         f"**Next**\n\n{steps}\n\n{notes}{_render_origin(finding)}\n"
     )
 

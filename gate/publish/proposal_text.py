@@ -13,8 +13,8 @@ from statistics import median, stdev
 
 from gate.metrics import SPECS, Family, Role
 from gate.records import Fact, Metric
-from gate.report.markdown import escape_code, escape_text, fold, join_cells, join_parts, render_table
-from gate.report.words.notes import write_note
+from gate.report.markdown import escape_code, escape_text, fold, join_parts, render_table
+from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_setback
 from gate.report.words.templates import describe_values
 from gate.store.baselines import Proposal, ProposalKind, Setback
@@ -198,16 +198,17 @@ def _render_setbacks(text: ProposalText) -> str:
         return ""
     many = count_noun(len(text.setbacks), "metric")
     title = f"### {many} moved the wrong way"
-    shown, rest = text.setbacks[:_MAX_ROWS], len(text.setbacks) - _MAX_ROWS
-    more = [f"- [ ] and {rest} more, in the files"] if rest > 0 else []
-    if text.reason:
-        rows = [f"- {_name_code(setback)}" for setback in shown] + [line.replace("[ ] ", "") for line in more]
-        return "\n".join([title, "", f"The reason given: {escape_text(text.reason)}", "", *rows])
-    ask = (
-        "A baseline recorded over a regression hides it. **Write down why each of these is right**"
-        " before merging, or close this and find the cause:"
+    box, why, said = "", "", f"The reason given: {escape_text(text.reason)}"
+    if not text.reason:
+        box, why = "[ ] ", ": *why?*"
+        said = (
+            "A baseline recorded over a regression hides it. **Write down why each of these is right**"
+            " before merging, or close this and find the cause:"
+        )
+    rows = _cut(
+        [f"- {box}{_name_code(one)}{why}" for one in text.setbacks], f"- {box}and {{}} more, in the files"
     )
-    return "\n".join([title, "", ask, "", *(f"- [ ] {_name_code(item)}: *why?*" for item in shown), *more])
+    return "\n".join([title, "", said, "", *rows])
 
 
 def _name_code(setback: Setback) -> str:
@@ -259,9 +260,7 @@ def _render_moves(moves: Sequence[Move]) -> str:
 
 
 def _render_table(names: Sequence[str], rows: Sequence[tuple[Move, *tuple[str, ...]]]) -> str:
-    shown = [
-        join_cells((escape_code(one.case_id), f"`{one.metric}`", *cells)) for one, *cells in rows[:_MAX_ROWS]
-    ]
+    shown = [(escape_code(one.case_id), f"`{one.metric}`", *cells) for one, *cells in rows[:_MAX_ROWS]]
     left = len(rows) - _MAX_ROWS
     more = f"... and {left} more, in the files" if left > 0 else ""
     return render_table(("case", "metric", *names), names, shown, more) if rows else ""

@@ -1,23 +1,92 @@
-"""What is published of a finished run, or of an upgrade: the result, outputs, the summary, the next steps."""
+"""What is published of a finished run, or of an upgrade: the result, outputs, the summary, and what to do next.
+
+An upgrade is of one code side by side on two stacks. Above its report stand means by model: geometric ones of
+the cases' changes, so that twice as fast and twice as slow cancel out.
+"""
 
 from __future__ import annotations
 
-import shlex
+import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from statistics import geometric_mean
 
 from gate.decide.conclude.accept import note_quarantine
 from gate.decide.conclude.outcome import FailOn, measure_coverage
 from gate.decide.explain.notes import list_notes, note_target
 from gate.fingerprint import compute_environment_id
+from gate.metrics import Role, Unit, select_metrics
 from gate.publish.body import render_trusted_report
-from gate.publish.submitted_verdict import CiRun
+from gate.publish.submitted import CiRun
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
-from gate.records import Environment, Outcome, Run, Status, Verdict
-from gate.report.content import count_statuses
+from gate.records import JUDGED, Environment, Metric, Outcome, PairBase, Run, Status, Verdict
+from gate.report.clean import clean_line
+from gate.report.content import MAX_STEP, count_statuses
 from gate.report.markdown import escape_code, escape_text
-from gate.report.upgrade import find_stacks, render_upgrade
+from gate.report.words.steps import write_ab
+from gate.report.words.templates import describe_change, name_metric
+from gate.units import count_noun, render_percent
+
+MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest
+_MAX_NAME = 120  # characters of a model's name
+_VISIBLE = 0.005  # a mean below half a percent is not worth a line
+# What decides by itself: a ratio only repeats what it is a ratio of.
+_MEANS = select_metrics(
+    lambda spec: (
+        spec.role is Role.DECIDES and spec.follows is None and spec.unit in {Unit.SECONDS, Unit.BYTES}
+    )
+)
+# A release number and nothing else: the measured code may have written it.
+_RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
+
+
+def render_upgrade(verdict: Verdict, stacks: tuple[str, str] | None = None) -> str:
+    """Render the lines; ``stacks`` are both releases, where the verdict does not say them."""
+    means = (_render_means(verdict, metric) for metric in _MEANS)
+    return "\n".join([_render_stacks(verdict, stacks), "", *(f"- {mean}" for mean in means if mean)]).rstrip()
+
+
+def find_stacks(verdict: Verdict) -> tuple[str, str]:
+    """Find the releases of torch of base and head, as bare numbers; ``""`` where one is unknown."""
+    sides = (verdict.base_environment, verdict.environment)
+    versions = (one.torch if one else "" for one in sides)
+    base, head = (found[0] if (found := _RELEASE.match(one)) else "" for one in versions)
+    return base, head
+
+
+def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
+    base, head = stacks or find_stacks(verdict)
+    compared = {one.case_id for one in verdict.comparisons if one.status in JUDGED and one.change}
+    models = {case.model for case in verdict.cases if case.id in compared}
+    size = f"{count_noun(len(compared), 'case')} of {count_noun(len(models), 'model')}, measured side by side"
+    if not base or not head:
+        return f"{size}."
+    same = f"torch {base} in both stacks"
+    return f"{same if base == head else f'From torch {base} to {head}'}: {size}."
+
+
+def _render_means(verdict: Verdict, metric: Metric) -> str:
+    models = {case.id: case.model for case in verdict.cases}
+    by_model: dict[str, list[float]] = {}
+    for one in verdict.comparisons:
+        counts = one.metric is metric and one.status in JUDGED and one.case_id in models
+        if counts and one.change and -1.0 < one.change.centre < math.inf:
+            by_model.setdefault(models[one.case_id], []).append(1.0 + one.change.centre)
+    means = {model: geometric_mean(factors) - 1.0 for model, factors in by_model.items()}
+    if not any(abs(mean) >= _VISIBLE for mean in means.values()):
+        return ""
+    total = geometric_mean(factor for factors in by_model.values() for factor in factors) - 1.0
+    ordered = sorted(means, key=lambda model: (-means[model], model))
+    left = len(ordered) - MAX_MODELS
+    if left > 0:  # those at both ends moved most
+        ordered = [*ordered[: MAX_MODELS // 2], *ordered[-MAX_MODELS // 2 :]]
+    named = ", ".join(
+        f"{escape_code(clean_line(model, _MAX_NAME))} {render_percent(means[model])}" for model in ordered
+    )
+    rest = f" and {count_noun(left, 'more model')}" if left > 0 else ""
+    return f"Mean of {name_metric(metric)}: {describe_change(metric, total)}; {named}{rest}."
 
 
 class CommentWhen(StrEnum):
@@ -88,10 +157,6 @@ def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]
     return f"{render_trusted_report(finding)}\n**Published**\n\n{listed}\n"
 
 
-_MAX_NAMED = 6  # cases in a command
-MAX_COMMAND = 1200  # characters: six long case ids
-
-
 def make_upgrade_finding(
     verdict: Verdict, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
 ) -> TrustedResult:
@@ -157,6 +222,5 @@ def _list_cases(verdict: Verdict, statuses: Collection[Status]) -> list[str]:
 
 
 def _suggest_pairs(why: str, case_ids: Iterable[str]) -> str:
-    named = shlex.quote(",".join([*case_ids][:_MAX_NAMED]))
-    command = f"compile-gate ab --base-python OLD --head-python NEW --select {named}"
-    return f"{why}, on that machine, with both interpreters: {escape_code(command, MAX_COMMAND)}"
+    command = write_ab(case_ids, PairBase(commit="", other_stack=True))
+    return f"{why}, on that machine, with both interpreters: {escape_code(command, MAX_STEP)}"

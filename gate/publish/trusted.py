@@ -20,7 +20,7 @@ from gate.decide.explain.notes import list_notes, note_machine, note_tally, note
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere
-from gate.publish.submitted_verdict import CiRun, Refusal
+from gate.publish.submitted import CiRun, Refusal
 from gate.records import (
     BASE_ARM,
     BROKEN,
@@ -233,7 +233,7 @@ class TrustedResult:
     counts: tuple[tuple[Status, int], ...] = ()
     case_count: int = 0
     coverage: Coverage = field(default_factory=Coverage)
-    refusal: Refusal | None = None
+    refusal: Refusal = Refusal.NO_ARTIFACT  # why, where there is none
     remarks: tuple[Fact, ...] = ()
     preface: str = ""
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request

@@ -13,29 +13,21 @@ from gate.errors import UsageError
 from gate.records import Verdict
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ReportFormat:
-    """A format: the function that renders it, and the file that a command which judges leaves, if any."""
+    """A format: the function that renders a verdict, as ``module:name``, and the file for it."""
 
-    name: str
-    function: str  # of a verdict alone, as ``module:name``
-    file: str = ""
-
-    def render(self, verdict: Verdict) -> str:
-        """Render a verdict."""
-        return str(resolve_name(self.function)(verdict))
+    function: str
+    file: str = ""  # of a command that judges; "" where there is none
 
 
 # In the order in which --format lists them.
 FORMATS: Mapping[str, ReportFormat] = {
-    one.name: one
-    for one in (
-        ReportFormat(name="text", function="gate.report.text:render_text"),
-        ReportFormat(name="markdown", function="gate.report.markdown:render_markdown", file="report.md"),
-        ReportFormat(name="html", function="gate.report.page.pages:render_verdict_page", file="report.html"),
-        ReportFormat(name="json", function="gate.files.codec:encode_verdict"),
-        ReportFormat(name="junit", function="gate.report.junit:render_junit", file="junit.xml"),
-    )
+    "text": ReportFormat("gate.report.text:render_text"),
+    "markdown": ReportFormat("gate.report.markdown:render_markdown", "report.md"),
+    "html": ReportFormat("gate.report.page.pages:render_verdict_page", "report.html"),
+    "json": ReportFormat("gate.files.codec:encode_verdict"),
+    "junit": ReportFormat("gate.report.junit:render_junit", "junit.xml"),
 }
 
 
@@ -47,4 +39,4 @@ def render(verdict: Verdict, report_format: str = "text") -> str:
     """
     if report_format not in FORMATS:
         raise UsageError(f"no report format {report_format!r}", f"Choose one of {', '.join(FORMATS)}.")
-    return FORMATS[report_format].render(verdict)
+    return str(resolve_name(FORMATS[report_format].function)(verdict))

@@ -23,8 +23,7 @@ from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE, RANK, make_common_row, make_row, part_comparisons
 from gate.report.view import Block, Member
-from gate.report.words.causes import describe_cause, doubt_cause
-from gate.report.words.failures import describe_failed_trial, describe_whole
+from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values
 from gate.units import count_noun, render_change, render_threshold

@@ -17,9 +17,9 @@ from gate.report.blocks import LEAST_SHOWN, SHOWN, count_causes, make_blocks
 from gate.report.clean import clean_line
 from gate.report.footer import list_footer, make_case_lines
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
-from gate.report.view import ABSENT, NextStep, Report, Section, keep_filled
+from gate.report.view import ABSENT, NextStep, Report, Section
+from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
-from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 from gate.report.words.templates import name_metric, name_status
 from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds, render_value
@@ -179,7 +179,8 @@ def _describe_total(row: SuiteRow) -> str:
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
     """Return the tables that there is something to say in."""
-    return keep_filled(_make_suite(verdict), _make_modes(verdict), _make_scopes(verdict))
+    made = (_make_suite(verdict), _make_modes(verdict), _make_scopes(verdict))
+    return tuple(section for section in made if section.rows)
 
 
 def _make_suite(verdict: Verdict) -> Section:

@@ -28,9 +28,8 @@ from gate.records.cases import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence
-from gate.report.words.causes import describe_cause, doubt_cause
+from gate.report.words.facts import describe_cause, doubt_cause, write_notes
 from gate.report.words.headline import write_headline, write_opening
-from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 
 _LOG_LINES = 60  # a dashboard folds it away
@@ -58,7 +57,7 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
     deciding = [one for one in verdict.comparisons if one.decides]
     deciding += _list_unreported(verdict.comparisons, verdict.failures)
     cases = _make_cases(deciding, verdict, elements)
-    found = [elements.get(one.status, "") for one in deciding]
+    found = [element.tag for case in cases for element in case]
     if failing and _RED.isdisjoint(found):
         cases.append(_make_verdict_case(verdict))
         found.append("error")
@@ -69,12 +68,12 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
         "errors": str(found.count("error")),
         "time": f"{max(verdict.wall_s, 0.0):.3f}",
     }
-    stamp = clean_line(verdict.provenance.created)[:19]
     # Whose machine it was is in no verdict; the schemas ask for a name, and for this one where there is none.
-    whole = {"hostname": "localhost", "skipped": str(found.count("skipped"))}
-    whole |= {"timestamp": stamp} if stamp else {}
+    whole = totals | {"hostname": "localhost", "skipped": str(found.count("skipped"))}
+    if stamp := clean_line(verdict.provenance.created)[:19]:
+        whole["timestamp"] = stamp
     root = ET.Element("testsuites", totals)
-    suite = ET.SubElement(root, "testsuite", totals | whole)
+    suite = ET.SubElement(root, "testsuite", whole)
     suite.append(_make_properties(verdict))
     suite.extend(cases)
     ET.indent(root, "")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.records import RED, Status, Verdict
-from gate.report.content import make_report, render_counts
+from gate.report.content import MAX_STEP, make_report, render_counts
 from gate.report.footer import COLUMNS, list_marks
-from gate.report.view import OUTCOME_KINDS, Block, CaseLine, Member, NextStep, Report, Row, Section
+from gate.report.view import OUTCOME_KINDS, Block, CaseLine, Member, Report, Row, Section
 from gate.report.words.templates import name_status
 from gate.units import count_noun
 
@@ -100,9 +100,11 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
     known, undecided = _part_blocks(report.blocks)  # what is undecided is folded away: most needs no action
-    steps = frame.steps
-    own = [_render_step(step) for step in report.next_steps]
-    first, later = (own[:1], own[1:]) if steps is None else (steps, [])
+    own = [
+        f"{escape_text(step.text)} {escape_code(step.command, MAX_STEP) if step.command else ''}".strip()
+        for step in report.next_steps
+    ]
+    first, later = (own[:1], own[1:]) if frame.steps is None else (frame.steps, [])
     sections = [
         *_render_heading(report, frame),
         frame.preface,
@@ -159,7 +161,7 @@ def _part_blocks(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
 def _render_changes(blocks: Sequence[Block], layout: Layout) -> list[str]:
     """The table of what is said of cases, a case on its first row only; and below it the rest of each."""
     rows = [
-        _render_row(block, row, is_first=not index)
+        _list_cells(block, row, is_first=not index)
         for block in blocks
         for index, row in enumerate(block.rows)
     ]
@@ -168,25 +170,25 @@ def _render_changes(blocks: Sequence[Block], layout: Layout) -> list[str]:
     return [table if rows else "", *_render_blocks(blocks, layout)]
 
 
-def render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str = "") -> str:
-    """Render a table, the columns named in ``right`` set to the right, and below it what is left out."""
-    rule = join_cells("---:" if name in right else "---" for name in header)
-    table = "\n".join([join_cells(header), rule, *rows])
+def render_table(
+    header: Sequence[str], right: Collection[str], rows: Iterable[Iterable[str]], more: str = ""
+) -> str:
+    """Render a table of Markdown cells, the columns named in ``right`` set to the right.
+
+    Below it stands what is left out.
+    """
+    rule = ["---:" if name in right else "---" for name in header]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
     return f"{table}\n\n{more}" if more else table
 
 
-def _render_row(block: Block, row: Row, *, is_first: bool) -> str:
+def _list_cells(block: Block, row: Row, *, is_first: bool) -> tuple[str, ...]:
     title = block.title if block.members else escape_code(block.title)
     case = title if is_first else ""
     text = escape_text(row.change or row.label)
     is_news = row.decides and row.status in RED
     change = f"**{text}**" if is_news else text if row.decides else f"{text}, does not decide"
-    return join_cells((case, row.metric, escape_text(row.before), escape_text(row.after), change))
-
-
-def join_cells(cells: Iterable[str]) -> str:
-    """Join cells, which are Markdown, to a row of a table."""
-    return f"| {' | '.join(cells)} |"
+    return case, row.metric, escape_text(row.before), escape_text(row.after), change
 
 
 def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
@@ -203,24 +205,26 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     lines += [f"- log: {escape_code(log)}" for log in block.logs[:_MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
     lines += [f"- run again: {escape_code(block.command)}"] if block.command and layout.is_local else []
-    log = [_render_log(block.log_tail)] if block.log_tail else []
+    # <pre> of entities: a fence could be closed by a log that holds one.
+    log = "\n".join(map(_cut, block.log_tail))
     title = block.title if block.members else f"<code>{_escape_all(_cut(block.title))}</code>"
-    parts = ["\n".join(lines), _render_members(block, layout), *log]
+    parts = [
+        "\n".join(lines),
+        _render_members(block, layout),
+        f"<pre>{_escape_all(log)}</pre>" if log else "",
+    ]
     body = join_parts(parts)
     return fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
 
 
 def _summarize(block: Block) -> str:
-    row = block.rows[0] if block.rows else None
-    move = f"{row.metric} {_describe_move(row)}" if row and row.change else ""
-    title = escape_text(move) or name_status(block.status)
+    title = name_status(block.status)
+    if block.rows and (change := block.rows[0].change):
+        row, has_number = block.rows[0], any(character.isdigit() for character in change)
+        move = change if has_number else f"{row.before} -> {row.after} ({change})"
+        title = escape_text(f"{row.metric} {move}")
     others = sum(one.decides and one.status is block.status for one in block.rows[1:])
     return f"{title}, and {count_noun(others, 'more metric')}" if others else title
-
-
-def _describe_move(row: Row) -> str:
-    has_number = any(character.isdigit() for character in row.change)
-    return row.change if has_number else f"{row.before} -> {row.after} ({row.change})"
 
 
 def _render_members(block: Block, layout: Layout) -> str:
@@ -228,17 +232,11 @@ def _render_members(block: Block, layout: Layout) -> str:
     if not members:
         return ""
     rows = [
-        join_cells((escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change))))
+        (escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change)))
         for one in members[: layout.members]
     ]
     more = _render_more(len(members) - layout.members, "case")
     return render_table(("case", *_SIDES, "change"), _SIDES, rows, more)
-
-
-def _render_log(lines: Sequence[str]) -> str:
-    # <pre> of entities: a fence could be closed by a log that holds one.
-    text = "\n".join(map(_cut, lines))
-    return f"<pre>{_escape_all(text)}</pre>"
 
 
 def _render_figures(report: Report, layout: Layout) -> str:
@@ -246,20 +244,20 @@ def _render_figures(report: Report, layout: Layout) -> str:
     if not lines or not layout.case_lines:
         return ""
     shown = lines[: layout.case_lines]
-    table = render_table(("case", *COLUMNS.values()), COLUMNS.values(), map(_render_case_line, shown), "")
+    table = render_table(("case", *COLUMNS.values()), COLUMNS.values(), map(_list_figures, shown))
     legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(shown))
     more = _render_more(len(lines) - len(shown), "case")
     return fold("Measured values", join_parts((table, legend, more)))
 
 
-def _render_case_line(line: CaseLine) -> str:
-    marks = (f" <sup>{escape_text(cell.mark)}</sup>" if cell.mark else "" for cell in line.cells)
-    cells = (f"{escape_text(cell.text)}{mark}" for cell, mark in zip(line.cells, marks, strict=True))
-    return join_cells((escape_code(line.case_id), *cells))
+def _list_figures(line: CaseLine) -> Iterator[str]:
+    yield escape_code(line.case_id)
+    for cell in line.cells:
+        yield escape_text(cell.text) + (f" <sup>{escape_text(cell.mark)}</sup>" if cell.mark else "")
 
 
 def _render_section(section: Section) -> str:
-    rows = [join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
+    rows = [map(escape_text, row) for row in section.rows[:_MAX_ROWS]]
     more = _render_more(len(section.rows) - len(rows), "row")
     parts = (render_table(section.header, section.numbers, rows, more), escape_text(section.meaning))
     return fold(section.title, join_parts(parts))
@@ -270,15 +268,11 @@ def _render_origin(report: Report) -> str:
     return fold("How it was measured", "\n".join(lines))
 
 
-def _render_step(step: NextStep) -> str:
-    return f"{escape_text(step.text)} {escape_code(step.command, 1200) if step.command else ''}".strip()
-
-
 def _render_list(title: str, items: Sequence[str]) -> str:
     if not items:
         return ""
-    more = [_render_more(len(items) - _MAX_ITEMS, "line")] if len(items) > _MAX_ITEMS else []
-    return "\n".join([f"**{title}**", "", *(f"- {item}" for item in (*items[:_MAX_ITEMS], *more))])
+    shown = filter(None, (*items[:_MAX_ITEMS], _render_more(len(items) - _MAX_ITEMS, "line")))
+    return "\n".join([f"**{title}**", "", *(f"- {item}" for item in shown)])
 
 
 def _render_more(number: int, word: str) -> str:

@@ -31,8 +31,7 @@ from gate.records.events import (
 )
 from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
-from gate.report.words.failures import describe_whole
-from gate.report.words.measuring import describe_measuring
+from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value
 
 if TYPE_CHECKING:

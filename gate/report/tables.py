@@ -18,8 +18,7 @@ from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.terminal import count_columns, lay_out
-from gate.report.view import Section, Study
-from gate.report.words.failures import describe_whole
+from gate.report.words.facts import describe_whole
 from gate.units import count_noun, render_age, render_duration
 
 if TYPE_CHECKING:
@@ -121,17 +120,14 @@ def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> s
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
     provenance = baseline.provenance
+    trials = max((len(values) for values in baseline.trials.values()), default=0)
     return (
         baseline.case_id,
         render_age(provenance.created, now).removesuffix(" old") or "unknown",
         (provenance.commit[:SHOWN_COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
         provenance.author or "unknown",
-        f"{_count_trials(baseline)}{f', {baseline.disturbed} disturbed' if baseline.disturbed else ''}",
+        f"{trials}{f', {baseline.disturbed} disturbed' if baseline.disturbed else ''}",
     )
-
-
-def _count_trials(baseline: Baseline) -> int:
-    return max((len(values) for values in baseline.trials.values()), default=0)
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
@@ -140,24 +136,6 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Co
     rule = ["-" * max(map(count_columns, column)) for column in zip(*cleaned, strict=True)]
     numbers = {number for number, title in enumerate(header) if title in right}
     return "\n".join(lay_out([cleaned[0], rule, *cleaned[1:]], numbers))
-
-
-def render_section(section: Section) -> str:
-    """Return a section with its title above and its meaning below."""
-    table = render_table(section.header, section.rows, right=section.numbers)
-    return "\n".join(part for part in (section.title, table, section.meaning) if part)
-
-
-def render_study(study: Study) -> str:
-    """Return the text of a calibration or a selftest; a table wider than the terminal is left so."""
-    parts = (
-        f"{study.outcome}  {study.headline}",
-        "\n".join(f"{label:9} {text}" for label, text in study.facts),
-        "\n".join(study.lines),
-        *map(render_section, study.sections),
-        "\n".join(f"note  {note}" for note in study.notes),
-    )
-    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _render_json(value: object) -> str:

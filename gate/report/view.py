@@ -112,23 +112,6 @@ class Section:
         return self.header[self.words :]
 
 
-def keep_filled(*made: Section) -> tuple[Section, ...]:
-    """The tables that have rows."""
-    return tuple(section for section in made if section.rows)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Study:
-    """What a calibration or a selftest found."""
-
-    outcome: str
-    headline: str
-    facts: tuple[tuple[str, str], ...]
-    sections: tuple[Section, ...]
-    lines: tuple[str, ...]  # what is not as it should be
-    notes: tuple[str, ...]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """All that every format shows of a verdict."""

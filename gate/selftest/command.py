@@ -13,7 +13,6 @@ from pathlib import Path
 from gate.check.procedure import PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.lanes import note_config, place_lab
-from gate.cli.output import report_study
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import find_threshold
@@ -33,8 +32,8 @@ from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial
 from gate.records.events import Noted
 from gate.records.studies import Attempt, Fault, FaultKind, SelftestReport
 from gate.report.progress import show_progress
-from gate.report.selftest import PASSED, describe_attempt, describe_fault, study_selftest
-from gate.report.words.failures import describe_failure
+from gate.report.studies import PASSED, describe_attempt, describe_fault, describe_result, render_selftest
+from gate.report.words.facts import describe_failure
 from gate.selftest.catalog import (
     NOTHING,
     Agenda,
@@ -266,13 +265,13 @@ def run_selftest(options: Namespace) -> ExitCode:
             provenance=load_provenance(config.directory),
         )
         report = try_faults(context, agenda, path)
-    study = study_selftest(report)
-    report_study(study, path)
+    print(f"{render_selftest(report)}\nWrote {path}.")
     if any(score.complaint for score in report.scores):
         return ExitCode.REGRESSION
-    if study.outcome == PASSED:
+    outcome, why = describe_result(report)
+    if outcome == PASSED:
         return ExitCode.PASS
-    print(f"exit {int(ExitCode.INCOMPLETE)}: {study.headline}; raise --minutes or --repeats.")
+    print(f"exit {int(ExitCode.INCOMPLETE)}: {why}; raise --minutes or --repeats.")
     return ExitCode.INCOMPLETE
 
 

@@ -1,4 +1,4 @@
-"""The files that a project begins with, as text; pure but for reading the workflows that come with us."""
+"""The files that a project begins with, as text: of templates, and of the workflows that come with us."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import jinja2
 
 from gate.errors import FileError
 from gate.files.yaml_in import write_scalar
@@ -98,87 +100,49 @@ def make_project_files(sketch: Sketch, device: str, schema: str) -> dict[str, st
 
 def render_starter_config(sketch: Sketch, factory: str, device: str) -> str:
     """Render a commented ``gate.yml`` of one model with one case."""
-    return f"""\
-# yaml-language-server: $schema={SCHEMA_FILE}
-# What compile-gate measures, and how it judges. `compile-gate config` prints every key with its value;
-# docs/configuration.md of compile-gate describes each.
-version: 1
-device: {device}  # cpu, cuda or cuda:N
-reference_models: false  # measure only what is listed here
-select: tag:pr  # what a check measures by default
-
-models:
-{render_model(sketch, factory)}
-
-# The smallest change that counts, where the default is not right for you:
-# thresholds:
-#   compiled_latency: {{relative: 8%}}
-
-# A case that is unstable here: it is measured and shown, but does not decide until a date:
-# quarantine:
-#   - {{case: "{name_model(sketch.target)}/*", metric: compiled_latency, expires: YYYY-MM-DD, ...}}
-"""
+    return _render("gate.yml.jinja", **_list_entry(sketch, factory), device=device, schema=SCHEMA_FILE)
 
 
 def render_model(sketch: Sketch, factory: str) -> str:
     """Render the entry of the model for the list ``models``."""
-    lines = [
-        f"  - name: {name_model(sketch.target)}",
-        f"    factory: {write_scalar(factory)}  # package.module:function, imported from this directory",
-    ]
-    if sketch.arguments:
-        lines.append(f"    arguments: {write_scalar(dict(sketch.arguments))}  # of the function")
-    lines += [
-        "    cases:",
-        "      - {task: inference, dtype: float32, tags: [pr]}",
-        "      # Further cases; a training step needs a `loss` in the Workload:",
-        "      # - {task: training, dtype: float32, tags: [pr]}",
-        "      # - {dtype: bfloat16, mode: [default, max-autotune], tags: [nightly]}",
-    ]
-    return "\n".join(lines)
+    return _render("model.jinja", **_list_entry(sketch, factory)).rstrip("\n")
+
+
+def _list_entry(sketch: Sketch, factory: str) -> dict[str, object]:
+    arguments = write_scalar(dict(sketch.arguments)) if sketch.arguments else ""
+    return {"name": name_model(sketch.target), "factory": write_scalar(factory), "arguments": arguments}
 
 
 def render_factory(sketch: Sketch) -> str:
     """Render the module with the factory of what was named."""
     module, _, name = sketch.target.partition(":")
-    top = name.partition(".")[0]
-    arguments = "".join(f"{key}, " for key in sketch.arguments).rstrip(", ")
     typed = ", ".join(key + _annotate(value) for key, value in sketch.arguments.items())
-    call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
-    comment = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
-    inputs = "\n".join(f"        {_render_tensor(one)},{_name_input(one)}" for one in sketch.inputs)
-    return f'''\
-"""What compile-gate measures of {module}: written by `compile-gate init`, and yours from now on."""
-
-import torch
-
-from gate import Workload
-from {module} import {top}
-
-
-def build({f"*, {typed}" if typed else ""}) -> Workload:
-    """Build the model on the CPU in float32, with random weights, and one set of inputs."""
-{comment}    model = {name}{call}
-    inputs = (  # make these what you ship: compiled code is made for one shape
-{inputs}
+    return _render(
+        "factory.py.jinja",
+        module=module,
+        name=name,
+        parameters=f"*, {typed}" if typed else "",
+        arguments=list(sketch.arguments),
+        call=f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else "",
+        inputs=[(_render_tensor(one), one.name) for one in sketch.inputs],
+        config=CONFIG_FILE,
     )
-    return Workload(
-        forward=model,
-        inputs=inputs,
-        # A training case needs a loss; without an optimizer a step ends after the backward pass.
-        # loss=lambda output: output.square().mean(),
-        # optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=1e-5),
+
+
+def _render(template: str, **values: object) -> str:
+    environment = jinja2.Environment(  # noqa: S701 - these are no pages
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-'''
+    return environment.get_template(template).render(values)
 
 
 def _annotate(value: object) -> str:
     """The annotation of an argument; none for null, which does not show what else may be given."""
     return "" if value is None else f": {type(value).__name__}"
-
-
-def _name_input(tensor: TensorSketch) -> str:
-    return f"  # {tensor.name}" if tensor.name else ""
 
 
 def _render_tensor(tensor: TensorSketch) -> str:

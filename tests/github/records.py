@@ -11,7 +11,7 @@ from gate.decide.conclude.outcome import decide_outcome
 from gate.files.codec import VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
-from gate.publish.submitted_verdict import CiRun
+from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base
 from gate.records import (
     Case,

@@ -10,9 +10,8 @@ from action.samples import commit
 from refreshes import make_run
 
 from gate.action.base import BaseCommit
-from gate.action.inputs import parse_inputs
+from gate.action.inputs import ActionStep, parse_inputs
 from gate.action.rules import RuleSource, prepare_rules
-from gate.action.step import ActionStep
 from gate.decide.evidence.baselines import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import BASELINE

@@ -14,11 +14,10 @@ from fake.git_routes import BareRepository
 from records import make_comparison
 
 from gate.action.base import REF, AcceptedFiles, collect_accepted
-from gate.action.inputs import parse_inputs
+from gate.action.inputs import ActionStep, parse_inputs
 from gate.action.modes import make_check_arguments, make_compare_arguments
-from gate.action.results import report_rules
 from gate.action.rules import RuleSource, hold_rules
-from gate.action.step import ActionStep
+from gate.action.step import report_rules
 from gate.cli.parser import make_parser
 from gate.decide.conclude.accept import is_lack_accepted
 from gate.fingerprint import compute_environment_id

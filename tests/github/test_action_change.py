@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rule_repository import CONFIG, MODELS, Repo, make_step
 
-from gate.action.results import report_change
 from gate.action.rules import RuleSource
+from gate.action.step import report_change
 from gate.errors import UsageError
 from gate.project.config import load_config
 from gate.project.registry import load_cases

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rule_repository import CONFIG, MODELS, Repo, list_reasons, make_baseline, make_step
 
-from gate.action import base as base_module
+from gate.action import rule_files as files_module
 from gate.action.rules import RuleSource, hold_rules
 from gate.errors import MachineError, UsageError
 from gate.project.config import load_config
@@ -240,7 +240,7 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
-    monkeypatch.setattr(base_module, "LIMIT_S", 0.5)
+    monkeypatch.setattr(files_module, "LIMIT_S", 0.5)
 
     with pytest.raises(MachineError, match=r"git ls-tree took longer than 0\.5 s"):
         repo.prepare(base)

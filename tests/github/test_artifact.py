@@ -34,7 +34,7 @@ from gate.github.transport import GitHubError
 from gate.publish import results
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_upgrade_finding
-from gate.publish.submitted_verdict import CiRun, Refusal, RefusedError, parse_archive
+from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive
 from gate.publish.trusted import make_trusted_verdict
 from gate.records import (
     Case,
@@ -50,7 +50,7 @@ from gate.records import (
     Verdict,
 )
 from gate.records.verdict import SuiteRow, SuiteSummary
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 
 MIB = 1024 * 1024
 

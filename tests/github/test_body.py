@@ -37,7 +37,7 @@ from gate.publish.body import (
     render_body,
     render_marker,
 )
-from gate.publish.submitted_verdict import CiRun, Refusal
+from gate.publish.submitted import CiRun, Refusal
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
 from gate.records import (
     Case,
@@ -55,7 +55,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.facts import CAUSE_CODES
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 from tests.golden_files import GOLDEN, check_golden
 from tests.hosts import CUDA_HOST
 from tests.make import make_failure

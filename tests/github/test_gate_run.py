@@ -13,7 +13,7 @@ from gate.github.accept import find_failed_run, rerun_failed_jobs
 from gate.github.client import GitHubClient
 from gate.github.transport import DeniedError, GitHubError
 from gate.publish.commands import CommandRefusedError
-from gate.publish.submitted_verdict import CiRun
+from gate.publish.submitted import CiRun
 
 HEAD = "a" * 40
 CREATED = "2026-11-01T11:00:00Z"  # of every run that the fake GitHub makes

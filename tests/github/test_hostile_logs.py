@@ -30,7 +30,7 @@ from test_log import COMMANDS
 from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
-from gate.publish import measured_run
+from gate.publish import submitted
 from gate.records import FailureKind
 from tests.make import make_failure
 
@@ -178,7 +178,7 @@ def test_archives(
     job: Job, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The archives that hurt, given to each command that reads one."""
-    monkeypatch.setattr(measured_run, "RUN_MEMBER", "verdict.json")  # as theirs is called
+    monkeypatch.setattr(submitted, "RUN_MEMBER", "verdict.json")  # as theirs is called
     head = git.find_ref("heads/topic")
     github.state.runs[RUN.id]["event"] = "schedule"
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())

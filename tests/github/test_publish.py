@@ -16,7 +16,7 @@ from records import CASES, RUN, SHA, make_comparison, make_failing, make_passing
 from gate.decide.conclude.outcome import FailOn
 from gate.github.publish import Publication
 from gate.publish.results import CommentWhen
-from gate.publish.submitted_verdict import WORKFLOWS
+from gate.publish.submitted import WORKFLOWS
 from gate.records import (
     Cause,
     Code,

@@ -14,7 +14,7 @@ from records import make_failing, make_passing
 from gate.errors import UsageError
 from gate.github.job import JobContext
 from gate.publish.results import CommentWhen
-from gate.publish.submitted_verdict import WORKFLOWS
+from gate.publish.submitted import WORKFLOWS
 
 
 @pytest.mark.parametrize(

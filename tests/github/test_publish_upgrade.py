@@ -35,7 +35,7 @@ from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.publish.results import CommentWhen, list_upgrade_steps, make_upgrade_finding
-from gate.publish.submitted_verdict import Refusal
+from gate.publish.submitted import Refusal
 from gate.publish.trusted import TrustedResult
 from gate.records import (
     Case,

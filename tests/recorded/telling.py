@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.action.results import list_annotations as list_action_annotations
+from gate.action.step import list_annotations as list_action_annotations
 from gate.errors import ExitCode
 from gate.publish.body import make_marker, render_body
-from gate.publish.results import make_finding, make_upgrade_finding
-from gate.publish.submitted_verdict import CiRun
+from gate.publish.results import make_finding, make_upgrade_finding, render_upgrade
+from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base, Known
 from gate.records import Verdict
 from gate.report import render
 from gate.report.text import Detail, render_text
-from gate.report.upgrade import render_upgrade
 from tests.recorded.runs import DIRECTORY, Situation
 
 RUN = CiRun(

@@ -25,7 +25,7 @@ from gate.metrics import LATENCIES
 from gate.records import Cause, Code, Fact, Metric, Pairing, Run, Status, Trial, Verdict
 from gate.report import render
 from gate.report.explain import find_case, render_explanation
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
 from tests.recorded.runs import DIRECTORY, POLICY, keep, slow_down
 

@@ -22,7 +22,7 @@ import pytest
 
 from gate.cli.parser import make_parser
 from gate.files.codec import VERDICT
-from gate.publish.submitted_verdict import MAX_MEMBER_BYTES
+from gate.publish.submitted import MAX_MEMBER_BYTES
 from gate.records import Verdict
 from gate.report.blocks import render_command
 from gate.report.words.steps import write_steps

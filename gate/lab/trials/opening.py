@@ -51,7 +51,7 @@ from gate.records.events import (
     ignore_event,
 )
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
-from gate.report.words.failures import advise_unprimed, describe_unprimed
+from gate.report.words.facts import advise_unprimed, describe_unprimed
 
 
 def prime_bench(bench: Bench) -> Environment:

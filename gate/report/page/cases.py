@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
 from gate.records import CaseEvidence, Comparison, Estimate, Metric, Status
 from gate.report.blocks import SHOWN, order_comparison
-from gate.report.case import CaseView, make_view
 from gate.report.clean import clean_line
+from gate.report.explain import CaseView, make_view
 from gate.report.page.charts import (
     BEFORE,
     HEAD,

@@ -9,9 +9,9 @@ from dataclasses import replace
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
-from gate.report.words.failures import describe_failed_trial
-from gate.report.words.measuring import describe_disturbances, describe_measuring
+from gate.report.words.facts import describe_disturbances, describe_failed_trial, describe_measuring
 from gate.report.words.templates import (
+    SENTENCES,
     describe_change,
     describe_move,
     describe_speed,
@@ -22,50 +22,10 @@ from gate.report.words.templates import (
 )
 from gate.units import count_noun, render_threshold, render_value
 
-REASONS: Mapping[Reason, str] = {
-    Reason.BELOW_THRESHOLD: "a change below{limit}",
-    Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than allowed",
-    Reason.UNSETTLED: "the trials vary so much that a change beyond{limit} could hide",
-    Reason.SHARED_SHIFT: "eager got slower as well, in the same processes",
-    Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
-    Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
-    Reason.UNCHANGED_SOURCES: "no file that the case imports differs from the base",
-    Reason.LEADER_STANDS: "the metric that it is a ratio of did not move by its limit",
-    Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
-    Reason.NO_BASELINE: "no baseline is stored for this case",
-    Reason.OTHER_ENVIRONMENT: (
-        "no baseline was recorded in this environment (another machine, software or number of threads)"
-    ),
-    Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
-    Reason.NOT_MEASURED: "this run has no value of this metric",
-    Reason.NOT_RUN: "no trial of it came back",
-    Reason.REMOVED: "the change removed or redefined this case, and its code is gone",
-    Reason.CASE_FAILED: "the case could not be measured",
-    Reason.ACCEPTED: "within what was accepted",
-    Reason.BEYOND_BAR: "beyond{limit}{beside}, and too large to be noise",
-    Reason.UNPAIRED: "not measured in pairs with the base, and the stored baseline does not settle it",
-}
-_NEVER_PAID = "it has a value only where compiled calls are faster than eager's"
-_NO_RATIO = "a value is zero or less, so there is no ratio"
-# What is said instead, by a remark of the comparison or its status.
-_SPECIAL: Mapping[tuple[Reason, Code | Status], str] = {
-    (Reason.LIMIT_EXCEEDED, Code.OWN_LIMIT): "beyond the absolute limit under `limits` in gate.yml",
-    (Reason.UNSETTLED, Code.OWN_LIMIT): "too close to the absolute limit under `limits` in gate.yml",
-    (Reason.BELOW_THRESHOLD, Code.OWN_LIMIT): "within the absolute limit under `limits` in gate.yml",
-    (Reason.BEYOND_BAR, Code.PROCESSOR_TIME): "CPU time is beyond{limit}{beside}, and too much to be noise",
-    (Reason.UNCORROBORATED, Code.PROCESSOR_TIME): "compiling took longer, but hardly more CPU time",
-    (Reason.UNSETTLED, Code.NO_RATIO): _NO_RATIO,
-    (Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED): "this machine is {speed} than the one that recorded",
-    (Reason.NOT_MEASURED, Status.NOT_COMPARABLE): "the baseline does not have this metric",
-    (Reason.UNPAIRED, Status.NOT_COMPARABLE): "the base could not be measured",
-}
-_EQUAL = "the same in every trial"
-_SUSPECT = "it looks changed, but noise could explain it"
-_DIFFERS = "the value differs between trials of the same code"
-_SAME_CODE = "the same generated code, and as fast relative to eager as before"
+_REASONS = SENTENCES["reasons"]
+_SPECIAL = SENTENCES["special_reasons"]
 _OTHER_STACK = "the baselines were recorded with other software or on another kind of GPU"
 _OTHER_CODEGEN = f"{_OTHER_STACK}, another instruction set or another number of threads"
-_CACHES_DIFFER = "a process that misses the caches counts fewer calls"
 _TOO_MANY = "beyond noise for one comparison, but not for as many as were made"
 _OPENINGS: Mapping[Status, str] = {
     Status.INCONCLUSIVE: "could not tell: ",
@@ -75,33 +35,10 @@ _OPENINGS: Mapping[Status, str] = {
 }
 _BOTH = 2
 _APART = 0.03  # the change of pairs, and that of both values
-_INSTEAD: Mapping[Code, str] = {
-    Code.TRIALS_CAME: "Missing: {came} of {planned} planned trials came back.",
-    Code.NOTHING_MEASURED: "Missing: its trials came back and measured nothing.",
-}
-_CLAUSES: Mapping[Code, str] = {
-    Code.DRIFT_LIMIT: "at most {limit:.2f}",
-    Code.DRIFT_OF: "mostly of [{output}|an output], {steps:,.0f} rounding steps off",
-    Code.EAGER_CHANGED: "eager changed by {change:percent}",
-    Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
-    Code.NO_RATIO: _NO_RATIO,
-    Code.ALREADY_REGRESSED: "the case has already regressed",
-}
+_INSTEAD = SENTENCES["instead"]
+_CLAUSES = SENTENCES["clauses"]
 _IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
-_SENTENCES: Mapping[Code, str] = {
-    Code.BASE_LACKS_CASE: "Not measured again side by side: the base does not have this case.",
-    Code.BASE_DEFINES_OTHERWISE: "Not measured again side by side: the base defines this case differently.",
-    Code.BASE_FAILED: "Not measured again side by side: the base could not be measured.",
-    Code.OTHER_CARD: "But the baseline is of another card of this model, and cards differ: compare in pairs.",
-    Code.NO_PAIR: "Not measured again side by side: no pair came back.",
-    Code.ACCEPTED_BY: "Accepted by {author} until {expires}: {reason}.",
-    Code.QUARANTINED_BY: "Quarantined by {owner} until {expires}: {reason}.",
-}
-# Where the words of others may not be shown.
-_NAMELESS: Mapping[Code, str] = {
-    Code.ACCEPTED_BY: "It was accepted.",
-    Code.QUARANTINED_BY: "It is quarantined.",
-}
+_REMARKS = SENTENCES["remarks"]
 
 
 def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
@@ -133,8 +70,7 @@ def _write_remark(fact: Fact) -> str:
     if fact.code is Code.DISTURBED_BY:
         why = describe_disturbances(fact)
         return fill("But the machine was disturbed during the measurement[: {why}].", fact, why=why)
-    templates = _SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS}
-    return fill(templates[fact.code], fact) if fact.code in templates else ""
+    return fill(_REMARKS[fact.code], fact) if fact.code in _REMARKS else ""
 
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:
@@ -198,16 +134,16 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
 def _choose_sentence(one: Comparison, reason: Reason, codes: Collection[Code]) -> str:
     keys: list[Code | Status] = [one.status]
     keys[:0] = [code for code in codes if code is not Code.OWN_LIMIT or one.threshold is None]
-    special = next((_SPECIAL[reason, key] for key in keys if (reason, key) in _SPECIAL), "")
+    special = next(filter(None, (_SPECIAL.get(f"{reason} {key}".lower()) for key in keys)), "")
     choose = _CHOICES.get(reason)
-    return special or (choose(one) if choose else REASONS[reason])
+    return special or (choose(one) if choose else _REASONS[reason])
 
 
 def _choose_large(one: Comparison) -> str:
     change, is_latency = one.change, one.metric is Metric.COMPILED_LATENCY
     if is_latency and change and change.low <= 0.0 <= change.high:
         return "beyond{limit}, and too large beside eager in the same processes to be noise"
-    return REASONS[Reason.BEYOND_BAR]
+    return _REASONS[Reason.BEYOND_BAR]
 
 
 def _choose_open(one: Comparison) -> str:
@@ -220,18 +156,18 @@ def _choose_open(one: Comparison) -> str:
     if open_leader:
         return f"it looks better, but {open_leader} could not be told"
     if SPECS[one.metric].repeats:
-        return _DIFFERS
+        return "the value differs between trials of the same code"
     if change and change.low > 0:
         return f"it looks changed, {_TOO_MANY}"
     is_worse = change is None or one.threshold is None or (change.centre > 0 and exceeds_limit(one))
-    return _SUSPECT if is_worse else REASONS[Reason.UNSETTLED]
+    return "it looks changed, but noise could explain it" if is_worse else _REASONS[Reason.UNSETTLED]
 
 
 def _choose_small(one: Comparison) -> str:
     """Why nothing that matters is there: it was not, or noise is larger, or the change is small."""
     change, bar = one.change, one.threshold
     if change is None or change.low == change.high == 0.0:
-        return _EQUAL
+        return "the same in every trial"
     is_large, is_noisy_pair = exceeds_limit(one), one.pairs and SPECS[one.metric].family is Family.NOISY
     if is_large and change.centre < 0 and (is_noisy_pair or change.high < 0):
         return "not worse, and not surely better by more than{limit}{beside}"
@@ -242,12 +178,12 @@ def _choose_small(one: Comparison) -> str:
         return "not worse by more than{limit}{beside}"
     if is_large or change.low <= 0.0 <= change.high:
         return "within noise"
-    return REASONS[Reason.BELOW_THRESHOLD]
+    return _REASONS[Reason.BELOW_THRESHOLD]
 
 
 def _choose_other(one: Comparison) -> str:
     if SPECS[one.metric].scope is Scope.HOST:
-        return REASONS[Reason.OTHER_ENVIRONMENT]
+        return _REASONS[Reason.OTHER_ENVIRONMENT]
     return _OTHER_CODEGEN if SPECS[one.metric].same_codegen else _OTHER_STACK
 
 
@@ -256,9 +192,15 @@ _CHOICES: Mapping[Reason, Callable[[Comparison], str]] = {
     Reason.BEYOND_BAR: _choose_large,
     Reason.OTHER_ENVIRONMENT: _choose_other,
     Reason.NOT_MEASURED: lambda one: (
-        _NEVER_PAID if one.metric is Metric.BREAK_EVEN_CALLS else REASONS[Reason.NOT_MEASURED]
+        "it has a value only where compiled calls are faster than eager's"
+        if one.metric is Metric.BREAK_EVEN_CALLS
+        else _REASONS[Reason.NOT_MEASURED]
     ),
-    Reason.SAME_WORK: lambda one: REASONS[Reason.SAME_WORK] if one.metric in COMPILE_TIMES else _SAME_CODE,
+    Reason.SAME_WORK: lambda one: (
+        _REASONS[Reason.SAME_WORK]
+        if one.metric in COMPILE_TIMES
+        else "the same generated code, and as fast relative to eager as before"
+    ),
     Reason.UNSETTLED: _choose_open,
 }
 
@@ -286,7 +228,7 @@ def _describe_leader(one: Comparison) -> str:
     """What a ratio follows, which did not move: then eager did. Compile calls follow cache misses."""
     leader = SPECS[one.metric].follows
     if leader is None:
-        return _CACHES_DIFFER
+        return "a process that misses the caches counts fewer calls"
     if one.change and one.change.centre < 0 and exceeds_limit(one):
         return f"{name_metric(leader)} itself did not improve by its limit"
     return f"{name_metric(leader)} itself is within its limit"

@@ -21,10 +21,10 @@ from gate.records import (
 )
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
-from gate.report.words.causes import describe_cause, doubt_cause, lower_first
 from gate.report.words.comparisons import describe_comparison, describe_reason
-from gate.report.words.failures import describe_whole, find_place
+from gate.report.words.facts import describe_cause, describe_whole, doubt_cause, find_place, lower_first
 from gate.report.words.templates import (
+    SENTENCES,
     fill,
     mention_move,
     name_base,
@@ -44,9 +44,13 @@ _MOST_REASONS = 2  # for which comparisons could not be decided
 def write_headline(verdict: Verdict) -> str:
     """What came out, in numbers, with the worst latency, the worst of all and the first failed case."""
     facts = {fact.code: fact for fact in verdict.headline}
-    text = "; ".join(_PARTS[code](fact, verdict) for code, fact in facts.items() if code in _PARTS)
+    parts = [
+        _WRITERS[code](fact, verdict) if code in _WRITERS else fill(_TEMPLATES[code], fact)
+        for code, fact in facts.items()
+        if code in _WRITERS or code in _TEMPLATES
+    ]
     against = f", against {name_base(verdict.base)}" if Code.AGAINST_BASE in facts else ""
-    return f"{upper_first(text)}{against}."
+    return f"{upper_first('; '.join(parts))}{against}."
 
 
 def write_opening(verdict: Verdict) -> str:
@@ -138,7 +142,7 @@ def _find_broken(verdict: Verdict) -> Comparison | None:
 def _write_regressed(fact: Fact, verdict: Verdict) -> str:
     """How many got slower, larger or worse, where, the slowest call and the gravest change."""
     only = _name_case(fact.cases[0], verdict) if fact.cases else ""
-    text = fill(_REGRESSED[fact.code], fact, worse=_find_word(fact), case_list=only)
+    text = fill(_TEMPLATES[fact.code], fact, worse=_find_word(fact), case_list=only)
     by_case: dict[str, list[str]] = {}
     for one in _list_worst(verdict):
         by_case.setdefault(one.case_id, []).append(mention_move(one))
@@ -159,12 +163,6 @@ def _list_worst(verdict: Verdict) -> list[Comparison]:
     slowest = sorted(slow, key=lambda one: -one.change.centre if one.change else 0.0)[:1]
     is_same = any(Metric.COMPILED_LATENCY in {one.metric, SPECS[one.metric].follows} for one in gravest)
     return slowest if slowest and is_same else slowest + gravest
-
-
-_REGRESSED: Mapping[Code, str] = {
-    Code.REGRESSED: "{cases:case} {worse}",
-    Code.REGRESSED_CASE: "{metrics:metric} {worse} in {case_list}",
-}
 
 
 def _find_word(fact: Fact) -> str:
@@ -203,25 +201,10 @@ def _write_pass(fact: Fact, verdict: Verdict) -> str:
     return fill(f"{nothing} in what was judged: {part}{also}", fact)
 
 
-def _use(template: str) -> Callable[[Fact, Verdict], str]:
-    return lambda fact, _verdict: fill(template, fact)
-
-
-_PARTS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
-    Code.STOPPED: _use("the run was stopped before its end"),
+_TEMPLATES = SENTENCES["headline"]
+_WRITERS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.NOT_MEASURED: _write_not_measured,
-    Code.FEWER_TRIALS: _use("{fewer} of {cases:case} came back with fewer trials than planned"),
-    Code.CASES_REMOVED: _use("{removed} of {cases:case} removed by the change and not accepted"),
-    **dict.fromkeys(_REGRESSED, _write_regressed),
-    Code.REGRESSED_UNSHOWN: _use("the reason is in {cases:case} that the default branch does not have"),
-    Code.COULD_NOT_TELL: _use(
-        "nothing is shown to be worse; {undecided} of {judged:comparison} could not be decided"
-    ),
-    Code.NO_BASELINE_APPLIES: _write_unjudged,
-    Code.BASE_HAS_NOTHING: _write_unjudged,
+    **dict.fromkeys((Code.REGRESSED, Code.REGRESSED_CASE), _write_regressed),
+    **dict.fromkeys((Code.NO_BASELINE_APPLIES, Code.BASE_HAS_NOTHING), _write_unjudged),
     Code.NOTHING_WORSE: _write_pass,
-    Code.TIMES_UNJUDGED: _use(
-        "{comparisons:timing} not judged: [this machine is {shift:speed} than the one that recorded|no"
-        " baseline is of this environment]"
-    ),
 }

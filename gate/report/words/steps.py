@@ -11,8 +11,8 @@ from gate.devices import DEFAULT_DEVICE, KINDS, name_target
 from gate.metrics import SPECS, Family
 from gate.records import Code, Comparison, Fact, PairBase, Status, Verdict
 from gate.report.view import NextStep
-from gate.report.words.measuring import describe_disturbances
-from gate.report.words.templates import COMMIT_CHARS, describe_values, fill
+from gate.report.words.facts import describe_disturbances
+from gate.report.words.templates import COMMIT_CHARS, SENTENCES, describe_values, fill
 from gate.store.baselines import Setback
 from gate.units import count_noun, join_some
 
@@ -147,8 +147,10 @@ def write_step(fact: Fact, verdict: Verdict) -> NextStep:
         "disturbances": describe_disturbances(fact),
         "look": "Read the log of each failed case" if verdict.failures else "See why not all was measured",
     }
-    text, write = _STEPS[fact.code]
-    return NextStep(text=fill(text, fact, **parts), command=write(fact, verdict) if write else "")
+    write = _COMMANDS.get(fact.code)
+    return NextStep(
+        text=fill(_TEXTS[fact.code], fact, **parts), command=write(fact, verdict) if write else ""
+    )
 
 
 def _describe_undecided(fact: Fact, verdict: Verdict) -> str:
@@ -215,58 +217,18 @@ def _accept(fact: Fact, verdict: Verdict) -> str:
     return f"{command} '{case_id}' {metric} --allow {allowed} --reason '...' --expires {expires}"
 
 
-_STEPS: Mapping[Code, tuple[str, Callable[[Fact, Verdict], str] | None]] = {
-    Code.CONTINUE: ("Finish the run: run the same command again, with --resume.", None),
-    Code.FIX_FAILED: ("{look}, fix it and run:", _again),
-    Code.FIX_NEW: ("{look}, fix it and measure it (the base has nothing to compare with it):", _again),
-    Code.MEASURE_AGAIN: (
-        "Measure again what came back with fewer trials than planned, or with none:",
-        _check(),
+_TEXTS = SENTENCES["steps"]
+_COMMANDS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
+    **dict.fromkeys((Code.FIX_FAILED, Code.FIX_NEW), _again),
+    Code.MEASURE_AGAIN: _check(),
+    **dict.fromkeys((Code.ACCEPT, Code.ACCEPT_TOO), _accept),
+    **dict.fromkeys((Code.BE_SURE, Code.SETTLE), _ab),
+    Code.SETTLE_BY_TRIALS: _check_longer,
+    **dict.fromkeys((Code.SETTLE_WITH_PAIRS, Code.SETTLE_QUIETLY), _ab_base),
+    Code.RECORD_MORE: _refresh(" --trials 5"),
+    **dict.fromkeys((Code.RECORD, Code.RECORD_BETTER), _refresh()),
+    Code.COMPARE_WITH_BASE: _check(" --base BASE"),
+    Code.HOLD_AGAINST_ANCHOR: lambda fact, verdict: write_selected(
+        "ab", fact.cases, write_setting(verdict, *_OF_AB), "--anchor "
     ),
-    Code.MORE_MINUTES: (
-        "There was no time for {case_list:some}: run the same again, with --resume and a larger --minutes.",
-        None,
-    ),
-    Code.FIX: ("Fix {case_list}.", None),
-    Code.ACCEPT_REMOVED: (
-        (
-            'Where {case_list:some} may go, comment `/accept-regression reason="..."` on the pull request;'
-            " else put back what the base's gate.yml names."
-        ),
-        None,
-    ),
-    Code.ACCEPT: ("Or accept what got worse in {case_list} until a date[ ({also})]:", _accept),
-    Code.ACCEPT_TOO: ("", _accept),
-    Code.MORE_LIKE_THESE: ("And {commands:more command} like these.", None),
-    Code.BE_SURE: ("To be sure of the times, {beside}", _ab),
-    Code.SETTLE: ("To settle what could not be decided, {beside}", _ab),
-    Code.SETTLE_BY_TRIALS: ("Or measure undecided cases again, with more trials:", _check_longer),
-    Code.SETTLE_WITH_PAIRS: ("Measure more pairs of undecided cases:", _ab_base),
-    Code.QUIET_FIRST: (
-        (
-            "First [stop {crowd}|make the machine quiet], and run the same again: during every trial"
-            " [{disturbances}|the machine was disturbed]."
-        ),
-        None,
-    ),
-    Code.SETTLE_QUIETLY: ("Measure undecided cases on a quiet machine:", _ab_base),
-    Code.LIFT_QUARANTINE: (
-        (
-            "{cases:case} {cases:is} quarantined: fix what is unstable and remove it from"
-            " `quarantine` in gate.yml, or select other cases too."
-        ),
-        None,
-    ),
-    Code.RECORD_MORE: ("Record more baseline trials:", _refresh(" --trials 5")),
-    Code.RECORD: ("Record baselines on this machine, at a commit that is known to be good:", _refresh()),
-    Code.COMPARE_WITH_BASE: (
-        "Or compare with a base, side by side on this machine:",
-        _check(" --base BASE"),
-    ),
-    Code.RECORD_BETTER: ("Make the improvement the new baseline:", _refresh()),
-    Code.HOLD_AGAINST_ANCHOR: (
-        "See whether many small changes did it, against the release anchor:",
-        lambda fact, verdict: write_selected("ab", fact.cases, write_setting(verdict, *_OF_AB), "--anchor "),
-    ),
-    Code.READ_BASE_LOGS: ("Read the log of the base's cases: what failed there was not judged.", None),
 }

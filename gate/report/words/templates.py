@@ -18,6 +18,8 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from configparser import ConfigParser
+from pathlib import Path
 from string import Formatter
 
 from gate.metrics import SPECS, Family, Unit
@@ -37,6 +39,10 @@ from gate.units import (
     render_value,
 )
 
+_FILE = ConfigParser(interpolation=None, delimiters=("=",))
+_FILE.read_string(Path(__file__).with_name("sentences.ini").read_text(encoding="utf-8"))
+# All sentences that are made of codes: table -> code -> template. A writer needs no code to mend one.
+SENTENCES: Mapping[str, Mapping[str, str]] = {name: dict(table) for name, table in _FILE.items()}
 # As many characters of a commit as no repository has two of.
 COMMIT_CHARS = 12
 
@@ -221,12 +227,6 @@ def describe_speed(shift: float) -> str:
     """How this machine runs fixed test programs, whose times changed by ``shift``: ``47 % faster``."""
     share = 1 / max(1 + shift, _LEAST_TIME) - 1 if shift < 0 else shift
     return f"{100 * share:,.0f} % {'faster' if shift < 0 else 'slower'}"
-
-
-MACHINE_CHANGED = (
-    "The machine changed since the baselines were recorded[; fixed test programs {canary:slower}]"
-    "[; eager over all cases {suite:slower}]."
-)
 
 
 def name_end(status: float) -> str:

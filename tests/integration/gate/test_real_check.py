@@ -15,7 +15,7 @@ from gate.check.schedule import compute_trial_s
 from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
 from gate.records import CaseFailure, Metric, Run
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 
 pytestmark = pytest.mark.slow
 

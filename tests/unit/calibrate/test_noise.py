@@ -31,7 +31,7 @@ from gate.records import (
     Trial,
 )
 from gate.records.studies import Effort, Flaw, MetricNoise
-from gate.report.calibration import describe_instability
+from gate.report.studies import describe_instability
 from tests.make import make_failure, make_run
 from tests.unit.decide.test_interval import make_reading
 

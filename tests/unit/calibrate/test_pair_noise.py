@@ -17,7 +17,7 @@ from gate.calibrate.noise import (
 from gate.decide.judge.interval import extend_reading
 from gate.records import Metric, Policy, Run
 from gate.records.studies import Flaw
-from gate.report.calibration import describe_instability
+from gate.report.studies import describe_instability
 
 Make = Callable[..., Run]
 

@@ -23,7 +23,7 @@ from gate.files.codec import VERDICT
 from gate.lab.trials import opening
 from gate.project.config import load_config
 from gate.records import Code, Policy
-from gate.report.words.notes import write_note
+from gate.report.words.facts import write_note
 from tests.git import run_git
 from tests.told import tell_notes
 from tests.unit.cli.conftest import CONFIG, Place, make_run

@@ -19,7 +19,7 @@ from gate.records import (
     Verdict,
     name_words,
 )
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]

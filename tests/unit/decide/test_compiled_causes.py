@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gate.records import CacheUse, Cause, Code, CodeIdentity, GraphBreak, Metric, Recompile, Verdict
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]

@@ -21,7 +21,7 @@ from gate.records import (
     Run,
     Verdict,
 )
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 from tests.unit.decide.conftest import make_baseline
 
 Make = Callable[..., Any]

@@ -24,7 +24,7 @@ from gate.records import (
 )
 from gate.report import render
 from gate.report.text import Detail, render_text
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_opening
 from tests.told import tell_notes, tell_row, tell_steps
 

@@ -22,7 +22,7 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 from tests.make import make_baseline
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME

@@ -34,7 +34,7 @@ from gate.records import (
 )
 from gate.report.blocks import render_command
 from gate.report.rows import complete_sentence
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
 from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail, state

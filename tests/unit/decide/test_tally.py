@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gate.decide.explain.notes import note_shard, note_tally
 from gate.records import Case, PairBase, Provenance, Run, Shard, Tally
-from gate.report.words.notes import write_note
+from gate.report.words.facts import write_note
 from tests.hosts import CPU_HOST
 
 

@@ -16,7 +16,7 @@ from gate.records import (
     Pairing,
     Run,
 )
-from gate.report.words.notes import write_note
+from gate.report.words.facts import write_note
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_pair, make_run
 

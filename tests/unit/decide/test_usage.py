@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.decide.explain.causes import compare_kernels
-from gate.report.words.causes import describe_cause
+from gate.report.words.facts import describe_cause
 
 
 def test_kernels_that_stood_still_point_elsewhere() -> None:

@@ -11,7 +11,7 @@ from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import prime_bench
 from gate.measure.process.logbook import make_worker_failure
 from gate.records import FailureKind
-from gate.report.words.failures import advise_unprimed
+from gate.report.words.facts import advise_unprimed
 
 
 def test_tells_the_environment(bench: Bench) -> None:

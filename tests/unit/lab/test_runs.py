@@ -51,7 +51,7 @@ from gate.records.events import (
     TrialFinished,
     TrialStarted,
 )
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]

@@ -19,7 +19,7 @@ from gate.lab.trials.trials import add_trace
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records import Arm, Case, FailureKind, Metric, Pairing, Trial
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
-from gate.report.words.measuring import describe_measuring
+from gate.report.words.facts import describe_measuring
 from tests.make import make_failure
 
 MakeCase = Callable[..., Case]

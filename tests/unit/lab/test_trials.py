@@ -30,7 +30,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring, warn
 
 MakeCase = Callable[..., Case]

@@ -12,7 +12,7 @@ from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
 from gate.records import Case, CaseFailure, Code, Fact, FailureKind, Metric, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
-from gate.report.words.failures import describe_failure, find_place
+from gate.report.words.facts import describe_failure, find_place
 from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]

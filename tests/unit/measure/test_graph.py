@@ -14,7 +14,7 @@ from torch.utils._traceback import shorten_filename
 
 from gate.measure.compiler import graph
 from gate.records import CacheUse, Code, Fact, Metric, Recompile, name_words
-from gate.report.words.measuring import describe_measuring
+from gate.report.words.facts import describe_measuring
 
 
 def make_frame(file: str, line: int) -> traceback.FrameSummary:

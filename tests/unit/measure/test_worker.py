@@ -14,7 +14,7 @@ from gate.files import codec
 from gate.measure.process.worker import make_arguments, run_request
 from gate.records import Case, CaseFailure, FailureKind
 from gate.records.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
-from gate.report.words.failures import describe_failure
+from gate.report.words.facts import describe_failure
 
 
 def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:

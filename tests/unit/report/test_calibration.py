@@ -15,8 +15,7 @@ from gate.records.studies import (
     Rate,
     Replay,
 )
-from gate.report.calibration import study_calibration
-from gate.report.tables import render_study
+from gate.report.studies import render_calibration
 from tests.golden_files import check_golden
 from tests.hosts import CPU_HOST
 
@@ -76,10 +75,6 @@ CALIBRATION = Calibration(
     notes=(Fact(code=Code.STOPPED),),
     wall_s=1234.0,
 )
-
-
-def render_calibration(calibration: Calibration) -> str:
-    return render_study(study_calibration(calibration))
 
 
 def test_calibration_reads_as_stored() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gate.records import CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence, Verdict
-from gate.report.case import make_view
-from gate.report.explain import render_explanation
+from gate.report.explain import make_view, render_explanation
 
 
 def test_parts_stand_side_by_side() -> None:

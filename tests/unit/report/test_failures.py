@@ -8,7 +8,7 @@ import pytest
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
 from gate.records.facts import FAILURE_CODES
-from gate.report.words.failures import describe_failure, describe_unavailable, find_place
+from gate.report.words.facts import describe_failure, describe_unavailable, find_place
 
 WARM = name_words(role="warm")
 

@@ -20,8 +20,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.studies import Attempt, Fault, FaultKind, Result, SelftestReport
-from gate.report.selftest import describe_attempt, study_selftest
-from gate.report.tables import render_study
+from gate.report.studies import describe_attempt, render_selftest
 from gate.selftest.catalog import list_faults, score_faults
 from tests.golden_files import check_golden
 from tests.hosts import CPU_HOST
@@ -114,7 +113,7 @@ OPEN = [*GOOD, *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.10), [Result.INCO
 )
 def test_text(name: str, report: SelftestReport) -> None:
     """The report is what the golden file holds."""
-    check_golden(f"selftest/{name}.txt", render_study(study_selftest(report)))
+    check_golden(f"selftest/{name}.txt", render_selftest(report))
 
 
 def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -7,9 +7,25 @@ from typing import Any
 
 import pytest
 
-from gate.records import Change, Code, Comparison, Estimate, Fact, Metric, Reason, Status, Threshold
+from gate.publish.submitted import Refusal
+from gate.records import (
+    Change,
+    Code,
+    Comparison,
+    Disturbance,
+    Estimate,
+    Fact,
+    FailureKind,
+    Metric,
+    Outcome,
+    Reason,
+    Status,
+    Threshold,
+)
+from gate.records.studies import FaultKind, Result
 from gate.report.rows import make_row
 from gate.report.words.comparisons import describe_comparison
+from gate.report.words.templates import SENTENCES
 from gate.units import KIBI
 
 LATENCY, SPEEDUP, COLD = Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP, Metric.COLD_COMPILE_TIME
@@ -40,6 +56,13 @@ def compare(
         pairs=pairs,
         remarks=remarks,
     )
+
+
+def test_every_sentence_is_of_a_code() -> None:
+    """A key that no code has would never be shown."""
+    kinds = (Code, Reason, Status, Disturbance, FailureKind, FaultKind, Result, Outcome)
+    known = {one.value.lower() for kind in kinds for one in kind} | {one.name.lower() for one in Refusal}
+    assert {word for table in SENTENCES.values() for key in table for word in key.split()} <= known
 
 
 def tell(one: Comparison) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
+from gate.publish.results import find_stacks, render_upgrade
 from gate.records import (
     Case,
     Comparison,
@@ -18,7 +19,6 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.report.upgrade import find_stacks, render_upgrade
 from tests import make
 from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST

@@ -17,7 +17,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.studies import Attempt, Fault, FaultKind, Result
-from gate.report.selftest import describe_complaint
+from gate.report.studies import describe_complaint
 from gate.selftest.catalog import judge_fault, list_faults, score_faults
 from tests import make
 

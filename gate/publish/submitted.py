@@ -1,23 +1,30 @@
-"""A run of CI, and its artifact, which anybody could have written: one member, a few sizes, strict JSON.
+"""A run of CI, and its artifact, which anybody could have written: a verdict, or a run to make baselines of.
 
-The archive is never extracted. What comes out is a decoded record and nothing is shown of it here;
-what of a record may be shown at all is :mod:`gate.publish.trusted`'s business.
+One member is read of it, of limited size, as strict JSON; the archive is never extracted. What comes out is a
+decoded record, and what may be shown of it is :mod:`gate.publish.trusted`'s business. Every refusal is a
+sentence of ours: it may name cases of the registry, and repeats nothing else.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import stat
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gate.errors import FileError
-from gate.files.codec import VERDICT, NewerFileError
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
+from gate.errors import FileError, UsageError
+from gate.files.codec import RUN, VERDICT, NewerFileError
+from gate.files.consistency import check_baseline
 from gate.files.untrusted import MAX_INTEGER
-from gate.records import OF_WHOLE_CASE, Verdict
+from gate.records import OF_WHOLE_CASE, Baseline, Case, Fact, Provenance, Run, Verdict
+from gate.records.protocol import Stage
+from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
+from gate.units import join_some
 
 WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judges by
 MERGE_GROUP = "merge_group"
@@ -57,17 +64,6 @@ class CiRun:
 MAX_MEMBERS = 1000
 _CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory
 _ENCRYPTED = 0x1
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,  # a compression or a version that this Python lacks
-    RuntimeError,
-    OSError,
-    ValueError,
-    OverflowError,
-    MemoryError,  # zlib asked for a window that a broken stream claims to need
-)
 
 
 def read_member(archive: bytes, name: str, limit_bytes: int) -> bytes:
@@ -83,7 +79,9 @@ def read_member(archive: bytes, name: str, limit_bytes: int) -> bytes:
             member = _find_member(opened, name, limit_bytes)
             with opened.open(member) as stream:
                 content = stream.read(limit_bytes + 1)
-    except _UNREADABLE:
+    except RefusedError:
+        raise
+    except Exception:  # noqa: BLE001 - zipfile and zlib raise a dozen kinds, MemoryError among them
         raise RefusedError(Refusal.NOT_AN_ARCHIVE) from None
     if len(content) > limit_bytes:
         raise RefusedError(Refusal.TOO_LARGE)
@@ -130,31 +128,6 @@ class Refusal(StrEnum):
     )
     NOT_FETCHED = "the result of the run could not be fetched from GitHub"
     NEWER = "the verdict was written by a newer compile-gate than the workflow that publishes it uses"
-
-
-# What to do about it where that is not to look at the run.
-NEXT_STEPS: Mapping[Refusal, str] = {
-    Refusal.SKIPPED: (
-        "A condition (`if:`) of the gate's workflow skipped it. Where that is meant, such as for a draft,"
-        " let it run before this is merged. Otherwise take the condition out of the workflow: this change"
-        " itself may have brought it."
-    ),
-    Refusal.OTHER_BASE: (
-        "Push a commit, which may be an empty one, so that the change is measured against the new base."
-    ),
-    Refusal.TOO_LARGE: (
-        "The check itself counts; its report is in its summary. To see its verdict here, let a pull request"
-        " measure fewer cases: up to some 2,700 are published (`select` in gate.yml). If it measures"
-        " fewer, look at what this change does to the workflow that uploads the artifact."
-    ),
-    Refusal.NOT_FETCHED: (
-        "The check itself counts. To see its verdict here, run the workflow that comments on this run again."
-    ),
-    Refusal.NEWER: (
-        "The check itself counts. To see verdicts here again, merge the new version of compile-gate into"
-        " the workflow that comments, on the default branch, first."
-    ),
-}
 
 
 class RefusedError(Exception):
@@ -217,3 +190,110 @@ def _list_numbers(verdict: Verdict) -> Iterator[float]:
             yield from (one.threshold.relative, one.threshold.absolute)
     for fact in facts:
         yield from fact.numbers.values()
+
+
+MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
+_NAMED = 6  # cases named in a refusal; the rest is counted
+_AGAIN = "Measure again, with the same compile-gate as this job's and nothing else in the artifact."
+# This job runs the default branch's gate, and has its reference models.
+_MERGE_FIRST = (
+    "Where the branch brings another version of the gate or of its reference models, merge it first and"
+    " refresh the default branch; else measure again."
+)
+_STAGES = frozenset(stage.value for stage in Stage)
+
+RUN_MEMBER = "run.json"
+# A trial is about 3 kB: this is 10,000 of them, which is more than a refresh of 1,000 cases takes.
+MAX_RUN_BYTES = 32 * 1024 * 1024
+_FIX = "Measure again, and upload nothing but run.json under that name."
+
+
+def parse_run(archive: bytes) -> Run:
+    """Parse the ``run.json`` of a zip archive that measured code may have written, extracting nothing.
+
+    Raises:
+        UsageError: It is not there once, or is no run; what is wrong with that is not told, since it would be
+            its own words.
+    """
+    try:
+        return RUN.decode(read_member(archive, RUN_MEMBER, MAX_RUN_BYTES), RUN_MEMBER)
+    except RefusedError as error:
+        raise UsageError(error.refusal.value, _FIX) from None
+    except NewerFileError:
+        what = f"{RUN_MEMBER} was written by a newer compile-gate than this job's"
+        raise UsageError(what, "Use one version in all jobs that refresh.") from None
+    except FileError:
+        raise UsageError(f"{RUN_MEMBER} is no run that this compile-gate reads", _FIX) from None
+
+
+def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
+    """Check a run against the authorised commit and the cases that this commit's registry makes.
+
+    Raises:
+        UsageError: It does not fit.
+    """
+    if run.provenance.commit != head_sha or run.provenance.dirty:
+        raise UsageError(
+            "the run did not measure the commit that was authorised, or measured it with changes",
+            "Check out the output head-sha of authorize-command in the job that measures.",
+        )
+    planned = {case.id: case.definition for case in run.cases}
+    named = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
+    if len(planned) != len(run.cases) or not 0 < len(planned) <= MAX_CASES or not named <= planned.keys():
+        problem = f"the run's cases contradict its trials, or are none or more than {MAX_CASES}"
+        raise UsageError(problem, _AGAIN)
+    known = {case.id: case.definition for case in cases}
+    unknown = len(planned.keys() - known.keys())
+    if unknown:
+        many = f"{unknown} of the run's {len(planned)} cases {'is' if unknown == 1 else 'are'}"
+        raise UsageError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
+    other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
+    if other:
+        problem = f"the run defines cases differently than the registry of {head_sha[:12]}"
+        raise UsageError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
+    _check_complete(run)
+
+
+def _check_complete(run: Run) -> None:
+    if not run.finished:
+        raise UsageError("the run was stopped before its end", _AGAIN)
+    if unfit := list_unfit(run, lambda stage: stage if stage in _STAGES else "an unknown stage"):
+        raise UsageError(
+            f"not fit to be recorded: {join_some([*unfit.values()], _NAMED)}",
+            "Fix them or measure more trials; to record the others, leave these out with select=!CASE.",
+        )
+
+
+def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
+    """Make the baselines of a run that was checked.
+
+    Raises:
+        UsageError: Numbers of it are such as no measurement gives.
+    """
+    refused = UsageError("the run holds numbers that no measurement gives", _AGAIN)
+    try:
+        baselines = make_baselines(run, provenance)
+        for baseline in baselines:
+            check_baseline(baseline, "")  # what was written could not be read again
+    except (ArithmeticError, ValueError, FileError):
+        raise refused from None
+    if not all(map(math.isfinite, _list_stored(baselines))):
+        raise refused
+    if any(len(encode_baseline(baseline)) > MAX_BASELINE_BYTES for baseline in baselines):
+        raise UsageError("a case of the run would make a larger file than a baseline may be", _AGAIN)
+    return baselines
+
+
+def note_machine(run: Run) -> tuple[Fact, ...]:
+    """Notes on what disturbed the machine that measured; without names, which are the run's own words."""
+    kept = note_kept_disturbed(run, get_min_trials(run.environment.device_kind))
+    return tuple(replace(note, names={}) for note in (*note_disturbed(run), *kept))
+
+
+def _list_stored(baselines: Iterable[Baseline]) -> Iterator[float]:
+    for baseline in baselines:
+        for values in (*baseline.trials.values(), *baseline.canaries_s.values()):
+            yield from values
+        yield from baseline.phases_s.values()
+        yield from baseline.kernels_s.values()
+        yield from baseline.parts_s.values()

@@ -1,0 +1,307 @@
+"""What a calibration found, and what a test of the gate by itself; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from gate.metrics import SPECS, Family
+from gate.records import Code, Environment
+from gate.records.studies import (
+    Attempt,
+    Calibration,
+    Complaint,
+    Demand,
+    FaultKind,
+    FaultScore,
+    Instability,
+    MetricNoise,
+    Rate,
+    Replay,
+    Result,
+    SelftestReport,
+)
+from gate.report.clean import clean_line
+from gate.report.footer import label_lines
+from gate.report.tables import render_table
+from gate.report.view import ABSENT, Section
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.facts import describe_failed_trial, write_note
+from gate.report.words.templates import SENTENCES, fill
+from gate.units import (
+    count_noun,
+    render_change,
+    render_duration,
+    render_number,
+    render_percent,
+    render_threshold,
+    render_value,
+)
+
+_NOISE_HEADER = (
+    *("case", "metric", "typical", "within", "between", "notices", "threshold"),
+    *("pairs", "pair", "pair bias"),
+)
+_TEMPLATES = SENTENCES["unstable"]
+
+
+def render_calibration(calibration: Calibration) -> str:
+    """Say what a calibration found; a table wider than the terminal is left so."""
+    headline, *lines = _list_unstable(calibration)
+    measured, check = _describe_measured(calibration), _describe_check(calibration)
+    return _join_parts(
+        f"CALIBRATION  {headline}",
+        _label(calibration.environment, ("measured", measured), ("a check", check)),
+        "\n".join(lines),
+        *map(_render_section, (_make_noise(calibration), _make_replays(calibration))),
+        "\n".join(f"note  {clean_line(write_note(note))}" for note in calibration.notes),
+    )
+
+
+def _label(environment: Environment, *more: tuple[str, str]) -> str:
+    return "\n".join(f"{label:9} {text}" for label, text in label_lines(environment, *more))
+
+
+def _render_section(section: Section) -> str:
+    """A table with its title above and its meaning below; nothing without rows."""
+    table = render_table(section.header, section.rows, right=section.numbers)
+    parts = (section.title, table, section.meaning) if section.rows else ()
+    return "\n".join(filter(None, parts))
+
+
+def _join_parts(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _describe_measured(calibration: Calibration) -> str:
+    counts = (
+        (len(calibration.case_ids), "case"),
+        (calibration.trials, "trial"),
+        (calibration.pairs, "pair"),
+    )
+    counted = ", ".join(count_noun(number, noun) for number, noun in counts)
+    return f"{counted} in {render_duration(calibration.wall_s)}"
+
+
+def _describe_check(calibration: Calibration) -> str:
+    effort = calibration.effort
+    spent = f"{effort.trials} to {effort.max_trials}" if effort.max_trials > effort.trials else effort.trials
+    pairs_s = effort.pair_budget_s if calibration.pairs else None
+    of_pairs = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
+    return f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{of_pairs}"
+
+
+def _make_noise(calibration: Calibration) -> Section:
+    shown = [one for one in calibration.noise if SPECS[one.metric].family is Family.NOISY]
+    meaning = (
+        "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
+        "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
+    )
+    more = count_noun(len(calibration.noise) - len(shown), "more figure")
+    return Section(
+        title="Noise",
+        header=_NOISE_HEADER,
+        rows=tuple(map(_make_noise_row, shown)),
+        words=2,
+        meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
+    )
+
+
+def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:
+    pair = noise.side_by_side
+    return (
+        noise.case_id,
+        noise.metric.value,
+        render_value(noise.metric, noise.centre),
+        _render_deviation(noise.within),
+        _render_deviation(noise.between),
+        ABSENT if noise.detectable is None else render_percent(noise.detectable),
+        render_threshold(noise.metric, noise.threshold),
+        str(pair.pairs) if pair else ABSENT,
+        _render_deviation(pair.noise) if pair else ABSENT,
+        render_percent(pair.bias) if pair else ABSENT,
+    )
+
+
+def _render_deviation(noise: float) -> str:
+    return render_percent(noise, signed=False) if noise else ABSENT
+
+
+def _list_unstable(calibration: Calibration) -> list[str]:
+    """The lines about unstable cases, with what to write into gate.yml."""
+    unstable, disturbed = calibration.unstable, calibration.disturbed
+    sentence = f"Too few undisturbed trials to call the times of these unstable: {', '.join(disturbed)}"
+    unknown = [clean_line(sentence)] if disturbed else []
+    if not unstable:
+        return unknown or ["Unstable cases: none"]
+    lines = [*unknown, f"Unstable cases: {len({one.case_id for one in unstable})}"]
+    for one in unstable:
+        flaw = one.flaw.replace("_", " ")
+        lines.append(f"  {clean_line(f'{one.case_id} {one.metric} ({flaw}): {describe_instability(one)}')}")
+    where = f'case: "{clean_line(unstable[0].case_id)}", metric: {unstable[0].metric}'
+    entry = f"quarantine: [{{{where}, owner: ..., reason: ..., expires: ...}}]"
+    return [*lines, "Fix them, or quarantine them in gate.yml:", f"  {entry}"]
+
+
+def describe_instability(found: Instability) -> str:
+    """Describe what was found; values are written in the metric's unit."""
+    if found.fact.code is Code.FAILURE:
+        return describe_failed_trial(found.fact)
+    numbers = found.fact.numbers
+    values = {name: render_value(found.metric, numbers[name]) for name in ("low", "high") if name in numbers}
+    return fill(_TEMPLATES[found.fact.code], found.fact, **values)
+
+
+def _make_replays(calibration: Calibration) -> Section:
+    return Section(
+        title="The gate itself, replayed on these trials",
+        header=("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs"),
+        rows=tuple(map(_make_replay_row, calibration.replays)),
+        meaning=(
+            "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm.\n"
+            "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."
+        ),
+    )
+
+
+def _make_replay_row(replay: Replay) -> tuple[str, ...]:
+    planted = render_percent(replay.planted) if replay.planted else "nothing"
+    return (
+        planted,
+        f"{replay.regressed.of:,}",
+        _render_rate(replay.regressed),
+        _render_rate(replay.inconclusive),
+        render_number(replay.trials),
+        render_number(replay.pairs) if replay.pairs else ABSENT,
+    )
+
+
+def _render_rate(rate: Rate) -> str:
+    return f"{100 * rate.share:.1f} % ({100 * rate.low:.1f} to {100 * rate.high:.1f} %)"
+
+
+_MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
+_HEADER = ("fault", "planted", "required", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
+_QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
+_MEANING = (
+    "required: the share that must be found; - if the fault is too small for the current thresholds.\n"
+    "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
+)
+_MARKS = SENTENCES["attempts"]
+PASSED = "PASSED"
+_HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
+_HARMLESS = (FaultKind.NOTHING, FaultKind.EAGER_FASTER)
+_WORDS = SENTENCES["faults"]
+_OPINIONS = SENTENCES["opinions"]
+_COMPLAINTS: Mapping[Complaint, str] = {
+    Complaint.UNTRIED: "it could not be tried: every attempt failed",
+    Complaint.ALARMS: "{score.false_alarms} of {score.tried} harmless changes turned red",
+    Complaint.MISSES: "{score.missed} of {score.tried} were missed",
+    Complaint.FEW_CAUGHT: "only {score.caught} of {score.tried} were caught",
+}
+
+
+def render_selftest(report: SelftestReport) -> str:
+    """Say what a selftest found; a table wider than the terminal is left so."""
+    untried = f"note  Not tried: {', '.join(map(clean_line, report.untried))}."
+    cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
+    faults = [score for score in report.scores if not _is_harmless(score)]
+    return _join_parts(
+        "  ".join(describe_result(report)),
+        _label(report.environment, ("cases", cases), ("time", time)),
+        "\n".join(_list_shortcomings(report)),
+        _render_section(_make_table(_HEADER, faults, _MEANING)),
+        _render_section(_make_table(_QUIET_HEADER, filter(_is_harmless, report.scores))),
+        untried if report.untried else "",
+    )
+
+
+def describe_fault(kind: FaultKind, size: float) -> str:
+    """Describe a fault in words: ``compiled slower 5 %``."""
+    return f"{_WORDS[kind]} {100 * size:g} %" if size else _WORDS[kind]
+
+
+def describe_attempt(attempt: Attempt) -> str:
+    """Describe what came of one attempt in a line."""
+    row = attempt.comparison
+    change = f", {row.metric} {render_change(row.metric, row.change.centre)}" if row and row.change else ""
+    opinion = "" if attempt.result in _HANDLED else clean_line(describe_opinion(attempt), _MAX_SENTENCE)
+    reason = f" ({opinion})" if opinion else ""
+    fault = describe_fault(attempt.kind, attempt.size)
+    return clean_line(f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{reason}")
+
+
+def describe_opinion(attempt: Attempt) -> str:
+    """Describe what the gate said of a fault; ``""`` where it had nothing to say."""
+    if attempt.comparison:
+        return describe_comparison(attempt.comparison)
+    fact = attempt.fact
+    if fact is None:
+        return ""
+    if fact.code is Code.FAILURE:
+        return describe_failed_trial(fact)
+    return fill(_OPINIONS[fact.code], fact)
+
+
+def describe_complaint(score: FaultScore) -> str:
+    """Describe what is not good enough; ``""`` where nothing is."""
+    return _COMPLAINTS[score.complaint].format(score=score) if score.complaint else ""
+
+
+def describe_result(report: SelftestReport) -> tuple[str, str]:
+    """Describe what a selftest came to: one word, and why."""
+    failed = [score for score in report.scores if score.complaint]
+    if failed:
+        all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
+        return "FAILED", f"{all_tried} were not handled as they should be"
+    faults = sum(not _is_harmless(score) for score in report.scores)
+    if report.untried:
+        harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
+        untried = sum(not one.startswith(harmless) for one in report.untried)
+        return "INCOMPLETE", f"{faults} of {faults + untried} faults tried"
+    if opened := sum(score.is_open for score in report.scores):
+        return "INCONCLUSIVE", f"{count_noun(opened, 'fault')} that must be caught stayed open"
+    counted = ((faults, "fault"), (len(report.scores) - faults, "harmless change"))
+    tried = " and ".join(count_noun(number, noun) for number, noun in counted)
+    return PASSED, f"{tried} in {count_noun(len(report.attempts), 'attempt')}"
+
+
+def _make_table(header: tuple[str, ...], scores: Iterable[FaultScore], meaning: str = "") -> Section:
+    return Section(
+        title="",
+        header=header,
+        rows=tuple(tuple(_CELLS[column](score) for column in header) for score in scores),
+        meaning=meaning,
+    )
+
+
+def _is_harmless(score: FaultScore) -> bool:
+    return score.demand.false_alarm < Demand().false_alarm
+
+
+_CELLS: Mapping[str, Callable[[FaultScore], str]] = {
+    **dict.fromkeys(("fault", "harmless"), lambda score: describe_fault(score.kind, score.size)),
+    "planted": lambda score: render_percent(score.planted) if score.planted else ABSENT,
+    "required": lambda score: (
+        f"{100 * score.demand.catch:g} %" if score.is_asked and score.demand.catch > 0 else ABSENT
+    ),
+    "tried": lambda score: str(score.tried),
+    "caught": lambda score: str(score.caught),
+    "red": lambda score: str(score.false_alarms),
+    "unsure": lambda score: str(score.inconclusive),
+    "missed": lambda score: str(score.missed),
+    "rate": lambda score: f"{100 * score.rate.share:.0f} %" if score.rate else ABSENT,
+    "interval": lambda score: (
+        f"{100 * score.rate.low:.0f} to {100 * score.rate.high:.0f} %" if score.rate else ABSENT
+    ),
+    "time": lambda score: render_duration(score.wall_s),
+}
+
+
+def _list_shortcomings(report: SelftestReport) -> Iterator[str]:
+    """What the gate did not handle as it should, with the attempts that show it."""
+    for score in report.scores:
+        stayed = f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""
+        if text := describe_complaint(score) or stayed:
+            yield f"{describe_fault(score.kind, score.size)}: {text}"
+            own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
+            yield from (f"  {describe_attempt(one)}" for one in own if one.result not in _HANDLED)
