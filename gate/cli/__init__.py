@@ -23,8 +23,7 @@ from gate.cli.commands import GITHUB
 from gate.cli.parser import answer_shell, make_parser
 from gate.errors import ExitCode, GateError, UsageError
 from gate.programs import answer_signals
-from gate.report.clean import clean_message
-from gate.report.terminal import PLAINLY
+from gate.report.clean import PLAINLY, clean_message
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -25,7 +25,6 @@ from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Case, Code, Outcome, Run
 from gate.records.cases import fits_pattern
 from gate.report.explain import find_case, render_explanation
-from gate.report.terminal import write_text
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.policy import load_policy
 from gate.units import count_noun

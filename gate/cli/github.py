@@ -41,7 +41,7 @@ from gate.github.job import (
 )
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.github.publish import publish
-from gate.github.sticky import find_author
+from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
@@ -100,7 +100,7 @@ def run_publish(options: Namespace) -> int:
     settings = Settings(
         run_id=options.run_id,
         base=load_base(config, job.workspace, key),
-        author=find_author(client),
+        author=client.find_login() or DEFAULT_AUTHOR,
         issue=options.issue,
         conclusion=options.conclusion,
         workflow=options.workflow,

@@ -27,11 +27,6 @@ class Artifact:
     is_expired: bool
     size_bytes: int
 
-    @property
-    def path(self) -> str:
-        """The path of its archive in the API."""
-        return f"actions/artifacts/{self.id}/zip"
-
 
 def find_artifact(client: GitHubClient, run_id: int, name: str) -> Artifact:
     """Find the newest artifact of a run that has a name.
@@ -73,7 +68,8 @@ def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Verdi
         raise RefusedError(Refusal.OLD_ATTEMPT)
     if artifact.size_bytes > MAX_VERDICT_ARCHIVE_BYTES:
         raise RefusedError(Refusal.TOO_LARGE)
-    return parse_archive(client.download(artifact.path, MAX_VERDICT_ARCHIVE_BYTES))
+    archive = client.download(f"actions/artifacts/{artifact.id}/zip", MAX_VERDICT_ARCHIVE_BYTES)
+    return parse_archive(archive)
 
 
 def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
@@ -87,7 +83,7 @@ def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
     except RefusedError:
         what = f"there is no artifact {name} in run {run_id}"
         raise UsageError(what, "Look at the job that measured.") from None
-    return parse_run(client.download(artifact.path, MAX_RUN_ARCHIVE_BYTES))
+    return parse_run(client.download(f"actions/artifacts/{artifact.id}/zip", MAX_RUN_ARCHIVE_BYTES))
 
 
 # A step is called `Run actions/upload-artifact@...` unless the workflow names it.

@@ -125,10 +125,15 @@ class GitHubClient:
             return
 
     def find_login(self) -> str:
-        """Find whom the token writes as: of an app's token only GraphQL tells that."""
-        # An Enterprise Server has it beside /api/v3.
+        """Find whom the token writes as; empty where GitHub does not tell.
+
+        Of an app's token only GraphQL tells that. An Enterprise Server has it beside /api/v3.
+        """
         url = f"{self._api_url.removesuffix('/v3')}/graphql"
-        answer, _ = self._call("POST", url, {"query": "{ viewer { login } }"})
+        try:
+            answer, _ = self._call("POST", url, {"query": "{ viewer { login } }"})
+        except GitHubError:
+            return ""
         return find_text(answer, "data.viewer.login")
 
     def wait_to_write(self) -> None:

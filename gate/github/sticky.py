@@ -22,7 +22,7 @@ from typing import Any
 from gate.github.client import GitHubClient
 from gate.github.events import find_workflow_run
 from gate.github.job import find_text
-from gate.github.transport import GitHubError, UncertainWriteError
+from gate.github.transport import UncertainWriteError
 from gate.publish.body import Marker, parse_marker
 
 NOT_PLANNED = "not_planned"
@@ -224,14 +224,6 @@ def _is_same(one: str, other: str) -> bool:
 
 
 DEFAULT_AUTHOR = "github-actions[bot]"  # whom a workflow's own token writes as
-
-
-def find_author(client: GitHubClient) -> str:
-    """Find the login that the token writes as: a person's, an app's, or a workflow's own."""
-    try:
-        return client.find_login() or DEFAULT_AUTHOR
-    except GitHubError:
-        return DEFAULT_AUTHOR
 
 
 class StickyIssue(StickyComment):

@@ -9,6 +9,7 @@ import difflib
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -29,9 +30,8 @@ from gate.records import (
     Verdict,
 )
 from gate.report.blocks import make_blocks, render_command
-from gate.report.clean import clean_line, clean_lines
+from gate.report.clean import clean_line, clean_lines, lay_out
 from gate.report.rows import MAX_SENTENCE
-from gate.report.terminal import lay_out
 from gate.report.view import ABSENT, Block, Section
 from gate.report.words.facts import describe_cause, describe_measuring, describe_recompile
 from gate.report.words.headline import write_first_cause
@@ -195,7 +195,7 @@ def render_explanation(verdict: Verdict, case: Case, folder: str = "") -> str:
         *map(_render_numbers, blocks),
         _list_lines("Causes, the likeliest first, with their weights (1: explains all of it)", causes),
         *([_render_values(own.comparisons, shown), *_render_sides(shown, folder)] if shown else []),
-        *(_list_lines("Failures", _list_failures(block)) for block in blocks),
+        *map(_render_failures, blocks),
         _render_commands(own, case),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -246,7 +246,8 @@ def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
     for one in (view.phases, view.parts, view.caches):
         yield [one.title, *_lay_out([one.header, *one.rows])] if one.rows else []
     title = f"Graph breaks, {view.breaks_before} before and {len(view.breaks)} now"
-    yield _list_lines(title, (line for one in view.breaks for line in _list_break(one)))
+    lines = ([f"{one.location}: {one.reason}", *(f"  {line}" for line in one.stack)] for one in view.breaks)
+    yield _list_lines(title, chain.from_iterable(lines))
     yield _list_lines("Guards that failed, with the line that made them", view.recompiles)
     count = len(view.differences) + view.more_kernels
     shown, rest = view.differences[:_MAX_KERNELS], view.differences[_MAX_KERNELS:]
@@ -261,10 +262,6 @@ def _render_sides(evidence: CaseEvidence, folder: str) -> Iterator[list[str]]:
 def _list_lines(title: str, lines: Iterable[str]) -> list[str]:
     indented = [f"  {line}" for line in lines]
     return [title, *indented] if indented else []
-
-
-def _list_break(one: Break) -> list[str]:
-    return [f"{one.location}: {one.reason}", *(f"  {line}" for line in one.stack)]
 
 
 def _find_only_side(one: Difference) -> str:
@@ -283,9 +280,9 @@ def _list_code(one: Difference) -> list[str]:
     return [*heads, *(line for _, line in one.lines[:_MAX_CODE]), *filter(None, [rest])]
 
 
-def _list_failures(block: Block) -> list[str]:
+def _render_failures(block: Block) -> list[str]:
     log = (f"| {line}" for line in block.log_tail)
-    return [*block.failures, *log, *(f"log: {path}" for path in block.logs)]
+    return _list_lines("Failures", (*block.failures, *log, *(f"log: {path}" for path in block.logs)))
 
 
 def _render_commands(own: Verdict, case: Case) -> list[str]:

@@ -29,8 +29,7 @@ from gate.records.events import (
     TrialStarted,
     ignore_event,
 )
-from gate.report.clean import clean_line
-from gate.report.terminal import make_console, write_text
+from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value
 

@@ -15,9 +15,8 @@ from gate.fingerprint import compute_environment_id
 from gate.project.plan import Plan
 from gate.records import Baseline, Case, CaseFailure
 from gate.report.blocks import LOG_LINES
-from gate.report.clean import clean_line, clean_lines
+from gate.report.clean import clean_line, clean_lines, count_columns, lay_out
 from gate.report.footer import SHOWN_COMMIT_CHARS
-from gate.report.terminal import count_columns, lay_out
 from gate.report.words.facts import describe_whole
 from gate.units import count_noun, render_age, render_duration
 

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import TextIO
 
 from gate.records import Status, Verdict
+from gate.report.clean import WIDTH, count_columns, find_style, lay_out, write_text
 from gate.report.content import make_report, render_counts
 from gate.report.footer import COLUMNS, list_marks
-from gate.report.terminal import WIDTH, count_columns, find_style, lay_out, write_text
 from gate.report.view import ABSENT, OUTCOME_KINDS, STATUS_KINDS, Block, CaseLine, NextStep, Report, Row
 from gate.units import join_some
 

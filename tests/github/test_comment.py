@@ -15,7 +15,7 @@ from fake.server import FakeGitHub
 from records import SHA
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyComment, Written, find_author
+from gate.github.sticky import DEFAULT_AUTHOR, Action, Draft, StickyComment, Written
 from gate.github.transport import DeniedError, RejectedError, UncertainWriteError
 from gate.publish.body import Marker, render_marker
 
@@ -232,14 +232,14 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_find_author(github: FakeGitHub, client: GitHubClient) -> None:
+def test_find_login(github: FakeGitHub, client: GitHubClient) -> None:
     """GitHub says whose a token is; where it does not, comments are by the workflow's own."""
     github.state.author = "our-app[bot]"
-    assert find_author(client) == "our-app[bot]"
+    assert client.find_login() == "our-app[bot]"
     github.fail("POST", "/graphql$", Fault(status=401))
-    assert find_author(client) == DEFAULT_AUTHOR
+    assert client.find_login() == ""
     github.fail("POST", "/graphql$", Fault(status=200, body=b'{"data": null, "errors": []}'))
-    assert find_author(client) == DEFAULT_AUTHOR
+    assert client.find_login() == ""
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from gate.report.terminal import MAX_WIDTH, WIDTH, find_style, lay_out, write_text
+from gate.report.clean import MAX_WIDTH, WIDTH, find_style, lay_out, write_text
 
 
 class Terminal(io.StringIO):
