@@ -59,11 +59,6 @@ class CommentCommand:
     user: Mapping[str, object]
     is_on_pull: bool
 
-    @property
-    def is_by_person(self) -> bool:
-        """Whether a person wrote it, and no bot that repeats what somebody said."""
-        return self.user.get("type") == "User"
-
 
 def find_command(context: JobContext, name: str) -> CommentCommand | None:
     """Find the command in the comment that started this job; None where there is none.
@@ -240,7 +235,7 @@ class Answerer:
         self._client = client
         self._context = context
         # A bot gets no answer: two bots could go on talking for ever.
-        self._command = command if command is not None and command.is_by_person else None
+        self._command = command if command is not None and command.user.get("type") == "User" else None
 
     @contextmanager
     def answering(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.metrics import SPECS, Family
-from gate.records import MOVED, OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Reason, Status
+from gate.records import MOVED, OF_WHOLE_CASE, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided, looks_large
@@ -161,24 +161,18 @@ def _find_word(comparison: Comparison, low: float, high: float) -> str:
 
 
 def _render_interval(one: Comparison) -> str:
-    """The interval of its change; of a ratio, in which head's value lies beside what was before."""
-    change, before = one.change, one.baseline
-    if change and one.pairs == 1 and SPECS[one.metric].family is Family.NOISY:
-        return "no interval"  # whose noise is unknown
-    if not (is_shown_as_values(one) and change and before) or min(change.low, change.high) <= -1:
-        return render_change_interval(one.metric, change)
-    is_inverse = SPECS[one.metric].higher_is_better
-    ends = sorted(before.centre * (1 + end) ** (-1 if is_inverse else 1) for end in (change.low, change.high))
-    return " to ".join(dict.fromkeys(render_value(one.metric, end) for end in ends))
-
-
-def render_change_interval(metric: Metric, change: Change | None) -> str:
-    """Return the interval of a change; empty where it has none or is exact."""
-    is_drift = SPECS[metric].family is Family.LOG2
-    if change is None or (is_drift and is_another_answer(change.high)):
+    """The interval of its change, empty where it is exact; of a ratio, that of head's value."""
+    change, before, spec = one.change, one.baseline, SPECS[one.metric]
+    if change is None or (spec.family is Family.LOG2 and is_another_answer(change.high)):
         return ""
-    is_point = render_change(metric, change.low) == render_change(metric, change.high)
-    return "" if is_point else render_interval(metric, change.low, change.high)
+    if one.pairs == 1 and spec.family is Family.NOISY:
+        return "no interval"  # whose noise is unknown
+    if is_shown_as_values(one) and before and min(change.low, change.high) > -1:
+        power = -1 if spec.higher_is_better else 1
+        ends = sorted(before.centre * (1 + end) ** power for end in (change.low, change.high))
+        return " to ".join(dict.fromkeys(render_value(one.metric, end) for end in ends))
+    is_exact = render_change(one.metric, change.low) == render_change(one.metric, change.high)
+    return "" if is_exact else render_interval(one.metric, change.low, change.high)
 
 
 def _render_limit(comparison: Comparison) -> str:
