@@ -1,4 +1,4 @@
-"""What is published of a finished run, or of an upgrade: the result, outputs, the summary, and what to do next.
+"""What is published of a finished run, or of an upgrade: the result, outputs, the summary, the next steps.
 
 An upgrade is of one code side by side on two stacks. Above its report stand means by model: geometric ones of
 the cases' changes, so that twice as fast and twice as slow cancel out.
