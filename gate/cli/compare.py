@@ -24,6 +24,7 @@ from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Case, Code, Outcome, Run
 from gate.records.cases import fits_pattern
+from gate.report.clean import write_text
 from gate.report.explain import find_case, render_explanation
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.policy import load_policy
