@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from gate.files.untrusted import is_present
 from gate.project.arm_cases import mark_removed
 from gate.project.config import Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
-from gate.project.registry import load_cases, select_cases
+from gate.project.registry import find_cases, load_cases, select_cases
 from gate.records import Baseline, Case, Code, Outcome, Run
-from gate.records.cases import fits_pattern
 from gate.report.clean import write_text
 from gate.report.explain import find_case, render_explanation
 from gate.store.baselines import check_whole, load_baselines
@@ -144,15 +142,14 @@ def _list_gaps(run: Run) -> list[str]:
     ]
 
 
-def _plan_lost(candidate: Run, before: Iterable[Case]) -> Run:
+def _plan_lost(candidate: Run, before: tuple[Case, ...]) -> Run:
     """Plan what the other run has and this one's own selection names: renamed or removed, it would pass.
 
     A shard leaves its other cases to the other shards.
     """
     known = {case.id for case in candidate.cases}
-    lost = (case for case in before if case.id not in known and candidate.shard is None)
-    asked = (case for case in lost if fits_pattern(candidate.selection, case.id, case.tags))
-    return replace(candidate, cases=(*candidate.cases, *asked))
+    asked = () if candidate.shard else find_cases(before, candidate.selection)
+    return replace(candidate, cases=(*candidate.cases, *(case for case in asked if case.id not in known)))
 
 
 def _load_left(name: str) -> tuple[tuple[Baseline, ...], tuple[Case, ...]]:

@@ -230,20 +230,12 @@ def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
     )
 
 
-# e to it is still a number. Only of an edited file may an interval reach further.
-_MOST_LOG = 700.0
-
-
-def _raise_e(log: float) -> float:
-    return math.exp(min(log, _MOST_LOG))
-
-
 def estimate_mean(mean: float, variance: Variance, n: int, *, of_logs: bool = False) -> Estimate:
     """The mean of ``n`` values with its t interval, which is unknown where the variance is.
 
     Of logarithms it is the geometric mean of the values.
     """
-    scale = _raise_e if of_logs else float
+    scale = math.exp if of_logs else float
     if variance.df <= 0:
         return Estimate(centre=scale(mean), low=None, high=None, noise=None, n=n)
     tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0

@@ -112,9 +112,9 @@ class MetricSpec:
 
 # A log2 ratio of two errors in float64, whose exponents are from -1074 to 1023, is within these.
 _MAX_LOG2 = 2100.0
-# Seconds since the universe began, a million terabytes: squares of it are numbers, too.
+# Seconds since the universe began, a million terabytes: squares and ratios of such values are numbers, too.
 _MOST = 1e18
-_NOT_NEGATIVE = Range(minimum=0, maximum=_MOST)
+_NOT_NEGATIVE = Range(minimum=0, least=1 / _MOST, maximum=_MOST)
 _SHARE = Range(minimum=0, maximum=1)  # of a whole, such as of a call's time
 _DOMAINS: Mapping[Family, Range] = {
     Family.NOISY: _NOT_NEGATIVE,

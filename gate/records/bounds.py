@@ -28,6 +28,7 @@ class Range:
     above: float | None = None
     maximum: float | None = None
     below: float | None = None
+    least: float = 0.0  # of what is not 0
     whole: bool = False  # of a number that is written as a float and counts something
 
     def describe(self) -> str:
@@ -56,6 +57,7 @@ class Range:
             and (self.above is None or value > self.above)
             and (self.maximum is None or value <= self.maximum)
             and (self.below is None or value < self.below)
+            and not 0 < value < self.least
         )
 
     def to_schema(self) -> dict[str, object]:
