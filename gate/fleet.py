@@ -50,7 +50,6 @@ OPENING_S = 300.0  # 23 s on two shared cores; a GPU's first kernels on a cold d
 CLOSING_S, INTERRUPTED_S = 300.0, 20.0
 _STORE_BYTES = 80 * 2**20  # the least that Ray takes: what travels is kilobytes
 _REACHING_S = 10.0
-_NAMED = 3  # differences of a lane
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -316,7 +315,7 @@ def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: O
         if place.name in places:
             differences.append(f"it is at {place.name}, where another lane is")
         if differences:
-            _note_left_out(observe, place.name, join_some(differences, _NAMED, "; "))
+            _note_left_out(observe, place.name, join_some(differences, comma="; "))
         else:
             lanes[place.name], places[place.name] = actors[number - 1], place
     return RayEngine(lanes, replace(run, places=places))

@@ -7,19 +7,19 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gate.cli.check import measure_request
+from gate.cli.check import measure_request, refuse_disturbed
 from gate.cli.output import append_run
 from gate.cli.setup import load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
-from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_kept_disturbed
+from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.devices import find_kind, is_target
-from gate.errors import ExitCode, MachineError, UsageError
+from gate.errors import ExitCode, UsageError
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
 from gate.lab.host.provenance import load_provenance, read_time
 from gate.project.registry import load_cases, select_cases
-from gate.records import Acceptance, Run
+from gate.records import Acceptance
 from gate.report.tables import render_baselines
 from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
@@ -45,7 +45,7 @@ from gate.store.policy import (
     name_anchor,
     save_anchor,
 )
-from gate.units import count_noun, join_some, render_age
+from gate.units import count_noun, render_age
 
 
 def run_anchor(options: Namespace) -> ExitCode:
@@ -79,27 +79,6 @@ def _describe_change(old: AnchorFile | None, anchor: AnchorFile, now: str) -> It
         yield f"It was the same commit before ({age})."
     else:
         yield f"It replaces {name_anchor(old)} ({age}): what got worse in between passes from now on."
-
-
-_CASES_NAMED = 3
-
-
-def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool = True) -> None:
-    """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
-
-    A run that was measured just now is in the out directory: --resume takes it up.
-
-    Raises:
-        MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and it is not wanted
-            ``anyway``.
-    """
-    hopeless = list_hopeless(run, fewest)
-    if not hopeless or anyway:
-        return
-    why = " ".join(map(write_note, note_disturbed(run)))
-    what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless, _CASES_NAMED)}. {why}"
-    again = "--anyway --resume" if is_measured else "--anyway"
-    raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")
 
 
 def run_refresh(options: Namespace) -> ExitCode:

@@ -10,8 +10,7 @@ from pathlib import Path
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check.measurer import Measurer
 from gate.check.pair_schedule import count_pairs
-from gate.cli.baseline import refuse_disturbed
-from gate.cli.check import open_measured
+from gate.cli.check import open_measured, refuse_disturbed
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS

@@ -22,9 +22,10 @@ from gate.cli.output import (
 )
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
+from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
 from gate.decide.explain.notes import note_shard
 from gate.devices import is_target
-from gate.errors import ExitCode, GateError, NothingComparedError
+from gate.errors import ExitCode, GateError, MachineError, NothingComparedError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.worktree import Changes, read_changes
 from gate.lab.trials.lane import Lane, LaneTerms
@@ -39,7 +40,7 @@ from gate.revisions import NothingDiffersError
 from gate.store.baselines import load_baselines
 from gate.store.history import HistoryKind
 from gate.store.policy import load_policy
-from gate.units import count_noun
+from gate.units import count_noun, join_some
 
 
 def run_check(options: Namespace) -> ExitCode:
@@ -209,3 +210,21 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
         return done
     with open_measured(options, request, trials) as (_, run):
         return run
+
+
+def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool = True) -> None:
+    """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
+
+    A run that was measured just now is in the out directory: --resume takes it up.
+
+    Raises:
+        MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and it is not wanted
+            ``anyway``.
+    """
+    hopeless = list_hopeless(run, fewest)
+    if not hopeless or anyway:
+        return
+    why = " ".join(map(write_note, note_disturbed(run)))
+    what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless)}. {why}"
+    again = "--anyway --resume" if is_measured else "--anyway"
+    raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")

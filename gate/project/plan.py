@@ -19,8 +19,6 @@ _T = TypeVar("_T")
 
 _Named = tuple[str, Run]  # a run, and its file as somebody named it
 
-_NAMED = 3  # differences or cases named in an error; the rest is counted
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
@@ -214,11 +212,11 @@ def _check_common(first: _Named, other: _Named) -> None:
 def _check_alike(first: _Named, other: _Named, fix: str) -> None:
     (first_name, one), (name, run) = first, other
     if not has_same_host(one.environment, run.environment):
-        differences = join_some(describe_difference(one.environment, run.environment), _NAMED)
+        differences = join_some(describe_difference(one.environment, run.environment))
         raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
     if run.sampling != one.sampling:
         values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
-        listed = join_some(values, _NAMED) or "not recorded"
+        listed = join_some(values) or "not recorded"
         raise UsageError(f"{name} sampled differently than {first_name}: {listed}", fix)
 
 
@@ -228,7 +226,7 @@ def _check_overlap(named: Sequence[_Named]) -> None:
         measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
         if twice := sorted(measured & seen.keys()):
             other = seen[twice[0]]
-            what = f"{name} holds what {other} holds as well: {join_some(twice, _NAMED)}"
+            what = f"{name} holds what {other} holds as well: {join_some(twice)}"
             what = what if name != other else f"{name} is named twice"
             raise UsageError(what, "Name each shard once, and shards that share no case.")
         seen |= dict.fromkeys(measured, name)
@@ -264,7 +262,7 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
             raise UsageError(f"{name} is {sets[0]}, and {first_name} {sets[1]}", "Merge shards of one plan.")
     missing = list_missing_shards([run for _, run, _ in marked])
     if missing and not is_planned:
-        listed = join_some([str(number) for number in missing], _NAMED)
+        listed = join_some([str(number) for number in missing])
         fix = f"Name its run.json too, or let its cases be MISSING: --select {first_run.selection!r}."
         are = "shard {} of {} is missing" if len(missing) == 1 else "shards {} of {} are missing"
         raise UsageError(are.format(listed, first.of), fix)

@@ -68,7 +68,6 @@ def take_up(fresh: Run, previous: Run, observe: Observer) -> Run:
 
 
 _FIX = "Run without --resume, or restore what was there when the run began."
-_NAMED = 3  # differences named in an error of one line
 
 
 def carry_over(fresh: Run, previous: Run) -> Run:
@@ -101,7 +100,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
 def refuse_other_run(fresh: Run, previous: Run) -> None:
     """Refuse to continue another run; raises as :func:`carry_over`."""
     if differences := list_differences(fresh, previous):
-        told = join_some(differences, _NAMED, "; ")
+        told = join_some(differences, comma="; ")
         raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
 
 
