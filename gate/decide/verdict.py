@@ -20,13 +20,10 @@ from gate.decide.evidence.disturbed import (
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.stored import Evidence, gather_evidence
 from gate.decide.explain.advice import (
     list_next_steps,
-    list_pair_steps,
     make_headline,
-    part_failed,
     say_beside,
     suggest,
 )
@@ -54,7 +51,6 @@ from gate.records import (
     Code,
     Comparison,
     Environment,
-    Fact,
     PairBase,
     Policy,
     Run,
@@ -122,6 +118,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = make_headline(outcome, comparisons, run.cases, finished=run.finished)
+    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     used, machine = _list_used(screening), make_machine_shift(screening.machine)
     return Verdict(
         outcome=outcome,
@@ -130,7 +127,11 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         causes=_rank_all(screening, comparisons, run.environment),
-        next_steps=_list_steps(run, screening, comparisons, policy),
+        next_steps=(
+            *blame_disturbance(run, comparisons),
+            *list_next_steps(run, comparisons, policy, in_pairs=in_pairs),
+            *suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
+        ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
             *note_target(run.environment),
@@ -160,20 +161,6 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
     )
-
-
-def _list_steps(
-    run: Run, screening: Screening, comparisons: Sequence[Comparison], policy: Policy
-) -> tuple[Fact, ...]:
-    if screening.in_pairs:
-        steps = list_pair_steps(comparisons, run.failures, policy)
-    else:
-        outcome = decide_outcome(comparisons, finished=run.finished)
-        steps = list_next_steps(outcome, comparisons, policy, _name_base(run), finished=run.finished)
-    if run.base:
-        steps = part_failed(steps, list_alike(run))
-    drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
-    return (*blame_disturbance(run, comparisons), *steps, *suggest(Code.HOLD_AGAINST_ANCHOR, drifted))
 
 
 def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 
@@ -13,12 +13,14 @@ from gate.decide.conclude.accept import (
     round_allowance,
 )
 from gate.decide.conclude.outcome import (
+    decide_outcome,
     find_regressed,
     find_unjudged_code,
     has_fewer_trials,
     measure_coverage,
 )
 from gate.decide.constants import LOOKS
+from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -26,14 +28,13 @@ from gate.records import (
     BROKEN,
     JUDGED,
     Case,
-    CaseFailure,
     Code,
     Comparison,
     Fact,
     Outcome,
-    PairBase,
     Policy,
     Reason,
+    Run,
     Status,
 )
 from gate.records.bounds import MOST_ALLOWED
@@ -111,72 +112,45 @@ def _count_regressed(regressed: Sequence[Comparison], *, names_case: bool = Fals
 
 
 def list_next_steps(
-    outcome: Outcome,
-    comparisons: Sequence[Comparison],
-    policy: Policy,
-    base: PairBase | None = None,
-    *,
-    finished: bool = True,
+    run: Run, comparisons: Sequence[Comparison], policy: Policy, *, in_pairs: bool = False
 ) -> tuple[Fact, ...]:
-    """What to do next, the most pressing first; ``base`` is what pairs were held against.
-
-    ``finished`` is whether the run came to its end.
-    """
+    """What to do next, the most pressing first; ``in_pairs`` is whether all was to be compared in pairs."""
     deciding = [one for one in comparisons if one.decides]
-    apart = list_set_apart(comparisons)
-    short = [one.case_id for one in deciding if has_not_begun(one) or has_fewer_trials(one)]
+    base_failed = {one.case_id for one in run.failures if one.arm == BASE_ARM and in_pairs}
+    no_base = bool(base_failed) or any(one.reason is Reason.UNPAIRED for one in deciding)
+    short = [one.case_id for one in deciding if is_short(one)]
     removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
-    lost = [one.case_id for one in deciding if one.status in BROKEN and one.reason is not Reason.REMOVED]
+    failed = [
+        one.case_id for one in deciding if one.status in BROKEN and one.case_id not in (*short, *removed)
+    ]
+    alike = list_alike(run) if run.base else frozenset(failed)
     undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
-    stored = [one for one in undecided if not one.pairs]
-    alone = [one.case_id for one in deciding if base is None and is_unconfirmed(one)]
+    stored = [one for one in undecided if not (one.pairs or in_pairs)]
+    alone = [one.case_id for one in deciding if run.base is None and is_unconfirmed(one)]
     return (
-        *([] if finished else [Fact(code=Code.CONTINUE)]),
-        *suggest(Code.FIX_FAILED, (case_id for case_id in lost if case_id not in short)),
-        *suggest(Code.MEASURE_AGAIN, short),
+        *([] if run.finished or in_pairs else [Fact(code=Code.CONTINUE)]),
+        *suggest(Code.FIX_FAILED, (one for one in failed if one in alike)),
+        *suggest(Code.FIX_NEW, (one for one in failed if one not in alike)),
+        # More time gives no pair to what fails in the base.
+        *suggest(
+            Code.MORE_MINUTES if in_pairs else Code.MEASURE_AGAIN,
+            (one for one in short if one not in base_failed),
+        ),
         *suggest(Code.ACCEPT_REMOVED, removed),
         *list_acceptances(deciding, policy),
         *suggest(Code.BE_SURE, alone),
         *suggest(Code.SETTLE, (one.case_id for one in stored)),
         *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),
-        *suggest_settling((one for one in undecided if one.pairs), deciding),
-        *_suggest_baselines(outcome, deciding, apart),
+        *suggest_settling((one for one in undecided if one not in stored), deciding),
+        *([Fact(code=Code.READ_BASE_LOGS)] if in_pairs and no_base else []),
+        *([] if in_pairs else _suggest_baselines(comparisons, finished=run.finished)),
     )
 
 
-def list_pair_steps(
-    comparisons: Iterable[Comparison], failures: Iterable[CaseFailure], policy: Policy
-) -> tuple[Fact, ...]:
-    """The same where all was to be compared in pairs."""
-    deciding = [one for one in comparisons if one.decides]
-    lost = {one.case_id for one in failures if one.arm == BASE_ARM}  # more time gives it no pair
-    no_base = bool(lost) or any(one.reason is Reason.UNPAIRED for one in deciding)
-    short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
-    begun = [one for one in deciding if not has_not_begun(one)]
-    return (
-        *suggest(Code.FIX_FAILED, (one.case_id for one in begun if one.status in BROKEN)),
-        *suggest(Code.MORE_MINUTES, short),
-        *list_acceptances(deciding, policy),
-        *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),
-        *([Fact(code=Code.READ_BASE_LOGS)] if no_base else []),
-    )
-
-
-def part_failed(steps: Iterable[Fact], alike: Collection[str]) -> tuple[Fact, ...]:
-    """The steps, with what failed and is not ``alike`` in the base in one of its own."""
-    parted: list[Fact] = []
-    for step in steps:
-        if step.code is Code.FIX_FAILED:
-            parted += suggest(Code.FIX_FAILED, (one for one in step.cases if one in alike))
-            parted += suggest(Code.FIX_NEW, (one for one in step.cases if one not in alike))
-        else:
-            parted.append(step)
-    return tuple(parted)
-
-
-def has_not_begun(comparison: Comparison) -> bool:
-    """Whether nothing came back of a planned case, not even a failure: there is no log of it to read."""
-    return comparison.reason is Reason.NOT_RUN and not comparison.remarks
+def is_short(comparison: Comparison) -> bool:
+    """Whether trials of a planned case did not come back, and left no failure and no log to read."""
+    nothing = any(fact.code is Code.NOTHING_MEASURED for fact in comparison.remarks)
+    return comparison.reason is Reason.NOT_RUN and not nothing
 
 
 def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
@@ -199,7 +173,9 @@ def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Compari
     )
 
 
-def _suggest_baselines(outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str]) -> list[Fact]:
+def _suggest_baselines(comparisons: Sequence[Comparison], *, finished: bool) -> list[Fact]:
+    deciding, apart = [one for one in comparisons if one.decides], list_set_apart(comparisons)
+    outcome = decide_outcome(comparisons, finished=finished)
     nothing = outcome is Outcome.NOTHING_COMPARED
     steps = []
     if nothing and apart:

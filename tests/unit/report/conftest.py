@@ -26,6 +26,7 @@ from gate.records import (
     Policy,
     Provenance,
     Reason,
+    Run,
     Status,
     Tally,
     Verdict,
@@ -113,6 +114,8 @@ def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
     cases = tuple(
         Case(id=name, model=name.split("/")[0]) for name in dict.fromkeys(one.case_id for one in comparisons)
     )
+    provenance = Provenance(commit="9f1c2d3e4b5a697887", created="2026-03-20T09:00:00Z", gate_version="0.1.0")
+    run = Run(cases=cases, environment=ENVIRONMENT, provenance=provenance, finished=True)
     return Verdict(
         outcome=outcome,
         headline=make_headline(outcome, comparisons, cases),
@@ -120,13 +123,11 @@ def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
         comparisons=comparisons,
         failures=(),
         causes=(),
-        next_steps=list_next_steps(outcome, comparisons, Policy(thresholds={}, today="2026-03-20")),
+        next_steps=list_next_steps(run, comparisons, Policy(thresholds={}, today="2026-03-20")),
         notes=(),
         machine=MachineShift(canary=0.004, suite=0.012, known=True),
         environment=ENVIRONMENT,
-        provenance=Provenance(
-            commit="9f1c2d3e4b5a697887", created="2026-03-20T09:00:00Z", gate_version="0.1.0"
-        ),
+        provenance=provenance,
         baseline_provenance=(
             Provenance(
                 commit="1a2b3c4d5e6f708192",
