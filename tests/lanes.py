@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.calibrate.rehearsal import Rehearsal
 from gate.check.work import Answer, Part, Unit
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.records import Place, Run, Trial
 
 

@@ -15,8 +15,7 @@ from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, 
 from gate.check.pair_schedule import compute_pair_s, count_pairs, list_pair_slots
 from gate.check.procedure import PairMeasurer, settle_pairs
 from gate.decide.judge.pairs import gather_case_pairs
-from gate.decide.side_by_side import judge_pairs
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect, judge_pairs
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
 from gate.records import (
     BROKEN,

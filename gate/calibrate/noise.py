@@ -294,8 +294,7 @@ def _examine(series: Series, effort: Effort) -> Instability | None:
 
 def _find_range(series: Series) -> Fact | None:
     """What trials without a noise to speak of range over, if they differ by more than may be."""
-    is_noisy = SPECS[series.metric].family is Family.NOISY  # and has no ratio
-    if not is_noisy and judge_steady(series.question).status is not Status.INCONCLUSIVE:
+    if judge_steady(series.question).status is not Status.INCONCLUSIVE:
         return None
     numbers = {"trials": len(series.values), "low": min(series.values), "high": max(series.values)}
     return Fact(code=Code.VALUES_RANGE, numbers=numbers)

@@ -24,7 +24,7 @@ from gate.check.schedule import (
     plan_trial,
 )
 from gate.decide.evidence.pairs import Pair
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.devices import DEFAULT_DEVICE
 from gate.records import Extent, Metric, Run, Trial
 from gate.records.protocol import Stage

@@ -33,7 +33,7 @@ from gate.check.work import (
     is_of,
     join_sources,
 )
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.errors import InterruptedRunError, MachineError
 from gate.records import (
     BASE_ARM,

@@ -18,8 +18,8 @@ from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, plan
 from gate.decide.constants import LIVE_PAIR_SD
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.judge.interval import compute_pooled_error
+from gate.decide.side_by_side import Suspect
 from gate.decide.stats import compute_winsorized_variance
-from gate.decide.suspects import Suspect
 from gate.devices import DEFAULT_DEVICE, KINDS, name_target
 from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records import BASE_ARM, Case, Extent, Metric, Pairing, Run, Trial

@@ -6,7 +6,7 @@ What measures is a lab, a fleet, or a :class:`gate.calibrate.rehearsal.Rehearsal
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,21 +17,18 @@ from gate.check.pair_schedule import (
     name_device,
     predict_pair_s,
 )
-from gate.check.schedule import (
-    Pace,
-)
+from gate.check.schedule import Pace
 from gate.decide.conclude.outcome import list_open
 from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
-from gate.decide.side_by_side import confirm_screening, decide_side_by_side
-from gate.decide.suspects import (
+from gate.decide.side_by_side import (
     Suspect,
     clear_unchanged_sources,
+    confirm_screening,
+    decide_side_by_side,
     list_suspects,
-    list_unchanged_sources,
     list_unsettled,
-    rank_suspect,
 )
-from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
+from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.devices import TARGET_KIND
 from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
 from gate.records.cases import group_cases
@@ -94,7 +91,7 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
         if not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
             break
         extended = measurer.add_trials(run, wanted, trials)
-        if _count_ended(extended) == _count_ended(run):
+        if (extended.trials, extended.failures) == (run.trials, run.failures):  # none came to an end
             break
         run = extended
         verdict = decide_verdict(run, terms.baselines, policy)
@@ -107,16 +104,20 @@ def check_against_base(measurer: PairMeasurer | None, run: Run, terms: CheckTerm
     Without a measurer the pairs that the run has are all there are.
     """
     policy = terms.policy
-    screening = screen_run(run, terms.baselines, policy)
+    screening = _screen_against_base(run, terms)
     suspects = list_suspects(screening, thorough=terms.thorough)
-    same = list_unchanged_sources(screening, run, suspects)
-    suspects = tuple(one for one in suspects if one not in same)
     if suspects and measurer is not None:
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
-        screening = screen_run(run, terms.baselines, policy)
-    confirmed = clear_unchanged_sources(confirm_screening(screening, run, policy, suspects), same)
-    return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
+        screening = _screen_against_base(run, terms)
+    return Checked(
+        run=run, verdict=conclude_verdict(run, confirm_screening(screening, run, policy, suspects), policy)
+    )
+
+
+def _screen_against_base(run: Run, terms: CheckTerms) -> Screening:
+    screening = screen_run(run, terms.baselines, terms.policy)
+    return screening if terms.thorough else clear_unchanged_sources(screening, run)
 
 
 def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
@@ -137,10 +138,6 @@ def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 
-def _count_ended(run: Run) -> int:
-    return len(run.trials) + len(run.failures)
-
-
 _LEAST_S = 0.1  # of a pair, where its time is unknown
 
 
@@ -149,7 +146,7 @@ def settle_pairs(
 ) -> Run:
     """Add pairs, look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`~gate.decide.suspects.rank_suspect`; of the whole plan where
+    One case after the other, by :func:`rank_suspect`; of the whole plan where
     ``suspects`` is ``None``. ``limit_s`` counts the run's seconds.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
@@ -180,33 +177,39 @@ def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
     return replace(suspect, more=look - pairs)
 
 
+def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
+    """Rank an open case that has so many pairs and takes so long to be settled; the smallest is next.
+
+    What is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where time is
+    short, some cases are settled and not all begun. Then those with the fewest pairs. What is ``untouched``,
+    so imports nothing that changed, waits for all others, unless stored values doubt it. What is convicted
+    comes last, since no pair of it changes the outcome.
+    """
+    turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
+    gain = 1.0 + max(one.doubt, 0.0)  # it may be the one that is worse, the more so the worse it looks
+    return one.convicted, untouched and one.doubt <= 0, turn, -gain / seconds
+
+
 def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:
     """List what takes each open case to its next look; all but the most pressing one are for later.
 
     A metric that the last pairs of a case had no time for stays open when its looks are over.
     """
-    pairs, untouched = count_all_pairs(run), _list_untouched(run)
+    pairs = count_all_pairs(run)
+    untouched = {one.case_id for one in run.trials if one.changed_imports is not None}
+    untouched -= {one.case_id for one in run.trials if one.changed_imports}
     wanted = {one.case_id: one for one in unsettled if one.case_id not in stopped}
     needs = {case_id: make_need(run, one, pairs[case_id]) for case_id, one in wanted.items()}
-    seconds = _predict_s(run, needs.values(), pairs)
-    ordered = sorted(
-        wanted,
-        key=lambda name: rank_suspect(wanted[name], pairs[name], seconds[name], untouched=name in untouched),
-    )
-    left = [needs[case_id] for case_id in ordered if needs[case_id].more]
-    return [replace(need, later=place > 0) for place, need in enumerate(left)]
-
-
-def _predict_s(run: Run, needs: Iterable[Suspect], pairs: Mapping[str, int]) -> dict[str, float]:
-    """The seconds of the pairs that take each case to its next look, or settle most."""
     pace, device = Pace(run.cases, run.trials), name_device(run)
-    most = [replace(one, more=max(one.more, SETTLING_PAIRS - pairs[one.case_id])) for one in needs]
-    seconds = dict.fromkeys((one.case_id for one in most), 0.0)
+    seconds = dict.fromkeys(needs, 0.0)  # of the pairs that take a case to its next look, or settle most
+    most = [replace(one, more=max(one.more, SETTLING_PAIRS - pairs[name])) for name, one in needs.items()]
     for slot in list_pair_slots(run, most):
         seconds[slot.case.id] += predict_pair_s(pace, slot, device)
-    return {case_id: max(took_s, _LEAST_S) for case_id, took_s in seconds.items()}
 
+    def rank(name: str) -> tuple[float, ...]:
+        took_s = max(seconds[name], _LEAST_S)
+        return rank_suspect(wanted[name], pairs[name], took_s, untouched=name in untouched)
 
-def _list_untouched(run: Run) -> Collection[str]:
-    known = {trial.case_id for trial in run.trials if trial.changed_imports is not None}
-    return known - {trial.case_id for trial in run.trials if trial.changed_imports}
+    ordered = sorted(wanted, key=rank)
+    left = [needs[case_id] for case_id in ordered if needs[case_id].more]
+    return [replace(need, later=place > 0) for place, need in enumerate(left)]

@@ -98,7 +98,7 @@ class Slot:
     case: Case
     index: int
     metrics: Collection[Metric] = EVERY_METRIC
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.side_by_side.Suspect`
 
 
 def make_trial_schedule(

@@ -18,7 +18,7 @@ from gate.check.pair_schedule import (
     predict_pair_s,
 )
 from gate.check.schedule import Pace, Slot, make_trial_schedule, plan_trial
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
 from gate.records.bounds import Natural
 from gate.records.events import TrialSkipped
@@ -46,7 +46,7 @@ class Unit:
     metrics: tuple[Metric, ...]
     index: Natural  # of the trial or pair
     paired: bool = False
-    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.suspects.Suspect`
+    unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.side_by_side.Suspect`
     limit_s: float | None = None  # a trial ends by then, in seconds of the run
     repeats: bool = False  # whether a disturbed trial is measured once more
 

@@ -14,7 +14,7 @@ from gate.cli.check import open_measured, refuse_disturbed
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.setup import Project, load_project
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import CALIBRATION, RUN
 from gate.metrics import NOISY_DECIDING

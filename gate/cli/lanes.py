@@ -15,7 +15,7 @@ from gate.check.measurer import Measurer
 from gate.cli.options import LanesAsked
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
-from gate.decide.evidence.stored import list_short
+from gate.decide.evidence.values import list_short
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, UsageError
 from gate.files.codec import RUN

@@ -20,7 +20,7 @@ from gate.decide.evidence.disturbed import (
     note_disturbed,
     set_aside_disturbed,
 )
-from gate.decide.evidence.stored import Evidence, gather_evidence
+from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain.advice import (
     list_next_steps,
     make_headline,
@@ -34,10 +34,10 @@ from gate.decide.explain.notes import (
     note_acquitted,
     note_cases,
     note_difference,
+    note_gone,
     note_machine,
     note_target,
     note_unchanged_speedup,
-    note_vanished,
     note_warnings,
 )
 from gate.decide.judge.compare import compare_case, make_rules, pose_questions
@@ -99,17 +99,13 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
         name: compare_machine(there) for name, there in group_by(evidence, lambda one: one.place).items()
     }
     machine = compare_machine(evidence)
-    rules = make_rules(evidence, _take_share(policy, run), machine, has_base=run.base is not None)
-    there = {place: replace(rules, machine=own) for place, own in places.items()}
+    # The cases of other shards have their part of the error budget: what convicts here does once joined.
+    share = len(run.cases) / run.shard.cases if run.shard else 1.0
+    own = replace(policy, error_budget=policy.error_budget * share)
+    rules = make_rules(evidence, own, machine, has_base=run.base is not None)
+    there = {place: replace(rules, machine=machine) for place, machine in places.items()}
     comparisons = tuple(row for one in evidence for row in compare_case(one, there[one.place]))
     return Screening(evidence=evidence, comparisons=comparisons, machine=machine, places=places)
-
-
-def _take_share(policy: Policy, run: Run) -> Policy:
-    """Leave the cases of other shards their part of the error budget: what convicts here does once joined."""
-    if run.shard is None:
-        return policy
-    return replace(policy, error_budget=policy.error_budget * len(run.cases) / run.shard.cases)
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
@@ -118,6 +114,8 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = make_headline(outcome, comparisons, run.cases, finished=run.finished)
+    # In a shard they are not known: the base has what the other shards measure as well.
+    vanished = note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     used, machine = _list_used(screening), make_machine_shift(screening.machine)
     return Verdict(
@@ -140,7 +138,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_acquitted(screening.acquitted),
             *note_unchanged_speedup(comparisons),
             *note_cases(Code.UNCHANGED_SOURCES, screening.same),
-            *note_vanished(run),
+            *vanished,
             *note_difference(screening.evidence, run.environment),
             *note_machine(machine, judged=any(map(is_judged, comparisons))),
             *note_disturbed(run),

@@ -9,7 +9,7 @@ from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.constants import CLEAR_CONFIDENCE, COMPILE_PAIR_SD, PRIOR_DF, PRIOR_SD, SESSION_SD
-from gate.decide.evidence.stored import Evidence
+from gate.decide.evidence.values import Evidence
 from gate.decide.judge.interval import CLEAR, OPEN
 from gate.decide.stats import (
     Variance,
@@ -88,21 +88,17 @@ def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Co
     if limited is None:
         return row
     if limited.status is Status.REGRESSED and row.status in MAYBE_WORSE:
-        return _choose_worse(row, limited, policy)
+        # Of a row that is or may be worse and what is beyond its limit: what an acceptance leaves over.
+        (accepted,) = apply_acceptances((limited,), policy)
+        is_larger = row.change and limited.change and row.change.centre > limited.change.centre
+        if accepted.status is Status.ACCEPTED or (row.status is Status.REGRESSED and is_larger):
+            return replace(row, decides=True, remarks=(*row.remarks, *limited.remarks))
+        return limited
     if limited.status is Status.REGRESSED or row.status in UNJUDGED:
         return limited
     if limited.status is Status.INCONCLUSIVE and row.status is not Status.REGRESSED:
         return limited
     return replace(row, decides=True) if row.status is not Status.MISSING else limited
-
-
-def _choose_worse(row: Comparison, limited: Comparison, policy: Policy) -> Comparison:
-    """Of a row that is or may be worse and what is beyond its limit: what an acceptance leaves over."""
-    (accepted,) = apply_acceptances((limited,), policy)
-    is_larger = row.change and limited.change and row.change.centre > limited.change.centre
-    if accepted.status is Status.ACCEPTED or (row.status is Status.REGRESSED and is_larger):
-        return replace(row, decides=True, remarks=(*row.remarks, *limited.remarks))
-    return limited
 
 
 def _judge_alone(one: Evidence, limit: AbsoluteLimit, alpha: float) -> Comparison:
@@ -135,22 +131,15 @@ def _measure_excess(limit: AbsoluteLimit, values: Sequence[float], alpha: float)
     spec = SPECS[limit.metric]
     sign = -1.0 if spec.higher_is_better else 1.0
     if spec.family is Family.NOISY and min(values) > 0 and limit.value > 0:
-        centre, low, high = map(math.expm1, _measure_noisy(limit, values, alpha, sign))
+        sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
+        logs = compute_logs(values)
+        noise = pool_variances(compute_variance(logs), Variance(value=sd**2, df=PRIOR_DF))
+        error = math.sqrt(noise.value / len(values) + SESSION_SD**2)
+        over = sign * (fmean(logs) - math.log(limit.value))
+        bounds = (compute_t_quantile(p, noise.df) * error for p in (alpha, CLEAR_CONFIDENCE))
+        centre, low, high = map(math.expm1, (over, *(over + bound for bound in bounds)))
     else:
         scale = limit.value if spec.is_ratio and limit.value > 0 else 1.0
         beyond = [sign * (value - limit.value) for value in values]
         centre, low, high = (value / scale for value in (median(beyond), min(beyond), max(beyond)))
     return Change(centre=centre, low=low, high=high, detectable=0.0)
-
-
-def _measure_noisy(
-    limit: AbsoluteLimit, values: Sequence[float], alpha: float, sign: float
-) -> tuple[float, ...]:
-    """The mean of the logarithms against the limit's, with the noise between trials and sessions."""
-    sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
-    logs = compute_logs(values)
-    noise = pool_variances(compute_variance(logs), Variance(value=sd**2, df=PRIOR_DF))
-    error = math.sqrt(noise.value / len(values) + SESSION_SD**2)
-    centre = sign * (fmean(logs) - math.log(limit.value))
-    bounds = (compute_t_quantile(p, noise.df) * error for p in (alpha, CLEAR_CONFIDENCE))
-    return (centre, *(centre + bound for bound in bounds))

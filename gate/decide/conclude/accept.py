@@ -230,18 +230,29 @@ _MAX_NAMED = 3  # findings named in a note; the rest is counted
 
 def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Take the vote from what a quarantine in force covers; its finding stays as it is."""
-    return tuple(_set_apart(comparison, policy) for comparison in comparisons)
+    rows, in_force = [], [one for one in policy.quarantine if is_in_force(one, policy)]
+    for row in comparisons:
+        entry = next((one for one in in_force if row.decides and _is_covered(one, row, policy)), None)
+        if entry is None:
+            rows.append(row)
+        else:
+            remarks = (*row.remarks, Fact(code=Code.QUARANTINED_BY, names=_name_entry(entry)))
+            rows.append(replace(row, decides=False, quarantined=True, remarks=remarks))
+    return tuple(rows)
 
 
 def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
     """What each quarantine that fits something here does: what it keeps from deciding, or that it expired."""
-    notes = (
-        _note_in_force(entry, comparisons, policy)
-        if is_in_force(entry, policy)
-        else _note_expired(entry, comparisons, policy)
-        for entry in policy.quarantine
-    )
-    return tuple(note for note in notes if note)
+    notes = []
+    for entry in policy.quarantine:
+        covered = [one for one in comparisons if _is_covered(entry, one, policy)]
+        apart = [one for one in covered if one.quarantined]
+        if not is_in_force(entry, policy):
+            if any(one.decides for one in covered):
+                notes.append(Fact(code=Code.QUARANTINE_EXPIRED, names=_name_entry(entry)))
+        elif apart:
+            notes.append(_note_in_force(entry, apart))
+    return tuple(notes)
 
 
 def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
@@ -266,21 +277,7 @@ def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bo
     return entry.metric in metrics and comparison.reason not in OF_WHOLE_CASE
 
 
-def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:
-    if not comparison.decides:
-        return comparison
-    for entry in policy.quarantine:
-        if is_in_force(entry, policy) and _is_covered(entry, comparison, policy):
-            remark = Fact(code=Code.QUARANTINED_BY, names=_name_entry(entry))
-            remarks = (*comparison.remarks, remark)
-            return replace(comparison, decides=False, quarantined=True, remarks=remarks)
-    return comparison
-
-
-def _note_in_force(entry: Quarantine, comparisons: Sequence[Comparison], policy: Policy) -> Fact | None:
-    covered = [one for one in comparisons if one.quarantined and _is_covered(entry, one, policy)]
-    if not covered:
-        return None
+def _note_in_force(entry: Quarantine, covered: Sequence[Comparison]) -> Fact:
     found = [one for one in covered if one.status not in _UNREMARKABLE]
     named = found[:_MAX_NAMED]
     whole = tuple(one.case_id for one in named if one.reason in OF_WHOLE_CASE)
@@ -295,12 +292,6 @@ def _note_in_force(entry: Quarantine, comparisons: Sequence[Comparison], policy:
             **({"whole": whole} if whole else {}),
         },
     )
-
-
-def _note_expired(entry: Quarantine, comparisons: Sequence[Comparison], policy: Policy) -> Fact | None:
-    if not any(one.decides and _is_covered(entry, one, policy) for one in comparisons):
-        return None
-    return Fact(code=Code.QUARANTINE_EXPIRED, names=_name_entry(entry))
 
 
 def _name_entry(entry: Quarantine) -> Mapping[str, tuple[str, ...]]:

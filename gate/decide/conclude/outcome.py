@@ -81,11 +81,6 @@ def find_unjudged_code(comparison: Comparison) -> Code | None:
     return Code.OTHER_MACHINES if SPECS[comparison.metric].scope is Scope.HOST else Code.OTHER_STACK
 
 
-def has_fewer_trials(comparison: Comparison) -> bool:
-    """Whether some trials of the case came back, and fewer than planned."""
-    return any(fact.code is Code.TRIALS_CAME for fact in comparison.remarks)
-
-
 def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
     """Count trials, pairs and rows; ``cleared`` got worse since the baselines, but not by the change."""
     pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
@@ -171,11 +166,12 @@ def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
 
     A regression seen in a single trial counts too: it has to be seen again.
     """
-    return tuple(one for one in verdict.comparisons if one.decides and _may_settle(one))
-
-
-def _may_settle(one: Comparison) -> bool:
-    if one.status is Status.REGRESSED:
-        return one.candidate is not None and one.candidate.n == 1
-    is_open = one.status is Status.INCONCLUSIVE and one.reason in _SETTLED_BY_TRIALS
-    return is_open and not SPECS[one.metric].repeats
+    return tuple(
+        one
+        for one in verdict.comparisons
+        if one.decides
+        and (
+            (one.status is Status.REGRESSED and one.candidate is not None and one.candidate.n == 1)
+            or (one.reason in _SETTLED_BY_TRIALS and not SPECS[one.metric].repeats)
+        )
+    )

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
-from gate.decide.evidence.stored import find_card, find_place
-from gate.decide.evidence.values import collect_medians, collect_values
+from gate.decide.evidence.values import collect_medians, collect_values, find_card, find_place
 from gate.metrics import SPECS
 from gate.records import Baseline, Case, CodeIdentity, Environment, Extent, Pairing, Provenance, Run, Trial
 from gate.records.cases import collect_columns, group_cases

@@ -10,12 +10,11 @@ Nothing here decides. Exact metrics have no distribution to show: a comparison h
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gate.decide.evidence.stored import Evidence
-from gate.decide.evidence.values import collect_medians
+from gate.decide.evidence.values import Evidence, collect_medians
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -24,7 +23,6 @@ from gate.records import (
     FIRST_CALL,
     OTHER_PHASE,
     PHASES,
-    Baseline,
     CaseEvidence,
     Code,
     Compiled,
@@ -127,7 +125,13 @@ def find_unchanged_code(run: Run) -> frozenset[str]:
     """
     failed = {failure.case_id for failure in run.failures}
     paired = group_cases(trial for trial in run.trials if trial.pairing is not Pairing.ALONE)
-    return frozenset(case_id for case_id, own in paired.items() if case_id not in failed and _is_same(own))
+    same = set()
+    for case_id, own in paired.items():
+        base = {trial.identity.digest for trial in own if trial.arm == BASE_ARM}
+        head = {trial.identity.digest for trial in own if trial.arm != BASE_ARM}
+        if case_id not in failed and len(base) == 1 and base == head and "" not in base:
+            same.add(case_id)
+    return frozenset(same)
 
 
 def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
@@ -138,12 +142,6 @@ def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
     others = tuple(case.id for case in run.cases if case.id not in same)
     code = Code.CODE_DIFFERS if others else Code.CODE_IS_THE_BASES
     return (Fact(code=code, numbers={"same": len(same), "cases": len(run.cases)}, cases=others),)
-
-
-def _is_same(paired: Sequence[Trial]) -> bool:
-    base = {trial.identity.digest for trial in paired if trial.arm == BASE_ARM}
-    head = {trial.identity.digest for trial in paired if trial.arm != BASE_ARM}
-    return len(base) == 1 and base == head and "" not in base
 
 
 # Kernels of one case that are shown: more are counted.
@@ -161,10 +159,18 @@ def show_case(evidence: Evidence, sources: Mapping[str, str], *, moved: bool) ->
     before, after = (one.identity.kernels if one else {} for one in (baseline, compiled))
     pairs = match_kernels(before, after) if moved and before and after else ()
     kernels = tuple(_show_kernel(pair, before, after, sources) for pair in pairs[:MAX_SHOWN_KERNELS])
+    matched = {metric: evidence.find_baseline(metric) for metric in _SHOWN}
+    stored = {metric: one.trials[metric] for metric, one in matched.items() if one}
+    made = replace(
+        compiled or Compiled(),
+        phases_s=collect_medians(trial.phases_s for trial in evidence.trials),
+        parts_s=collect_medians(trial.parts_s for trial in evidence.trials),
+    )
+    shown = _show_side(evidence.values, made)
     return CaseEvidence(
         case_id=evidence.case.id,
-        before=_show_before(evidence, baseline),
-        after=_show_after(evidence, compiled),
+        before=_show_side(stored, baseline or Compiled()) if stored or baseline else None,
+        after=replace(shown, unknown=compiled.unknown) if compiled else shown,
         kernels=kernels,
         more_kernels=len(pairs) - len(kernels),
     )
@@ -197,23 +203,9 @@ def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) ->
     return tuple(bounded[one.case_id] for one in cases)
 
 
-def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence | None:
-    matched = {metric: evidence.find_baseline(metric) for metric in _SHOWN}
-    values = {metric: _round(one.trials[metric]) for metric, one in matched.items() if one}
-    return _show_side(values, baseline or Compiled()) if values or baseline else None
-
-
-def _show_after(evidence: Evidence, compiled: Trial | None) -> SideEvidence:
-    values = {metric: _round(found) for metric in _SHOWN if (found := evidence.values.get(metric))}
-    phases_s = collect_medians(trial.phases_s for trial in evidence.trials)
-    parts_s = collect_medians(trial.parts_s for trial in evidence.trials)
-    shown = _show_side(values, replace(compiled or Compiled(), phases_s=phases_s, parts_s=parts_s))
-    return replace(shown, unknown=compiled.unknown) if compiled else shown
-
-
 def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) -> SideEvidence:
     return SideEvidence(
-        values=values,
+        values={metric: _round(values[metric]) for metric in _SHOWN if values.get(metric)},
         phases_s=_round_all(part_phases(program.phases_s)),
         parts_s=_round_all(dict(islice(program.parts_s.items(), _MAX_PARTS))),
         graph_breaks=program.graph_breaks,

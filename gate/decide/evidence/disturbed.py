@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.stored import Evidence
+from gate.decide.evidence.values import Evidence
 from gate.metrics import SPECS, Scope
 from gate.records import (
     CANDIDATE_ARM,
@@ -49,25 +49,18 @@ def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
 
     What does not, like counters and drift, stays.
     """
-    if all(not is_disturbed(trial) for trial in run.trials):
-        return run
-    calm = _count_calm(run)
-    return replace(
-        run,
-        trials=tuple(
-            _keep_stack_metrics(trial)
-            if _is_screened(trial) and is_disturbed(trial) and calm[trial.case_id] >= fewest
-            else trial
-            for trial in run.trials
-        ),
-    )
+    screened = list_screened(run)
+    calm = Counter(trial.case_id for trial in screened if not is_disturbed(trial))
+    aside = {id(one) for one in screened if is_disturbed(one) and calm[one.case_id] >= fewest}
+    trials = (_keep_stack_metrics(one) if id(one) in aside else one for one in run.trials)
+    return replace(run, trials=tuple(trials)) if aside else run
 
 
 def list_hopeless(run: Run, fewest: int) -> tuple[str, ...]:
     """List the cases with disturbed trials and fewer than ``fewest`` others: their noise is the machine's."""
-    calm = _count_calm(run)
-    disturbed = dict.fromkeys(trial.case_id for trial in list_screened(run) if is_disturbed(trial))
-    return tuple(case_id for case_id in disturbed if calm[case_id] < fewest)
+    trials = group_cases(list_screened(run))
+    disturbed = {case_id: sum(map(is_disturbed, own)) for case_id, own in trials.items()}
+    return tuple(name for name, count in disturbed.items() if count and len(trials[name]) - count < fewest)
 
 
 def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
@@ -84,12 +77,16 @@ def doubt_stored(
     So, too, one against another card's times, unless pairs show it: cards of one model differ by 8 % on
     average and by 22 % at most (arXiv 2208.11035).
     """
-    disturbed, cases = _list_disturbances(run), {one.case.id: one for one in evidence}
+    trials, cases = group_cases(list_screened(run)), {one.case.id: one for one in evidence}
     rows = []
     for one in comparisons:
-        why = None
+        own, why = trials.get(one.case_id, ()), None
         if one.status is Status.REGRESSED and SPECS[one.metric].scope is Scope.HOST and not one.pairs:
-            why = disturbed.get(one.case_id) or _find_other_card(one, cases[one.case_id])
+            if own and all(map(is_disturbed, own)):
+                conditions = [trial.conditions for trial in own]
+                why = sum_up_disturbances(Code.DISTURBED_BY, conditions, run.environment.cores)
+            elif _is_of_other_card(one, cases[one.case_id]):
+                why = Fact(code=Code.OTHER_CARD)
         if why:
             row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
             rows.append(replace(row, remarks=(*one.remarks, why)))
@@ -98,13 +95,23 @@ def doubt_stored(
     return tuple(rows)
 
 
+def _is_of_other_card(comparison: Comparison, one: Evidence) -> bool:
+    baseline = one.find_baseline(comparison.metric)
+    recorded = baseline.environment.device_uuid if baseline else ""
+    is_other = bool(recorded and one.card and recorded != one.card)
+    return is_other and comparison.reason is not Reason.LIMIT_EXCEEDED
+
+
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
     """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
-    alone, paired = list_screened(run), _list_paired(run)
-    return (
-        *_note_trials(alone, Code.TRIALS_DISTURBED, run.environment.cores),
-        *_note_trials(paired, Code.PAIRS_DISTURBED, run.environment.cores),
-    )
+    notes = []
+    tried = ((Code.TRIALS_DISTURBED, list_screened(run)), (Code.PAIRS_DISTURBED, _list_paired(run)))
+    for code, trials in tried:
+        disturbed = [trial.conditions for trial in trials if is_disturbed(trial)]
+        by = sum_up_disturbances(code, disturbed, run.environment.cores)
+        counted = note_count(code, len(disturbed), len(trials))
+        notes += [replace(by, numbers={**fact.numbers, **by.numbers}) for fact in counted]
+    return tuple(notes)
 
 
 def blame_disturbance(run: Run, comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
@@ -142,47 +149,13 @@ def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int
     return Fact(code=code, numbers=numbers, names=names)
 
 
-def _note_trials(trials: Sequence[Trial], code: Code, cores: int) -> tuple[Fact, ...]:
-    disturbed = [trial.conditions for trial in trials if is_disturbed(trial)]
-    by = sum_up_disturbances(code, disturbed, cores)
-    return tuple(
-        replace(by, numbers={**fact.numbers, **by.numbers})
-        for fact in note_count(code, len(disturbed), len(trials))
-    )
-
-
 def list_screened(run: Run) -> list[Trial]:
     """The trials of head that ran alone."""
-    return [trial for trial in run.trials if _is_screened(trial)]
+    return [trial for trial in run.trials if trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE]
 
 
 def _list_paired(run: Run) -> list[Trial]:
     return [pair.head for pairs in list_pairs(run).values() for pair in pairs]
-
-
-def _list_disturbances(run: Run) -> Mapping[str, Fact]:
-    return {
-        case_id: sum_up_disturbances(
-            Code.DISTURBED_BY, [one.conditions for one in trials], run.environment.cores
-        )
-        for case_id, trials in group_cases(list_screened(run)).items()
-        if all(map(is_disturbed, trials))
-    }
-
-
-def _find_other_card(comparison: Comparison, one: Evidence) -> Fact | None:
-    baseline = one.find_baseline(comparison.metric)
-    recorded = baseline.environment.device_uuid if baseline else ""
-    is_other = recorded and one.card and recorded != one.card
-    return Fact(code=Code.OTHER_CARD) if is_other and comparison.reason is not Reason.LIMIT_EXCEEDED else None
-
-
-def _count_calm(run: Run) -> Counter[str]:
-    return Counter(trial.case_id for trial in list_screened(run) if not is_disturbed(trial))
-
-
-def _is_screened(trial: Trial) -> bool:
-    return trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE
 
 
 def is_disturbed(trial: Trial) -> bool:

@@ -130,29 +130,22 @@ def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
     collected = {}
     for metric in dict.fromkeys(metric for row in rows for metric in row[1]):
         known = [row for row in rows if metric in row[1]]
-        collected[metric] = Paired(
-            metric=metric,
-            changes=tuple(changes[metric] for _, changes, _, _ in known),
-            base=tuple(base[metric] for _, _, base, _ in known),
-            head=tuple(head[metric] for _, _, _, head in known),
-            is_live=metric in INTERLEAVED and all(is_live for is_live, _, _, _ in known),
-        )
+        values = [(changes[metric], base[metric], head[metric]) for _, changes, base, head in known]
+        is_live = metric in INTERLEAVED and all(is_live for is_live, _, _, _ in known)
+        collected[metric] = _make_paired(metric, values, is_live=is_live)
     return collected
 
 
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
     """Processor seconds of cold compiles, of the pairs that know both arms'; ``None`` without any."""
     times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
-    known = [(base, head) for base, head in times if base > 0 and head > 0]
-    if not known:
-        return None
-    return Paired(
-        metric=Metric.COLD_COMPILE_TIME,
-        changes=tuple(math.log(head / base) for base, head in known),
-        base=tuple(base for base, _ in known),
-        head=tuple(head for _, head in known),
-        is_live=False,
-    )
+    known = [(math.log(head / base), base, head) for base, head in times if base > 0 and head > 0]
+    return _make_paired(Metric.COLD_COMPILE_TIME, known, is_live=False) if known else None
+
+
+def _make_paired(metric: Metric, known: Sequence[tuple[float, float, float]], *, is_live: bool) -> Paired:
+    changes, base, head = zip(*known, strict=True)
+    return Paired(metric=metric, changes=changes, base=base, head=head, is_live=is_live)
 
 
 def compute_pair_changes(pairs: Sequence[Pair]) -> list[Mapping[Metric, float]]:
@@ -164,16 +157,16 @@ def compute_pair_changes(pairs: Sequence[Pair]) -> list[Mapping[Metric, float]]:
     """
     live = [(pair.base, pair.head) for pair in pairs if pair.is_live]
     alike = [metric for metric in LATENCIES if are_disturbed_alike(live, metric)]
-    return [_compare_values(pair) | (_compare_blocks(pair, alike) if pair.is_live else {}) for pair in pairs]
-
-
-def _compare_values(pair: Pair) -> dict[Metric, float]:
-    base, head = compute_values(pair.base), compute_values(pair.head)
-    return {
-        metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
-        for metric, spec in SPECS.items()
-        if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
-    }
+    changes: list[Mapping[Metric, float]] = []
+    for pair in pairs:
+        base, head = compute_values(pair.base), compute_values(pair.head)
+        of_values = {
+            metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
+            for metric, spec in SPECS.items()
+            if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
+        }
+        changes.append(of_values | (_compare_blocks(pair, alike) if pair.is_live else {}))
+    return changes
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:

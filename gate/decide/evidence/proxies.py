@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from gate.decide.constants import MORE_PROCESSOR, MORE_WORK
-from gate.decide.evidence.stored import Evidence, compare_items
+from gate.decide.evidence.values import Evidence, compare_items
 from gate.metrics import COMPILE_SIGNATURES, COMPILE_TIMES
 from gate.records import Kind, Metric, Task
 

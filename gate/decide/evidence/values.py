@@ -1,28 +1,36 @@
-"""One value per metric and trial, from the trial's raw samples, and what is asked of it."""
+"""What is known of each case: one value per metric and trial, and what is stored to compare it with."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median, median_high, median_low
 
 from gate.decide.stats import LogArms, estimate_metric
-from gate.metrics import SPECS, Family, MetricSpec, Role
+from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
+from gate.metrics import SPECS, Family, MetricSpec, Role, Scope
 from gate.records import (
+    CANDIDATE_ARM,
+    Baseline,
     Case,
+    CaseFailure,
     Change,
     Code,
     Comparison,
+    Environment,
+    Extent,
     Fact,
     Metric,
+    Pairing,
     Reason,
+    Run,
     Status,
     Threshold,
     Trial,
     name_words,
 )
-from gate.records.cases import collect_columns
+from gate.records.cases import collect_columns, group_cases
 from gate.records.facts import MISMATCH_CODES
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
@@ -139,3 +147,186 @@ def find_worst(trials: Iterable[Trial], metric: Metric) -> Fact | None:
     warnings = (one for one in trial.warnings if one.code in MISMATCH_CODES)
     alone = Fact(code=Code.DRIFT_OF, numbers={"steps": worst.steps}, names=name_words(output=worst.output))
     return next((one for one in warnings if one.name("output") == worst.output), alone)
+
+
+# What stands in a definition, by the key of gate.yml that says so.
+_PLAIN = ("factory", "node", "task", "dtype", "size", "mode", "dynamic", "fullgraph", "backend", "kind")
+_NESTED = ("arguments", "options", "settings")
+
+
+def find_base_cases(run: Run) -> Mapping[str, Case]:
+    """Find the cases that the run's base defines otherwise, by their id."""
+    bases = {one.id: one for one in run.base.cases} if run.base else {}
+    planned = {one.id: one.definition for one in run.cases}
+    return {key: one for key, one in bases.items() if planned.get(key, one.definition) != one.definition}
+
+
+def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:
+    """What differs, by key, before and after; empty where it is the source of a reference model."""
+    changes = compare_items(*({key: _write(getattr(one, key)) for key in _PLAIN} for one in (before, after)))
+    for key in _NESTED:
+        old, new = getattr(before, key), getattr(after, key)
+        for name in dict.fromkeys((*old, *new)):
+            if old.get(name) != new.get(name):
+                changes[f"{key}.{name}"] = (_write(old.get(name)), _write(new.get(name)))
+    return changes
+
+
+def compare_items(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What both sides record and record differently."""
+    return {key: (old, after[key]) for key, old in before.items() if key in after and after[key] != old}
+
+
+def _write(value: object) -> str:
+    return "none" if value is None or value == "" else str(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """A baseline of a case, and in which ways it is comparable with the run at hand."""
+
+    baseline: Baseline
+    same_host: bool
+    same_stack: bool
+    same_codegen: bool
+    same_definition: bool
+
+    def has_scope(self, metric: Metric) -> bool:
+        """Whether values of a metric may be compared with the run's, of the same definition."""
+        spec = SPECS[metric]
+        if spec.scope is Scope.HOST:
+            return self.same_host
+        return self.same_stack and (self.same_codegen or not spec.same_codegen)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """All that is known of one planned case."""
+
+    case: Case
+    trials: tuple[Trial, ...]
+    failures: tuple[CaseFailure, ...]
+    values: Mapping[Metric, tuple[float, ...]]  # of the candidate, one per trial
+    stored: tuple[Stored, ...]  # the most comparable first
+    questions: Mapping[Metric, Question] = field(default_factory=dict)  # of the metrics that both sides have
+    absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
+    planned: int = 0  # trials at least, of those that run alone
+    base_case: Case | None = None  # as the run's base defines it, where that is otherwise
+    place: str = ""  # where all its trials ran, where that is known
+    card: str = ""  # UUID of the card that it ran on, where that is known
+
+    @property
+    def fullest(self) -> Trial | None:
+        """The last trial that records all of what was compiled: some measure less of their case."""
+        whole = [trial for trial in self.trials if trial.extent is Extent.WHOLE]
+        compiled = [trial for trial in whole if trial.phases_s]
+        return next((group[-1] for group in (compiled, whole, self.trials) if group), None)
+
+    @property
+    def host_baseline(self) -> Baseline | None:
+        """The newest baseline of this host, whatever its definition: its canaries still hold."""
+        return next((one.baseline for one in self.stored if one.same_host), None)
+
+    @property
+    def code_baseline(self) -> Baseline | None:
+        """The best baseline whose generated code and workload can be compared with the candidate's."""
+        return next((one.baseline for one in self.stored if one.same_definition and one.same_codegen), None)
+
+    def find_baseline(self, metric: Metric) -> Baseline | None:
+        """The baseline for one metric: of this host if there is one, else of this stack, newest first."""
+        fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.same_definition)
+        return next((one for one in fitting if one.trials.get(metric)), None)
+
+    def find_alone(self, metric: Metric, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
+        """What is found of a metric that only one side has."""
+        return Comparison(
+            case_id=self.case.id,
+            metric=metric,
+            status=status,
+            reason=reason,
+            decides=SPECS[metric].role is Role.DECIDES,
+            remarks=remarks,
+        )
+
+    def explain_lack(self, metric: Metric) -> Reason:
+        """Why there is no baseline for a metric."""
+        fitting = [one for one in self.stored if one.has_scope(metric)]
+        if not fitting:
+            return Reason.OTHER_ENVIRONMENT if self.stored else self.absence
+        is_current = any(one.same_definition for one in fitting)
+        return Reason.NOT_MEASURED if is_current else Reason.STALE_DEFINITION
+
+    def is_unknown_here(self, metric: Metric) -> bool:
+        """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
+        own = [one.baseline for one in self.stored if one.same_host and one.same_definition]
+        return bool(own) and not any(baseline.trials.get(metric) for baseline in own)
+
+    def list_metrics(self) -> tuple[Metric, ...]:
+        """The metrics that the case or a baseline of it has, in the table's order."""
+        stored = {metric for one in self.stored for metric in one.baseline.trials}
+        return tuple(metric for metric in SPECS if metric in self.values or metric in stored)
+
+
+def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, ...]:
+    """One piece of evidence per planned case, in the plan's order.
+
+    Trials of pairs count only for cases that have none that ran alone, as the baselines did.
+    """
+    heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
+    failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
+    stored, bases = group_cases(baselines), find_base_cases(run)
+    gathered = []
+    for case in run.cases:
+        own = heads.get(case.id, [])
+        trials = [trial for trial in own if trial.pairing is Pairing.ALONE] or own
+        place = find_place(trials)
+        gathered.append(
+            Evidence(
+                case=case,
+                place=place,
+                card=find_card(run, place),
+                trials=tuple(trials),
+                failures=tuple(failures.get(case.id, ())),
+                values=collect_values(trials),
+                stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
+                planned=run.trials_planned,
+                base_case=bases.get(case.id),
+            )
+        )
+    return tuple(gathered)
+
+
+def find_place(trials: Iterable[Trial]) -> str:
+    """Name the place that all these trials ran at; "" where that is several, or not known."""
+    places = {trial.place for trial in trials}
+    return places.pop() if len(places) == 1 else ""
+
+
+def find_card(run: Run, place: str) -> str:
+    """The UUID of the card at a place of a run; where no place is known, that of the whole run."""
+    return run.places[place].device if place in run.places else run.environment.device_uuid
+
+
+def list_short(run: Run) -> tuple[Evidence, ...]:
+    """The planned cases of which fewer trials came back than planned, though none failed."""
+    gathered = gather_evidence(run, ())
+    return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
+
+
+def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Baseline]) -> tuple[Stored, ...]:
+    stored = [_relate(case, environment, baseline) for baseline in baselines]
+    stored.sort(key=lambda one: one.baseline.provenance.created, reverse=True)
+    stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))
+    return tuple(stored)
+
+
+def _relate(case: Case, environment: Environment, baseline: Baseline) -> Stored:
+    same_host = has_same_host(baseline.environment, environment)
+    same_stack = same_host or has_same_stack(baseline.environment, environment)
+    return Stored(
+        baseline=baseline,
+        same_host=same_host,
+        same_stack=same_stack,
+        same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
+        same_definition=baseline.definition == case.definition,
+    )

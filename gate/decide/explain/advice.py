@@ -16,7 +16,6 @@ from gate.decide.conclude.outcome import (
     decide_outcome,
     find_regressed,
     find_unjudged_code,
-    has_fewer_trials,
     measure_coverage,
 )
 from gate.decide.constants import LOOKS
@@ -80,7 +79,7 @@ def say_beside(headline: tuple[Fact, ...]) -> tuple[Fact, ...]:
 
 def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
     lost = [one for one in deciding if one.status in BROKEN]
-    fewer = {one.case_id for one in lost if has_fewer_trials(one)}
+    fewer = {one.case_id for one in lost if any(fact.code is Code.TRIALS_CAME for fact in one.remarks)}
     removed = {one.case_id for one in lost if one.reason is Reason.REMOVED}
     broken = {one.case_id for one in lost} - fewer - removed
     parts = (

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from gate.decide.constants import SHARED_SHARE
-from gate.decide.evidence.stored import Evidence, compare_definitions, compare_items
-from gate.decide.evidence.values import collect_medians
+from gate.decide.evidence.values import Evidence, collect_medians, compare_definitions, compare_items
 from gate.decide.explain.compiled import (
     find_breaks,
     find_cache_loss,
@@ -35,6 +34,7 @@ from gate.decide.explain.inquiry import (
 )
 from gate.decide.judge.machine import Machine, is_machine_steady, make_machine_shift, name_shifts
 from gate.fingerprint import describe_acting
+from gate.metrics import explained_by
 from gate.records import (
     AFTER,
     BEFORE,
@@ -174,25 +174,17 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
     if inquiry.is_of_pairs or is_machine_steady(machine):
         return []
     numbers = name_shifts(machine)
-    # What it has no part in, or would have moved the other way, has a note on the machine and no cause.
-    share = _measure_share(inquiry, list(numbers.values()))
-    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)] if share else []
-
-
-def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
-    """The share of the largest change of a time that the machine's own accounts for.
-
-    Of a count none, and none where a base beside it shows the worst.
-    """
+    # Of a count it has no part, and none where a base beside it shows the worst. That it moved the other way,
+    # or moved nothing, a note on the machine says.
     times = inquiry.list_moved_alone()
     if inquiry.worst and inquiry.worst not in times:
-        return 0.0
+        return []
     changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
-    largest = max(changes, key=abs, default=0.0)
-    shift = max(moves, key=abs, default=0.0)
+    largest, shift = max(changes, key=abs, default=0.0), max(numbers.values(), key=abs)
     if not largest or largest * shift < 0 or shift <= -1:
-        return 0.0
-    return math.log1p(shift) / math.log1p(largest)
+        return []
+    share = math.log1p(shift) / math.log1p(largest)  # of the largest change of a time
+    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)]
 
 
 # In the order in which causes of the same weight are told. Those with a kind are asked where a metric moved
@@ -238,7 +230,7 @@ def rank_causes(
     found = [
         one
         for find, kind in FINDERS.items()
-        if (deciding or find is find_definition) and (kind is None or inquiry.asks(kind))
+        if (deciding or find is find_definition) and (kind is None or inquiry.moved & explained_by(kind))
         for one in find(inquiry)
     ]
     if inquiry.worst and all(one.weight < LEAST_WEIGHT for one in found):

@@ -188,32 +188,27 @@ def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
     old, new = before.dtypes, after.dtypes
     if not old or not new:
         return None
+
+    def is_more(name: str) -> bool:
+        before, after = (side[name] / sum(side.values()) for side in (old, new))
+        return after >= max(_DOUBLED * before, _NOTABLE_SHARE)
+
     names = {
         "added": tuple(sorted(new.keys() - old.keys())),
-        "more": tuple(sorted(name for name in new.keys() & old.keys() if _is_more(name, old, new))),
+        "more": tuple(sorted(name for name in new.keys() & old.keys() if is_more(name))),
         "removed": tuple(sorted(old.keys() - new.keys())),
     }
     changed = {key: found for key, found in names.items() if found}
     return Fact(code=Code.PRECISION_CHANGED, names=changed) if changed else None
 
 
-def _is_more(name: str, old: Mapping[str, int], new: Mapping[str, int]) -> bool:
-    before, after = (side[name] / sum(side.values()) for side in (old, new))
-    return after >= max(_DOUBLED * before, _NOTABLE_SHARE)
-
-
 def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
     more = {name: count for name, count in after.calls.items() if name not in before.calls}
     if not more:
         return None
-    lost = _list_lost(before, after)
+    lost = tuple(Counter(count_words(before.kernels)) - Counter(count_words(after.kernels)))[:MAX_NAMED]
     names = {"calls": tuple(more)[:MAX_NAMED], **({"operators": lost} if lost else {})}
     return Fact(code=Code.CALLS_ADDED, numbers={"calls": sum(more.values())}, names=names)
-
-
-def _list_lost(before: CodeIdentity, after: CodeIdentity) -> tuple[str, ...]:
-    left = Counter(count_words(before.kernels)) - Counter(count_words(after.kernels))
-    return tuple(left)[:MAX_NAMED]
 
 
 def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -> Fact | None:
@@ -286,7 +281,10 @@ def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
         for name in dict.fromkeys((*before, *after))
         if _sum_missed(new := after.get(name, CacheUse())) > _sum_missed(old := before.get(name, CacheUse()))
     ]
-    facts = facts or _find_unasked(inquiry, before, after) or _count_misses(inquiry)
+    facts = facts or _find_unasked(inquiry, before, after)
+    row = inquiry.find_row(Metric.CACHE_MISSES)
+    if not facts and row and row.candidate and row.change and row.change.centre > 0:
+        facts = [Fact(code=Code.CACHE_MISSED, numbers={"misses": row.candidate.centre})]
     others = inquiry.list_warnings(Code.GRAPH_DIFFERS)[:1] if facts else []
     return [inquiry.weigh(fact) for fact in (*others, *facts)]
 
@@ -306,13 +304,6 @@ def _find_unasked(
     if not known or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and graphs < 0):
         return []
     return [Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})]
-
-
-def _count_misses(inquiry: Inquiry) -> list[Fact]:
-    row = inquiry.find_row(Metric.CACHE_MISSES)
-    if row is None or row.change is None or row.change.centre <= 0 or row.candidate is None:
-        return []
-    return [Fact(code=Code.CACHE_MISSED, numbers={"misses": row.candidate.centre})]
 
 
 def _sum_use(use: CacheUse) -> int:

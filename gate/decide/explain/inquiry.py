@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.constants import SHARED_SHARE
-from gate.decide.evidence.stored import Evidence
+from gate.decide.evidence.values import Evidence
 from gate.decide.judge.machine import Machine
 from gate.metrics import SPECS, Scope, explained_by
 from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Reason, Status
@@ -108,10 +108,6 @@ class Inquiry:
     def mark_pairs(self) -> dict[str, float]:
         """Mark a cause found in pairs, where the machine is none."""
         return {"in_pairs": 1.0} if self.is_of_pairs else {}
-
-    def asks(self, kind: CauseKind) -> bool:
-        """Whether a metric moved that such a cause can explain."""
-        return bool(self.moved & explained_by(kind))
 
     def shows(self, kind: CauseKind) -> bool:
         """Whether such a metric moved by its limit or more, surely or not: less needs no cause."""

@@ -18,7 +18,7 @@ from gate.decide.conclude.accept import (
 )
 from gate.decide.conclude.outcome import find_unjudged_code
 from gate.decide.evidence.disturbed import note_count
-from gate.decide.evidence.stored import Evidence
+from gate.decide.evidence.values import Evidence
 from gate.decide.judge.families import get_limit
 from gate.decide.judge.machine import is_machine_steady, name_shifts
 from gate.devices import TARGET_KIND
@@ -27,7 +27,6 @@ from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
     UNJUDGED,
-    Acceptance,
     Baseline,
     Case,
     Code,
@@ -83,7 +82,10 @@ def list_notes(
         *note_cases(Code.BASE_CASES_FAILED, lost),
         *_note_unjudged(comparisons, _UNJUDGED_IN_PAIRS if in_pairs else _UNJUDGED),
         *([Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []),
-        *_note_accepted(comparisons, policy),
+        *_note_lack(comparisons, policy),
+        *_note_expired(comparisons, policy),
+        *_note_exceeded(comparisons, policy),
+        *note_elsewhere(policy),
         *_note_limits(run, comparisons),
         *([] if in_pairs else _note_age(used, policy)),
     )
@@ -108,16 +110,6 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
     return (Fact(code=Code.MACHINE_CHANGED, numbers=name_shifts(machine)),)
 
 
-def _note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
-    """What somebody accepted that counts for less than they think, and who takes a lack of baselines."""
-    return (
-        *_note_lack(comparisons, policy),
-        *_note_expired(comparisons, policy),
-        *_note_exceeded(comparisons, policy),
-        *note_elsewhere(policy),
-    )
-
-
 def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     return [
         Fact(
@@ -131,25 +123,23 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    return [
-        Fact(
-            code=Code.ACCEPTANCE_EXCEEDED,
-            numbers={"allowance": known.allowance, **_name_stored(known, found)},
-            cases=(found.case_id,),
-            metrics=(found.metric,),
-            names=name_words(author=known.author, expires=known.expires),
-        )
-        for known in policy.acceptances
-        if is_in_force(known, policy)
-        for found in comparisons
-        if found.status is Status.REGRESSED and found.change is not None and fits_row(known, found, policy)
-    ]
-
-
-def _name_stored(known: Acceptance, found: Comparison) -> dict[str, float]:
-    """What is stored, where that and not the change itself is more than was accepted."""
-    since = measure_since_stored(found)
-    return {"stored": since} if measure_worsening(found) <= known.allowance < since else {}
+    """Regressions beyond an acceptance; with what is stored, where that alone is more than it allows."""
+    notes = []
+    for known in (one for one in policy.acceptances if is_in_force(one, policy)):
+        for found in comparisons:
+            if found.status is not Status.REGRESSED or not found.change or not fits_row(known, found, policy):
+                continue
+            since = measure_since_stored(found)
+            is_stored = measure_worsening(found) <= known.allowance < since
+            note = Fact(
+                code=Code.ACCEPTANCE_EXCEEDED,
+                numbers={"allowance": known.allowance, **({"stored": since} if is_stored else {})},
+                cases=(found.case_id,),
+                metrics=(found.metric,),
+                names=name_words(author=known.author, expires=known.expires),
+            )
+            notes.append(note)
+    return notes
 
 
 def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
@@ -192,24 +182,17 @@ def _note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Cod
 
 
 def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
-    cases = {case.id: case for case in run.cases}
-    return [
-        Fact(
-            code=Code.DRIFT_ABOVE,
-            numbers={
-                "drift": one.candidate.centre,
-                "limit": get_limit(cases[one.case_id], one.metric),
-                **({"in_pairs": 1} if one.pairs else {}),
-            },
-            cases=(one.case_id,),
-            metrics=(one.metric,),
-        )
-        for one in comparisons
-        if SPECS[one.metric].family is Family.LOG2
-        and one.status is not Status.REGRESSED
-        and one.candidate
-        and one.candidate.centre > get_limit(cases[one.case_id], one.metric)
-    ]
+    """Drift beyond its limit that is no regression: it was so before, or somebody accepts it."""
+    cases, notes = {case.id: case for case in run.cases}, []
+    for one in comparisons:
+        if SPECS[one.metric].family is not Family.LOG2 or one.status is Status.REGRESSED or not one.candidate:
+            continue
+        drift, limit = one.candidate.centre, get_limit(cases[one.case_id], one.metric)
+        if drift > limit:
+            numbers = {"drift": drift, "limit": limit, **({"in_pairs": 1} if one.pairs else {})}
+            note = Fact(code=Code.DRIFT_ABOVE, numbers=numbers, cases=(one.case_id,), metrics=(one.metric,))
+            notes.append(note)
+    return notes
 
 
 def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
@@ -227,14 +210,6 @@ def parse_day(text: str) -> date | None:
         return date.fromisoformat(text[:10])
     except ValueError:
         return None
-
-
-def note_vanished(run: Run) -> tuple[Fact, ...]:
-    """Cases that the selection names in the base and that head does not define any more.
-
-    In a shard that is not known: the base has what the other shards measure as well.
-    """
-    return () if run.base is None or run.shard else note_gone((one.id for one in run.base.cases), run.cases)
 
 
 def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from gate.decide.constants import ALONE_EDGES, BASE_EDGES, MIN_BASELINE_TRIALS, SESSION_SD
 from gate.decide.evidence.proxies import compare_work, runs_stored_code
-from gate.decide.evidence.stored import Evidence
-from gate.decide.evidence.values import Question, find_worst
+from gate.decide.evidence.values import Evidence, Question, find_worst
 from gate.decide.judge.families import (
     Times,
     follow_leader,
@@ -20,7 +19,7 @@ from gate.decide.judge.families import (
     judge_time,
     make_finding,
 )
-from gate.decide.judge.interval import OPEN, Bar, Reading, compute_detectable, make_change, read_stored
+from gate.decide.judge.interval import Bar, Reading, compute_detectable, make_change, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
@@ -56,11 +55,6 @@ class JudgingRules:
     def find_machine(self, metric: Metric) -> Machine:
         """Which of the two a time is of: a GPU, or its host, which compiles."""
         return self.machine.host or self.machine if metric in COMPILE_TIMES else self.machine
-
-    def is_far(self, question: Question) -> bool:
-        """Whether a time is not compared: the machine runs at another speed, and no base is at hand."""
-        of_host = question.spec.scope is Scope.HOST and not self.has_base
-        return of_host and self.find_machine(question.metric).is_far
 
     def read(self, question: Question) -> Reading | None:
         """The reading of a noisy question; ``None`` where it has no logarithms."""
@@ -172,11 +166,10 @@ def compare_case(evidence: Evidence, rules: JudgingRules) -> tuple[Comparison, .
     )
     findings = {}
     for metric, question in questions.items():
-        if question.spec.family is not Family.NOISY:
+        if metric not in readings:
             findings[metric] = judge_steady(question)
-        elif metric not in readings:
-            findings[metric] = find_unreadable(question)
-        elif rules.is_far(question):
+        elif question.spec.scope is Scope.HOST and not rules.has_base and rules.find_machine(metric).is_far:
+            # The machine runs at another speed, and no base is at hand.
             speed = _name_speed(rules.find_machine(metric).shift)
             findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
         else:
@@ -196,12 +189,15 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
         return whole
     rows = []
     for metric in evidence.list_metrics():
-        finding = findings.get(metric) or _find_unmatched(evidence, metric)
-        if finding is not None:
-            rows.append(_remark_worst(evidence, finding))
+        row = findings.get(metric) or _find_unmatched(evidence, metric)
+        if row is None:
+            continue
+        drifted = SPECS[metric].family is Family.LOG2 and row.status in MAYBE_WORSE
+        worst = find_worst(evidence.trials, metric) if drifted else None  # the output that drifted most
+        rows.append(replace(row, remarks=(*row.remarks, worst)) if worst else row)
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)
-        return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN, nothing),)
+        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN, nothing),)
     return (*whole, *rows)
 
 
@@ -209,20 +205,16 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     """The comparison that names a case which failed or did not run, or not as often as was planned."""
     if evidence.failures:
         if evidence.case.is_removed:
-            return (_name_whole(evidence, Status.MISSING, Reason.REMOVED),)
+            return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.REMOVED),)
         failed = quote_failure(Code.FAILURE, evidence.failures[0])
-        return (_name_whole(evidence, Status.FAILED, Reason.CASE_FAILED, failed),)
+        return (evidence.find_alone(CASE_METRIC, Status.FAILED, Reason.CASE_FAILED, failed),)
     came, planned = len(evidence.trials), evidence.planned
     if not came:
-        return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN),)
+        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN),)
     if came < planned:
         few = Fact(code=Code.TRIALS_CAME, numbers={"came": came, "planned": planned})
-        return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN, few),)
+        return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.NOT_RUN, few),)
     return ()
-
-
-def _name_whole(evidence: Evidence, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
-    return replace(evidence.find_alone(CASE_METRIC, status, reason), remarks=remarks)
 
 
 def _name_speed(shift: float) -> tuple[Fact, ...]:
@@ -244,12 +236,6 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
     return findings
 
 
-def find_unreadable(question: Question) -> Comparison:
-    """A ratio scale with a value of zero or less: no ratio can be formed."""
-    nothing = (Fact(code=Code.NO_RATIO),)
-    return question.find(*OPEN, remarks=nothing)
-
-
 def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     """A metric that only one side has; ``None`` where that is as it should be."""
     after = evidence.values.get(metric, ())
@@ -267,10 +253,3 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
     found = evidence.find_alone(metric, status, reason)
     return replace(found, candidate=estimate_metric(metric, after))
-
-
-def _remark_worst(evidence: Evidence, row: Comparison) -> Comparison:
-    """Name the output that drifted most, where drift is or may be worse."""
-    moved = SPECS[row.metric].family is Family.LOG2 and row.status in MAYBE_WORSE
-    worst = find_worst(evidence.trials, row.metric) if moved else None
-    return replace(row, remarks=(*row.remarks, worst)) if worst else row

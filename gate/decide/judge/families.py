@@ -23,8 +23,7 @@ from gate.decide.constants import (
     SHARED_SHARE,
 )
 from gate.decide.evidence.proxies import Work
-from gate.decide.evidence.stored import Evidence
-from gate.decide.evidence.values import Question
+from gate.decide.evidence.values import Evidence, Question
 from gate.decide.judge.interval import (
     BETTER,
     CLEAR,
@@ -118,19 +117,15 @@ def _clear_calls(times: Times, *, is_clear: bool) -> Ruling:
     keeps_pace = find_level(ratio, bar) is Level.CLEAR
     if is_clear:
         return CLEAR if keeps_pace or _is_eager_faster(times) else OPEN
-    if keeps_pace and _is_slower(times):
-        return _SHARED
-    return _SAME if keeps_pace and times.stored_code else OPEN
-
-
-def _is_slower(times: Times) -> bool:
-    """Whether calls look slower by what matters, for sure, though the ratio stands and the suite does not.
-
-    Eager got as much slower: something that both share did, and one case alone has no such machine.
-    """
-    latency, bar = times.readings[Metric.COMPILED_LATENCY], times.bars[Metric.COMPILED_LATENCY]
+    if not keeps_pace:
+        return OPEN
+    # Slower by what matters, for sure, and the suite is not: eager got as much slower, by something that both
+    # share. One case alone has no such machine.
+    latency, latency_bar = times.readings[Metric.COMPILED_LATENCY], times.bars[Metric.COMPILED_LATENCY]
     low = compute_bound(latency, 1 - CLEAR_CONFIDENCE) - max(times.suite, 0.0)
-    return is_estimated_beyond(latency, bar) and low > 0
+    if is_estimated_beyond(latency, latency_bar) and low > 0:
+        return _SHARED
+    return _SAME if times.stored_code else OPEN
 
 
 def _is_eager_faster(times: Times) -> bool:
@@ -140,9 +135,13 @@ def _is_eager_faster(times: Times) -> bool:
 
 
 def judge_steady(question: Question) -> Comparison:
-    """Judge a metric that is not noisy: a counter, memory, Python calls or drift."""
-    is_drift = question.spec.family is Family.LOG2
-    return judge_drift(question) if is_drift else judge_counted(question)
+    """Judge a metric that is not noisy: a counter, memory, Python calls or drift.
+
+    A noisy one that no reading can be made of, since a value is zero or less, stays open.
+    """
+    if question.spec.family is Family.NOISY:
+        return question.find(*OPEN, remarks=(Fact(code=Code.NO_RATIO),))
+    return judge_drift(question) if question.spec.family is Family.LOG2 else judge_counted(question)
 
 
 def judge_counted(question: Question) -> Comparison:
@@ -190,7 +189,10 @@ def follow_leader(
     if leader is None or status is Status.INCONCLUSIVE:
         more = leader.more_pairs if leader else None
         return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, more_pairs=more)
-    change = eager.change.centre if eager and eager.change else _compute_eager_change(ratio, leader)
+    change = eager.change.centre if eager and eager.change else None
+    if change is None and ratio.change and leader.change:
+        ours, theirs = 1 + ratio.change.centre, 1 + leader.change.centre
+        change = theirs / ours - 1 if min(ours, theirs) > 0 else None
     fact = () if change is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": change}),)
     return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
 
@@ -205,12 +207,6 @@ def follow_misses(calls: Comparison, misses: Comparison | None) -> Comparison:
     if (more > 0 and calls.status is Status.IMPROVED) or (more < 0 and calls.status in MAYBE_WORSE):
         return replace(calls, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS)
     return calls
-
-
-def _compute_eager_change(ratio: Comparison, leader: Comparison) -> float | None:
-    if ratio.change is None or leader.change is None or min(ratio.change.centre, leader.change.centre) <= -1:
-        return None
-    return (1 + leader.change.centre) / (1 + ratio.change.centre) - 1
 
 
 def judge_drift(question: Question) -> Comparison:
@@ -233,8 +229,11 @@ def judge_drift(question: Question) -> Comparison:
     interval = Change(
         centre=change, low=change - noise, high=change + noise, detectable=max(threshold, noise) + noise
     )
-    is_beyond = ruling[1] is Reason.LIMIT_EXCEEDED
-    return question.find(*ruling, interval, _name_limit(limit) if is_beyond else ())
+    is_beyond, told = (
+        ruling[1] is Reason.LIMIT_EXCEEDED,
+        Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),
+    )
+    return question.find(*ruling, interval, (told,) if is_beyond else ())
 
 
 def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
@@ -259,7 +258,7 @@ def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
             high=(candidate.centre if candidate.high is None else candidate.high) - limit,
             detectable=0.0,
         ),
-        remarks=_name_limit(limit),
+        remarks=(Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),),
     )
 
 
@@ -282,7 +281,3 @@ def get_limit(case: Case, metric: Metric) -> float:
     if metric is not Metric.DRIFT_FLOAT32 and case.dtype in _HALF:
         return DRIFT_LIMIT_HALF
     return DRIFT_LIMIT_FLOAT32
-
-
-def _name_limit(limit: float) -> tuple[Fact, ...]:
-    return (Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),)

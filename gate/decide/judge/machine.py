@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from gate.decide.constants import FAR_LIMIT, INTERVAL_CONFIDENCE, MIN_CASES_FOR_SUITE, SESSION_SD
-from gate.decide.evidence.stored import Evidence
+from gate.decide.evidence.values import Evidence
 from gate.decide.stats import LogArms, Variance, compute_t_quantile, pool_variances, summarize_logs
 from gate.devices import is_gpu
 from gate.records import MachineShift, Metric

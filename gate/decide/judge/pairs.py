@@ -24,10 +24,8 @@ from gate.decide.constants import (
 from gate.decide.evidence.baselines import make_baseline
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.evidence.proxies import Work, compare_work
-from gate.decide.evidence.stored import Evidence, Stored, find_base_cases
-from gate.decide.evidence.values import Question, collect_values
+from gate.decide.evidence.values import Evidence, Question, Stored, collect_values, find_base_cases
 from gate.decide.judge.compare import (
-    find_unreadable,
     follow_leaders,
     list_comparisons,
     pose_questions,
@@ -54,7 +52,7 @@ from gate.decide.judge.interval import (
     to_fraction,
 )
 from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
-from gate.metrics import COMPILE_TIMES, Family
+from gate.metrics import COMPILE_TIMES
 from gate.records import (
     CANDIDATE_ARM,
     MOVED,
@@ -176,13 +174,10 @@ def compare_paired(
     work = compare_work(side)
     findings = {}
     for metric, question in asked.items():
-        if question.spec.family is not Family.NOISY:
-            findings[metric] = _demand_repeat(question, judge_steady(question), (seen or {}).get(metric))
-        elif metric not in readings:
-            pairs = min(len(question.before), len(question.after))
-            findings[metric] = replace(find_unreadable(question), pairs=pairs)
-        else:
+        if metric in readings:
             findings[metric] = _judge_reading(side, readings, metric, rules, work)
+        else:
+            findings[metric] = _demand_repeat(question, (seen or {}).get(metric))
     return list_comparisons(side, follow_leaders(findings))
 
 
@@ -287,8 +282,9 @@ def _judge_reading(
     )
 
 
-def _demand_repeat(question: Question, finding: Comparison, seen: Status | None) -> Comparison:
-    """A change of a counter, of memory or of drift stands once it was seen again."""
+def _demand_repeat(question: Question, seen: Status | None) -> Comparison:
+    """Judge what is not noisy: a change of a counter, of memory or of drift stands once it was seen again."""
+    finding = judge_steady(question)
     pairs = min(len(question.before), len(question.after))
     if finding.status not in MOVED or finding.status is seen or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)

@@ -11,7 +11,7 @@ from gate.check.pair_schedule import count_pairs
 from gate.check.procedure import make_need, settle_pairs
 from gate.check.schedule import Slot
 from gate.decide.evidence.pairs import Pair
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.records import Metric, Run, Trial
 
 from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial

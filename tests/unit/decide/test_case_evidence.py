@@ -15,7 +15,7 @@ from gate.decide.evidence.case_evidence import (
     part_phases,
     show_case,
 )
-from gate.decide.evidence.stored import Evidence, Stored
+from gate.decide.evidence.values import Evidence, Stored
 from gate.records import (
     FIRST_CALL,
     OTHER_PHASE,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gate.decide.evidence.stored import compare_definitions, find_base_cases
+from gate.decide.evidence.values import compare_definitions, find_base_cases
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records import (

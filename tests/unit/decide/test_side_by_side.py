@@ -10,8 +10,7 @@ import pytest
 
 from gate.decide.conclude.accept import apply_acceptances, compute_acceptance_limit
 from gate.decide.constants import LEARNED_DF, LIVE_PAIR_SD, PRIOR_DF
-from gate.decide.side_by_side import decide_side_by_side
-from gate.decide.suspects import gather_judged
+from gate.decide.side_by_side import decide_side_by_side, gather_judged
 from gate.decide.verdict import decide_verdict
 from gate.records import (
     Acceptance,

@@ -7,9 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from gate.check.procedure import rank_suspect
 from gate.decide.constants import LOOKS
-from gate.decide.side_by_side import decide_side_by_side, judge_pairs
-from gate.decide.suspects import Suspect, gather_judged, list_unsettled, rank_suspect
+from gate.decide.side_by_side import (
+    Suspect,
+    decide_side_by_side,
+    gather_judged,
+    judge_pairs,
+    list_unsettled,
+)
 from gate.metrics import LEADING
 from gate.records import Acceptance, Metric, Policy, Reason, Run, Shard, Status
 

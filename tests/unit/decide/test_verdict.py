@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code, list_open, measure_coverage
-from gate.decide.evidence.stored import list_short
+from gate.decide.evidence.values import list_short
 from gate.decide.explain.advice import list_acceptances
 from gate.decide.explain.notes import note_machine
 from gate.decide.judge.compare import find_threshold

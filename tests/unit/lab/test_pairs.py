@@ -12,7 +12,7 @@ import pytest
 
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace, Slot
-from gate.decide.suspects import Suspect
+from gate.decide.side_by_side import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.lane import find_shared_caches, make_measurer
