@@ -20,18 +20,16 @@ from gate.check.pair_schedule import count_all_pairs, name_device
 from gate.check.schedule import Pace
 from gate.check.work import (
     Engine,
-    Left,
     PairWork,
     Part,
-    Queues,
     TrialWork,
-    Unit,
+    Waiting,
     Work,
     choose_lane,
     count_done,
-    foresee,
     is_of,
     join_sources,
+    take_next,
 )
 from gate.decide.side_by_side import Suspect
 from gate.errors import InterruptedRunError, MachineError
@@ -54,6 +52,7 @@ from gate.records.events import (
     PairFinished,
     Progress,
     TrialFinished,
+    TrialSkipped,
     TrialStarted,
 )
 from gate.records.protocol import Stage
@@ -148,8 +147,8 @@ class _Call:
         lanes = measurer.engine.list_lanes()
         self._is_only = len(lanes) == 1  # then nothing is begun elsewhere, and no lane idles
         self._living = [lane for lane in lanes if lane not in measurer.lost]
-        self._queues = Queues(self._living)
-        self._open: dict[str, Left] = {}
+        self._waiting: list[Waiting] = []
+        self._open: dict[str, list[float]] = {}  # the seconds of the slots that are left of each case
         busy, now = {slot.case_id for slot in measurer.at_work.values()}, set(pressing)
         for case_id in work.wanted:
             if case_id in busy or (self._is_only and case_id not in now):
@@ -172,7 +171,7 @@ class _Call:
                 self._listen()
         except KeyboardInterrupt:
             self._measurer.save(replace(self._run, wall_s=self._read_s()))
-            left, fix = self._count_left(), "Nothing came to its end: start it again."
+            left, fix = sum(map(len, self._open.values())), "Nothing came to its end: start it again."
             if self._run.trials or self._run.failures:
                 fix = "What was measured is saved: continue with --resume."
             after = f"after {self._done} of {self._done + left} trials"
@@ -192,20 +191,22 @@ class _Call:
             self._count(case_id)
             own = set()
         rank = (*self._work.rank(self._cut(case_id)), self._places[case_id])
-        if own:
-            self._queues.put_begun(own.pop(), rank, case_id)
-        elif living:
+        begun = bool(own)
+        if not own and living:
             others = {trial.place for trial in trials if not is_of(trial, self._work)}
-            lane = min(others & living, default="") or choose_lane(case_id, self._living)
-            self._queues.put_waiting(lane, rank, case_id)
+            own = {min(others & living, default="") or choose_lane(case_id, self._living)}
+        self._waiting += [Waiting(rank=rank, case_id=case_id, lane=lane, begun=begun) for lane in own]
 
     def _count(self, case_id: str) -> bool:
-        """Count the slots that a case still needs, and tell whether it needs any."""
-        left = foresee(self._work, self._cut(case_id), self._pace)
+        """Foresee the slots that a case still needs, and tell whether it needs any."""
+        part = self._cut(case_id)
+        # A guess is from what is expected of it: it is scaled by what the others took.
+        pace = self._pace if part.trials else Pace(part.cases)
+        seconds = [self._work.predict_s(part, slot, pace) for slot in self._work.list_slots(part)]
         self._open.pop(case_id, None)
-        if left:
-            self._open[case_id] = left
-        return left is not None
+        if seconds:
+            self._open[case_id] = seconds
+        return bool(seconds)
 
     def _cut(self, case_id: str) -> Run:
         """All that a lane has to know of a run: one case."""
@@ -229,10 +230,15 @@ class _Call:
     def _hand_out(self) -> None:
         measurer, at_work, paired = self._measurer, self._measurer.at_work, self._work.paired
         for lane in self._living:
-            while lane not in at_work and (case_id := self._queues.take(lane)) is not None:
-                unit = self._work.plan(self._cut(case_id), self._run, self._pace)
-                if not isinstance(unit, Unit):
-                    measurer.observe(unit)
+            while lane not in at_work and (case_id := take_next(self._waiting, lane)) is not None:
+                part = self._cut(case_id)
+                slot = self._work.list_slots(part)[0]
+                unit = self._work.plan(part, slot, self._run, self._pace)
+                if unit is None:
+                    expected_s = self._work.predict_s(part, slot, self._pace)
+                    measurer.observe(
+                        TrialSkipped(case_id=case_id, index=slot.index, expected_s=expected_s, paired=paired)
+                    )
                     self._open.pop(case_id, None)
                     continue
                 at_work[lane] = _Slot(case_id=case_id, since_s=measurer.engine.read_s())
@@ -251,19 +257,18 @@ class _Call:
             why = f"no answer within {measurer.patience_s:.0f} s"
             for lane in [lane for lane, slot in at_work.items() if slot.since_s <= limit_s]:
                 self._give_up(lane, why)
-        elif answer.lane in at_work:
-            if answer.part is None:
-                self._give_up(answer.lane, answer.why)
-            else:
-                self._take_in(at_work.pop(answer.lane).case_id, answer.part)
-
-    def _take_in(self, case_id: str, part: Part) -> None:
-        self._done += 1
-        self._join(case_id, part)
-        if case_id in self._open:
-            self._put(case_id)
-        self._report(case_id, part)
-        self._measurer.save(self._run)
+        elif answer.lane not in at_work:
+            return
+        elif answer.part is None:
+            self._give_up(answer.lane, answer.why)
+        else:
+            case_id = at_work.pop(answer.lane).case_id
+            self._done += 1
+            self._join(case_id, answer.part)
+            if case_id in self._open:
+                self._put(case_id)
+            self._report(case_id, answer.part)
+            measurer.save(self._run)
 
     def _join(self, case_id: str, part: Part) -> None:
         """Add what came to the run; it replaces what a lost lane had left of the case."""
@@ -295,9 +300,14 @@ class _Call:
         self._living.remove(lane)
         names = name_words(lane=lane, reason=why)
         measurer.observe(Noted(fact=Fact(code=Code.LANE_GONE, names=names, cases=(case_id,))))
-        waiting = [waiting_id for _, waiting_id in self._queues.drop(lane)]
+        waiting = [one.case_id for one in sorted(self._waiting) if one.lane == lane]
+        self._waiting = [one for one in self._waiting if one.lane != lane]
         if measurer.losses[case_id] > MOST_ANEW:
-            self._join(case_id, Part(failures=(_fail(case_id, measurer.losses[case_id]),)))
+            fact = Fact(code=Code.LANE_LOST, numbers={"losses": measurer.losses[case_id]})
+            crash = CaseFailure(
+                case_id=case_id, trial=1, kind=FailureKind.CRASH, stage=Stage.START, fact=fact
+            )
+            self._join(case_id, Part(failures=(crash,)))
             self._open.pop(case_id, None)
             measurer.save(self._run)
         elif case_id in self._open:
@@ -305,13 +315,11 @@ class _Call:
         for waiting_id in waiting:
             self._put(waiting_id)
 
-    def _count_left(self) -> int:
-        return sum(left.slots for left in self._open.values())
-
     def _measure_progress(self, case_id: str) -> Progress:
         """How far the call is, as a slot of a case begins or ends."""
-        scale, left = self._pace.scale, self._count_left()
-        seconds = sum(one.seconds * (scale if one.guessed else 1.0) for one in self._open.values())
+        left = sum(map(len, self._open.values()))
+        scales = {name: 1.0 if self._trials.get(name) else self._pace.scale for name in self._open}
+        seconds = sum(scales[name] * sum(own_s) for name, own_s in self._open.items())
         left_s = seconds / max(1, len(self._living))
         progress = Progress(done=self._done, total=self._done + left, left_s=left_s)
         if not self._work.paired:
@@ -338,13 +346,3 @@ class _Call:
             observe(PairFinished(base=arms[BASE_ARM], head=arms[CANDIDATE_ARM], progress=progress))
         elif arms:
             observe(TrialFinished(trial=arms[CANDIDATE_ARM], progress=progress))
-
-
-def _fail(case_id: str, losses: int) -> CaseFailure:
-    return CaseFailure(
-        case_id=case_id,
-        trial=1,
-        kind=FailureKind.CRASH,
-        stage=Stage.START,
-        fact=Fact(code=Code.LANE_LOST, numbers={"losses": losses}),
-    )

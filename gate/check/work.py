@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gate.check.pair_schedule import (
     count_all_pairs,
@@ -21,7 +20,6 @@ from gate.check.schedule import Pace, Slot, make_trial_schedule, plan_trial
 from gate.decide.side_by_side import Suspect
 from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
 from gate.records.bounds import Natural
-from gate.records.events import TrialSkipped
 
 # Of the kernels that differ, in all of a run: it is written anew after every pair.
 MAX_SOURCES_CHARS = 4_000_000
@@ -101,38 +99,30 @@ def choose_lane(case_id: str, lanes: Collection[str]) -> str:
     return max(lanes, key=lambda lane: blake2b(f"{lane}\n{case_id}".encode(), digest_size=8).digest())
 
 
-class Queues:
-    """Cases that wait for a lane: begun ones for theirs alone, all others for the lane that idles first."""
+class Waiting(NamedTuple):
+    """A case that waits for a lane: a begun one for that alone, another for the lane that idles first."""
 
-    def __init__(self, lanes: Iterable[str]) -> None:
-        self._begun: dict[str, list[tuple[Rank, str]]] = {lane: [] for lane in lanes}
-        self._waiting: dict[str, deque[tuple[Rank, str]]] = {lane: deque() for lane in self._begun}
+    rank: Rank
+    case_id: str
+    lane: str
+    begun: bool
 
-    def put_begun(self, lane: str, rank: Rank, case_id: str) -> None:
-        """Let a case wait for the lane that began it."""
-        heapq.heappush(self._begun[lane], (rank, case_id))
 
-    def put_waiting(self, lane: str, rank: Rank, case_id: str) -> None:
-        """Let a case that no lane has begun wait for this lane first; ranks come in order."""
-        self._waiting[lane].append((rank, case_id))
+def take_next(waiting: list[Waiting], lane: str) -> str | None:
+    """Take the next case for a lane; without one of its own to begin, what the busiest other has last.
 
-    def take(self, lane: str) -> str | None:
-        """Take the next case for a lane; without one of its own, what the busiest other is to begin last.
-
-        That comes before further trials of its own: a case is begun where there is time.
-        """
-        begun, mine = self._begun[lane], self._waiting[lane]
-        other = max(self._waiting.values(), key=len)
-        heads = [queue[0] for queue in (begun, mine) if queue]
-        if not mine and other and (not heads or other[-1] < heads[0]):
-            return other.pop()[1]
-        if not heads:
-            return None
-        return (heapq.heappop(begun) if begun and begun[0] == min(heads) else mine.popleft())[1]
-
-    def drop(self, lane: str) -> list[tuple[Rank, str]]:
-        """Take a lost lane out; what waited for it, in order."""
-        return sorted((*self._begun.pop(lane), *self._waiting.pop(lane)))
+    That comes before further trials of its own: a case is begun where there is time.
+    """
+    chosen = min((one for one in waiting if one.lane == lane), default=None)
+    lanes = Counter(one.lane for one in waiting if not one.begun)
+    if lanes and lane not in lanes:
+        busiest, _ = lanes.most_common(1)[0]
+        other = max(one for one in waiting if one.lane == busiest and not one.begun)
+        chosen = other if chosen is None or other < chosen else chosen
+    if chosen is None:
+        return None
+    waiting.remove(chosen)
+    return chosen.case_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,23 +145,22 @@ class TrialWork:
         """When it is a case's turn: after those that have fewer trials."""
         return (sum(trial.pairing is Pairing.ALONE for trial in part.trials),)
 
-    def list_seconds(self, part: Run, pace: Pace) -> list[float]:
-        """How long each of them takes: those of a case are for the same metrics."""
-        slots = self.list_slots(part)
-        return [self._predict_s(part, slots[0], pace)] * len(slots) if slots else []
-
-    def plan(self, part: Run, whole: Run, pace: Pace) -> Unit | TrialSkipped:
-        """The next trial, unless it would end after the limit, by what the case took before."""
-        slot, limit_s = self.list_slots(part)[0], None
-        if math.isfinite(self.limit_s):
-            limit_s, expected_s = self.limit_s, self._predict_s(part, slot, pace)
-            if part.wall_s + expected_s > limit_s:
-                return TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s)
-        metrics, repeats = _sort(slot.metrics), may_repeat(whole)
-        return Unit(run=part, metrics=metrics, index=slot.index, limit_s=limit_s, repeats=repeats)
-
-    def _predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
+    def predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
+        """How long one of them takes."""
         return pace.predict_s(slot.case, plan_trial(slot.metrics, part.trials, self.device).extent)
+
+    def plan(self, part: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
+        """The next trial; ``None`` where it would end after the limit, by what the case took before."""
+        is_limited = math.isfinite(self.limit_s)
+        if is_limited and part.wall_s + self.predict_s(part, slot, pace) > self.limit_s:
+            return None
+        return Unit(
+            run=part,
+            metrics=_sort(slot.metrics),
+            index=slot.index,
+            limit_s=self.limit_s if is_limited else None,
+            repeats=may_repeat(whole),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,45 +187,27 @@ class PairWork:
         case_id = part.cases[0].id
         return (1, 0) if self.wanted[case_id].later else (0, count_pairs(part, case_id))
 
-    def list_seconds(self, part: Run, pace: Pace) -> list[float]:
-        """How long each of them takes."""
-        return [predict_pair_s(pace, slot, self.device) for slot in self.list_slots(part)]
+    def predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
+        """How long one of them takes."""
+        del part
+        return predict_pair_s(pace, slot, self.device)
 
-    def plan(self, part: Run, whole: Run, pace: Pace) -> Unit | TrialSkipped:
-        """The next pair, or as much of it as ends in time, unless nothing does."""
-        wanted, known = self.list_slots(part)[0], part if part.trials else whole
-        slot = fit_slot(known, wanted, self.device, self.limit_s - part.wall_s)
-        if slot is None:
-            expected_s = predict_pair_s(pace, wanted, self.device)
-            return TrialSkipped(
-                case_id=wanted.case.id, index=wanted.index, expected_s=expected_s, paired=True
-            )
+    def plan(self, part: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
+        """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
+        del pace
+        fitting = fit_slot(part if part.trials else whole, slot, self.device, self.limit_s - part.wall_s)
+        if fitting is None:
+            return None
         return Unit(
             run=part,
-            metrics=_sort(slot.metrics),
-            index=slot.index,
+            metrics=_sort(fitting.metrics),
+            index=fitting.index,
             paired=True,
-            unchanged_code=slot.unchanged_code,
+            unchanged_code=fitting.unchanged_code,
         )
 
 
 Work = TrialWork | PairWork
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Left:
-    """The slots that are left of a case, and the seconds that they take."""
-
-    slots: int
-    seconds: float
-    guessed: bool  # from what is expected of it: seconds before they are scaled by what the others took
-
-
-def foresee(work: Work, part: Run, pace: Pace) -> Left | None:
-    """Foresee what a case still needs; ``None`` where that is nothing."""
-    guessed = not part.trials
-    seconds = work.list_seconds(part, Pace(part.cases) if guessed else pace)
-    return Left(slots=len(seconds), seconds=sum(seconds), guessed=guessed) if seconds else None
 
 
 def is_of(trial: Trial, work: Work) -> bool:
