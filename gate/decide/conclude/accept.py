@@ -178,20 +178,17 @@ def can_be_accepted(comparison: Comparison) -> bool:
     return comparison.decides and (is_worse or _is_removed(comparison))
 
 
-def _is_or_may_be_worse(comparison: Comparison) -> bool:
-    if comparison.change is None:
-        return False
-    looks_worse = comparison.change.centre > 0 or comparison.waits_for_pairs
-    return comparison.status is Status.REGRESSED or (comparison.reason is Reason.UNSETTLED and looks_worse)
-
-
 def _is_removed(comparison: Comparison) -> bool:
     return comparison.status is Status.MISSING and comparison.reason is Reason.REMOVED
 
 
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
-    is_removed = _is_removed(comparison)
-    if not is_removed and not _is_or_may_be_worse(comparison):
+    is_removed, change = _is_removed(comparison), comparison.change
+    may_be_worse = comparison.reason is Reason.UNSETTLED and (
+        comparison.waits_for_pairs or (change is not None and change.centre > 0)
+    )
+    is_worse = change is not None and (comparison.status is Status.REGRESSED or may_be_worse)
+    if not (is_removed or is_worse):
         return comparison
     for acceptance in policy.acceptances:
         if is_in_force(acceptance, policy) and _covers(acceptance, comparison, policy):

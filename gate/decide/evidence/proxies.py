@@ -63,35 +63,22 @@ class Work:
 
 
 def compare_work(evidence: Evidence) -> Work:
-    """Compare what the compiles of a case did with its baseline's, or the base's."""
-    return Work(
-        calls=compute_calls_change(evidence),
-        processor=compute_processor_change(evidence),
-        counts=has_other_counts(evidence),
-    )
-
-
-def compute_calls_change(evidence: Evidence) -> float | None:
-    """Log change of the Python calls of a compile, + is more; ``None`` where either side lacks them.
+    """Compare what the compiles of a case did with its baseline's, or the base's.
 
     Another baseline's calls, of a newer release or another host, say nothing of what this one's time is of.
     """
+    calls = processor = None
     question = evidence.questions.get(Metric.COMPILE_CALLS)
     baselines = map(evidence.find_baseline, (Metric.COMPILE_CALLS, *COMPILE_TIMES))
     is_one = len({id(one) for one in baselines if one}) == 1
-    if question is None or not is_one or min(*question.before, *question.after) <= 0:
-        return None
-    return math.log(median(question.after) / median(question.before))
-
-
-def compute_processor_change(evidence: Evidence) -> float | None:
-    """Log change of a cold compile's CPU time, + is more; ``None`` where either side lacks it."""
+    if question is not None and is_one and min(*question.before, *question.after) > 0:
+        calls = math.log(median(question.after) / median(question.before))
     known = (one.baseline.phases_s for one in evidence.stored if one.same_host and one.same_definition)
-    before = next((sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
-    after = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
-    if before <= 0 or not after or min(after) <= 0:
-        return None
-    return math.log(median(after) / before)
+    before_s = next((sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
+    after_s = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
+    if before_s > 0 and after_s and min(after_s) > 0:
+        processor = math.log(median(after_s) / before_s)
+    return Work(calls=calls, processor=processor, counts=has_other_counts(evidence))
 
 
 def sum_processor_s(phases_s: Mapping[str, float]) -> float:

@@ -314,19 +314,17 @@ def list_short(run: Run) -> tuple[Evidence, ...]:
 
 
 def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Baseline]) -> tuple[Stored, ...]:
-    stored = [_relate(case, environment, baseline) for baseline in baselines]
-    stored.sort(key=lambda one: one.baseline.provenance.created, reverse=True)
+    stored = []
+    for baseline in sorted(baselines, key=lambda one: one.provenance.created, reverse=True):
+        same_host = has_same_host(baseline.environment, environment)
+        same_stack = same_host or has_same_stack(baseline.environment, environment)
+        one = Stored(
+            baseline=baseline,
+            same_host=same_host,
+            same_stack=same_stack,
+            same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
+            same_definition=baseline.definition == case.definition,
+        )
+        stored.append(one)
     stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))
     return tuple(stored)
-
-
-def _relate(case: Case, environment: Environment, baseline: Baseline) -> Stored:
-    same_host = has_same_host(baseline.environment, environment)
-    same_stack = same_host or has_same_stack(baseline.environment, environment)
-    return Stored(
-        baseline=baseline,
-        same_host=same_host,
-        same_stack=same_stack,
-        same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
-        same_definition=baseline.definition == case.definition,
-    )

@@ -286,21 +286,17 @@ def note_warnings(run: Run) -> tuple[Fact, ...]:
     ]
     widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
     more = len(widest) - _MAX_WARNINGS
+    failed = {failure.case_id for failure in run.failures}
     return (
-        *_note_retried(run),
+        *list_distinct(
+            Fact(
+                code=Code.FAILED_BEFORE,
+                cases=(one.case_id,),
+                names=name_words(kind=one.kind.value, stage=one.stage),
+            )
+            for one in run.retried
+            if one.case_id not in failed
+        ),
         *widest[:_MAX_WARNINGS],
         *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
-    )
-
-
-def _note_retried(run: Run) -> tuple[Fact, ...]:
-    failed = {failure.case_id for failure in run.failures}
-    return list_distinct(
-        Fact(
-            code=Code.FAILED_BEFORE,
-            cases=(one.case_id,),
-            names=name_words(kind=one.kind.value, stage=one.stage),
-        )
-        for one in run.retried
-        if one.case_id not in failed
     )
