@@ -117,7 +117,9 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     # In a shard they are not known: the base has what the other shards measure as well.
     vanished = note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
-    used, machine = _list_used(screening), make_machine_shift(screening.machine)
+    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
+    used = tuple({id(match): match for match in matches if match is not None}.values())
+    machine = make_machine_shift(screening.machine)
     return Verdict(
         outcome=outcome,
         headline=say_beside(headline) if in_pairs else headline,
@@ -166,11 +168,6 @@ def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Compa
     limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_stored(limited, run, screening.evidence)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
-
-
-def _list_used(screening: Screening) -> tuple[Baseline, ...]:
-    matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
-    return tuple({id(match): match for match in matches if match is not None}.values())
 
 
 def _name_base(run: Run) -> PairBase | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
@@ -53,6 +53,7 @@ def make_baseline(
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: len(trial.samples))
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
+    workloads = [trial.workload for trial in compiled if trial.workload]
     return Baseline(
         case_id=case.id,
         definition=case.definition,
@@ -61,7 +62,11 @@ def make_baseline(
         trials=collect_values(trials),
         disturbed=sum(bool(trial.conditions.disturbances) for trial in trials),
         identity=_find_common_identity(compiled),
-        workload=_find_common_items([trial.workload for trial in compiled if trial.workload]),
+        workload={
+            key: value
+            for key, value in sorted(workloads[0].items() if workloads else ())
+            if all(one.get(key) == value for one in workloads)
+        },
         graph_breaks=tuple(replace(one, stack=()) for one in fullest.graph_breaks),
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,
@@ -82,14 +87,6 @@ def _find_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
     if not codes or codes.count(codes[0]) < len(codes):
         return CodeIdentity(digest="")
     return known[0] if known.count(known[0]) == len(known) else codes[0]
-
-
-def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in sorted(mappings[0].items() if mappings else ())
-        if all(mapping.get(key) == value for mapping in mappings)
-    }
 
 
 def _round_baseline(exact: Baseline) -> Baseline:

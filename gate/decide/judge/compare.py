@@ -19,7 +19,7 @@ from gate.decide.judge.families import (
     judge_time,
     make_finding,
 )
-from gate.decide.judge.interval import Bar, Reading, compute_detectable, make_change, read_stored
+from gate.decide.judge.interval import Bar, compute_detectable, make_change, read_stored
 from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
 from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
@@ -55,19 +55,6 @@ class JudgingRules:
     def find_machine(self, metric: Metric) -> Machine:
         """Which of the two a time is of: a GPU, or its host, which compiles."""
         return self.machine.host or self.machine if metric in COMPILE_TIMES else self.machine
-
-    def read(self, question: Question) -> Reading | None:
-        """The reading of a noisy question; ``None`` where it has no logarithms."""
-        if question.logs is None:
-            return None
-        by_clock = question.metric in _BY_CLOCK
-        return read_stored(
-            question.metric,
-            question.logs,
-            self.priors[question.metric],
-            self.find_machine(question.metric).session if by_clock else SESSION,
-            self.find_shift(question.metric),
-        )
 
     def find_shift(self, metric: Metric) -> float:
         """By how much a time is longer for the machine's sake, as a logarithm.
@@ -151,8 +138,17 @@ CASE_METRIC = Metric.COMPILED_LATENCY
 def compare_case(evidence: Evidence, rules: JudgingRules) -> tuple[Comparison, ...]:
     """All comparisons of one case with its stored baselines."""
     questions = evidence.questions
-    known = {metric: rules.read(question) for metric, question in questions.items()}
-    readings = {metric: reading for metric, reading in known.items() if reading is not None}
+    readings = {
+        metric: read_stored(
+            metric,
+            question.logs,
+            rules.priors[metric],
+            rules.find_machine(metric).session if metric in _BY_CLOCK else SESSION,
+            rules.find_shift(metric),
+        )
+        for metric, question in questions.items()
+        if question.logs is not None
+    }
     edges = BASE_EDGES if rules.has_base else ALONE_EDGES
     times = Times(
         readings=readings,

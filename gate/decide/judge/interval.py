@@ -103,6 +103,8 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     count = len(paired.changes)
     own = compute_winsorized_variance(paired.changes)
     noise = pool_variances(own, prior)
+    # A twin that is the quieter one says nothing of the noise.
+    both = pool_variances(own, compute_winsorized_variance(twin.changes)) if twin else own
     return Reading(
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
@@ -111,7 +113,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         candidate=math.exp(compute_hodges_lehmann(compute_logs(paired.head))),
         trials=count,
         baseline_trials=count,
-        own=_join_twin(own, compute_winsorized_variance(twin.changes)) if twin and own.df else None,
+        own=max(own, both, key=lambda one: one.value) if twin and own.df else None,
     )
 
 
@@ -195,9 +197,3 @@ def to_fraction(change: float) -> float:
 def compute_pooled_error(noise: Variance, pairs: int) -> float:
     """Standard error of the Hodges-Lehmann estimate of so many pairs."""
     return math.sqrt(noise.value * POOLING_LOSS / pairs)
-
-
-def _join_twin(own: Variance, twin: Variance) -> Variance:
-    """What both say of the noise; a twin that is the quieter one says nothing of it."""
-    both = pool_variances(own, twin)
-    return both if both.value > own.value else own
