@@ -51,6 +51,7 @@ from gate.records import (
     Code,
     Comparison,
     Environment,
+    Fact,
     PairBase,
     Policy,
     Run,
@@ -103,7 +104,7 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
     share = len(run.cases) / run.shard.cases if run.shard else 1.0
     own = replace(policy, error_budget=policy.error_budget * share)
     rules = make_rules(evidence, own, machine, has_base=run.base is not None)
-    there = {place: replace(rules, machine=machine) for place, machine in places.items()}
+    there = {place: replace(rules, machine=its_own) for place, its_own in places.items()}
     comparisons = tuple(row for one in evidence for row in compare_case(one, there[one.place]))
     return Screening(evidence=evidence, comparisons=comparisons, machine=machine, places=places)
 
@@ -114,12 +115,9 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
     headline = make_headline(outcome, comparisons, run.cases, finished=run.finished)
-    # In a shard they are not known: the base has what the other shards measure as well.
-    vanished = note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
-    machine = make_machine_shift(screening.machine)
     return Verdict(
         outcome=outcome,
         headline=say_beside(headline) if in_pairs else headline,
@@ -137,17 +135,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_target(run.environment),
             *(note_unchanged_code(run) if in_pairs else ()),
             *list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
-            *note_acquitted(screening.acquitted),
-            *note_unchanged_speedup(comparisons),
-            *note_cases(Code.UNCHANGED_SOURCES, screening.same),
-            *vanished,
-            *note_difference(screening.evidence, run.environment),
-            *note_machine(machine, judged=any(map(is_judged, comparisons))),
-            *note_disturbed(run),
-            *note_warnings(run),
+            *_list_more_notes(run, screening, comparisons),
             *note_quarantine(comparisons, policy),
         ),
-        machine=machine,
+        machine=make_machine_shift(screening.machine),
         environment=run.environment,
         provenance=run.provenance,
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
@@ -160,6 +151,23 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
+    )
+
+
+def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """Notes on what was held against what, and on how it was measured."""
+    # In a shard they are not known: the base has what the other shards measure as well.
+    vanished = note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
+    is_judged_at_all = any(map(is_judged, comparisons))
+    return (
+        *note_acquitted(screening.acquitted),
+        *note_unchanged_speedup(comparisons),
+        *note_cases(Code.UNCHANGED_SOURCES, screening.same),
+        *vanished,
+        *note_difference(screening.evidence, run.environment),
+        *note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
+        *note_disturbed(run),
+        *note_warnings(run),
     )
 
 
