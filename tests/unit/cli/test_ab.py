@@ -11,7 +11,7 @@ from gate.errors import ExitCode
 from gate.files.codec import VERDICT
 from gate.records import Metric, Reason, Run, Status
 from tests.unit.cli.conftest import Place
-from tests.unit.cli.ways import begin_repository
+from tests.unit.cli.sides import begin_repository
 
 
 def test_a_run_is_finished_once_its_pairs_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

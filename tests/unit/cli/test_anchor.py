@@ -8,7 +8,7 @@ import pytest
 
 from gate.store.policy import AnchorFile, load_anchor, save_anchor
 from tests.unit.cli.conftest import CASE_ID, Place
-from tests.unit.cli.ways import SLOWER_S, TOMORROW, begin_repository
+from tests.unit.cli.sides import SLOWER_S, TOMORROW, begin_repository
 
 OLD = "2026-01-01T00:00:00Z"
 

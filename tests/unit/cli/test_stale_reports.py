@@ -13,7 +13,7 @@ import pytest
 from gate.cli.output import remove_files
 from gate.files.codec import RUN
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
-from tests.unit.cli.ways import begin_repository
+from tests.unit.cli.sides import begin_repository
 
 REPORTS = ("verdict.json", "report.md", "report.html", "junit.xml")
 

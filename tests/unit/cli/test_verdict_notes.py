@@ -20,7 +20,7 @@ from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 from tests.told import tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, Place, RunGate, make_run
-from tests.unit.cli.ways import begin_repository
+from tests.unit.cli.sides import begin_repository
 
 
 def test_a_subdirectory_is_the_projects(
