@@ -79,6 +79,15 @@ def test_suspect_that_is_the_same_program_as_the_base_gets_no_pair() -> None:
     assert "a/x" in next(note.cases for note in verdict.notes if note.code is Code.CLEARED)
 
 
+def test_the_same_program_gets_no_pair_where_it_looks_faster_either() -> None:
+    """A fifth faster than stored, since the machine is: pairs would take half a minute and say nothing."""
+    given = Given(subjects=[Subject(name="a", alone=[{LATENCY: 0.008}] * 3, imports=())])
+    run = make_run(given.subjects, other_changes=())
+    verdict = check_against_base(given, run, make_terms(run)).verdict
+    assert (verdict.outcome, given.measured) == (Outcome.PASS, [])
+    assert find(verdict, LATENCY, Status.IMPROVED) == [("a/x", Reason.BEYOND_BAR)]
+
+
 SAME = Subject(alone=SLOW, imports=())
 
 
