@@ -77,13 +77,17 @@ OLDEST_PACKAGES = {
 }
 
 
+def find_release(package: str) -> str:
+    """Find the release of a package that is beside this interpreter; empty where it is not there."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def is_installed(package: str) -> bool:
     """Whether a package is beside this interpreter."""
-    try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+    return bool(find_release(package))
 
 
 def is_older(release: str, oldest: str) -> bool:

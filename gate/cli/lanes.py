@@ -21,7 +21,7 @@ from gate.errors import InterruptedRunError, UsageError
 from gate.files.codec import RUN
 from gate.files.untrusted import is_present
 from gate.github.job import find_text, load_payload
-from gate.installation import find_page
+from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
 from gate.lab.trials.bench import LabSettings
@@ -31,7 +31,7 @@ from gate.lab.trials.runs import make_run, refuse_other_run, take_up
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
-from gate.records import Arm, BaseArm, Code, Fact, Run, make_text, name_words
+from gate.records import Arm, BaseArm, Code, Extent, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.report.progress import show_progress
 
@@ -60,13 +60,19 @@ def load_previous(options: Namespace, out: Path) -> Run | None:
 def find_measured(options: Namespace, request: Project, trials: int) -> Run | None:
     """Find the run that ``--resume`` continues, if nothing of it is left to measure.
 
+    Where torch or what is in no commit may be another, lanes are to tell.
     Raises as :func:`load_previous`, and as :func:`gate.lab.trials.runs.refuse_other_run`.
     """
     run = load_previous(options, request.config.out)
-    if run is None or run.base or run.failures or list_short(replace(run, trials_planned=trials)):
+    if run is None or run.base or run.failures or not run.finished:
+        return None
+    if not run.changes or run.environment.torch != find_release("torch"):
+        return None
+    whole = tuple(trial for trial in run.trials if trial.extent is Extent.WHOLE)
+    if list_short(replace(run, trials=whole, trials_planned=trials)):
         return None
     _refuse_other(run, request, place_lab(request.config)[1], None, trials)
-    return run if run.finished else None
+    return run
 
 
 def _refuse_other(

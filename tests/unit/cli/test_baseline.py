@@ -12,8 +12,9 @@ from gate.cli import lanes
 from gate.files.codec import RUN
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials
-from gate.records import Metric
+from gate.records import Extent, Metric
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
+from tests.unit.cli.sides import begin_repository
 
 EXPIRES = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
 ACCEPT = ("baseline", "accept", CASE_ID, "graph_breaks", "--allow", "2", "--reason", "a print")
@@ -32,6 +33,7 @@ def test_a_machine_that_others_use_records_nothing(
     place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it varied by would be taken for the case's; who wants it all the same sees it marked."""
+    begin_repository(place)
     before = {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
     look = itertools.count()
     crowd = lambda: HostSample(at_s=(at := float(next(look))), cores=2, busy_s=2.0 * at)  # noqa: E731
@@ -44,11 +46,43 @@ def test_a_machine_that_others_use_records_nothing(
     assert "during 5 of 5 trials: other programs kept 2.0 of 2 cores busy: chromium (pid 123, 95 %)." in told
     assert "--anyway --resume takes what there is" in told
     assert before == {path: path.read_bytes() for path in (place.top / "baselines").rglob("*.json")}
+    monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     monkeypatch.setattr(lanes, "open_lab", lambda *_: pytest.fail("it warms up for nothing"))
     assert place.run(*refresh, "--anyway", "--resume") == 0
     capsys.readouterr()
     assert place.run("baseline", "show") == 0
     assert "5, 5 disturbed" in capsys.readouterr().out
+
+
+REFRESH = ("baseline", "refresh", "--quiet", "--reason", "again", "--resume")
+
+
+def test_a_resumed_refresh_measures_anew_what_is_no_whole_trial(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five trials are there, but one is a check's, and says nothing of drift: a baseline has five whole ones."""
+    begin_repository(place)
+    monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
+    assert place.run("measure", "--quiet", "--trials", "5") == 0
+    saved = place.top / "out" / "run.json"
+    run = RUN.load(saved)
+    RUN.save(replace(run, trials=(*run.trials[:4], replace(run.trials[4], extent=Extent.COLD))), saved)
+    assert place.run(*REFRESH) == 0
+    assert [trial.extent for trial in RUN.load(saved).trials] == [Extent.WHOLE] * 5
+
+
+def test_a_resumed_refresh_of_another_torch_is_refused(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All was measured, but before the upgrade: it would be recorded as if it came after."""
+    begin_repository(place)
+    monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
+    assert place.run("measure", "--quiet", "--trials", "5") == 0
+    saved = place.top / "out" / "run.json"
+    run = RUN.load(saved)
+    RUN.save(replace(run, environment=replace(run.environment, torch="2.12.0")), saved)
+    assert place.run(*REFRESH) == 2
+    assert "the saved run cannot be continued: torch 2.12.0 -> 2.13.0" in capsys.readouterr().err
 
 
 def test_what_never_decides_cannot_be_accepted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
