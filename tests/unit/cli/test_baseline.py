@@ -60,7 +60,7 @@ REFRESH = ("baseline", "refresh", "--quiet", "--reason", "again", "--resume")
 def test_a_resumed_refresh_measures_anew_what_is_no_whole_trial(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five trials are there, but one is a check's, and says nothing of drift: a baseline has five whole ones."""
+    """Five trials are there, but one is a check's and tells no drift: a baseline has five whole ones."""
     begin_repository(place)
     monkeypatch.setattr(lanes, "find_release", lambda _: "2.13.0")
     assert place.run("measure", "--quiet", "--trials", "5") == 0
