@@ -8,8 +8,6 @@ compute capability. What Inductor asks of a GPU beyond that is answered as a boa
 its numbers stand in the generated code, and so in the environment's fingerprint.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@
 Anything else that escapes is a bug in compile-gate (exit 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import TypeVar

@@ -14,8 +14,6 @@ a CUDA build of torch uses none of them. A local version part (``2.13.0+cpu``) n
 release: it separates hosts and not stacks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -5,8 +5,6 @@ what came of them travel as the strict JSON of :mod:`gate.files.codec`: what a l
 file.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -6,8 +6,6 @@ what an earlier job may have left in ``.git/config``, is switched off for every 
 (``filter.*``, as Git LFS has them): without them a checkout would be another one.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping

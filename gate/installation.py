@@ -3,8 +3,6 @@
 pyproject.toml has the same oldest releases, and a test compares: a copy of the package has to know them too.
 """
 
-from __future__ import annotations
-
 import filecmp
 import functools
 import re

@@ -4,8 +4,6 @@ A new kind is a row here and a class in :mod:`gate.measure.kinds`: docs/registry
 has every property; the others say what is otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum

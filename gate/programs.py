@@ -3,8 +3,6 @@
 Children that ended and were not waited for are listed too.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import math

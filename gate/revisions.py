@@ -1,7 +1,5 @@
 """Names of commits, resolved in the repository that measured code lies in."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ They are checked in under ``gate/schemas/``, where a release sees what changed; 
 writes them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

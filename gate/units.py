@@ -4,8 +4,6 @@ Everything here is pure and monotone: a larger number never reads as a smaller o
 rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """``bisect``: find the first commit, or interpreter, at which a metric of a case is worse, and say so."""
 
-from __future__ import annotations
-
 import time
 from argparse import Namespace
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ git ranks commits, as ``git bisect`` does. The device stays held and the good en
 come and go.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import time

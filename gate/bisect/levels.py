@@ -5,8 +5,6 @@ Between levels that are known the fewest pairs show which one it is by Wald's se
 noise is not known, so a pair is weighed by a t density, whose tails bound what a single one can say.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ at the good end's level or at the bad end's. The point that was found is compare
 the rules of every other comparison but for one number: the threshold is half of what the bad end is worse by.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ twice, and pairs for a confirmation, and goes through the procedure of :mod:`gat
 one session: the replay does not know the noise between days.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """How the metrics of each case vary within and between trials and in pairs, and what follows for the gate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

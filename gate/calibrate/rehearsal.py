@@ -1,7 +1,5 @@
 """Measures for a check without processes: gives trials and pairs that were recorded or drawn. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

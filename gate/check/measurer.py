@@ -9,8 +9,6 @@ A lane is a device with an open lab. The measurer hands out single slots:
   it may still say is dropped. A case that it had begins anew elsewhere; what loses a third lane has failed.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -5,8 +5,6 @@ repeating at one level costs ``c`` and varies by ``s``, and at the level above `
 second is greatest with ``sqrt(C / c) * s / S`` repetitions at the lower one.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

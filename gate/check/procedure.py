@@ -3,8 +3,6 @@
 What measures is a lab, a fleet, or a :class:`gate.calibrate.rehearsal.Rehearsal`, which starts no process.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Which trial comes next, what it and a pair measure, and how long trials will take; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean

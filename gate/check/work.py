@@ -1,7 +1,5 @@
 """What stands between a measurer and its lanes: one slot goes out, trial or pair, what came of it returns."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping

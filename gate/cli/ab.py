@@ -1,7 +1,5 @@
 """``ab``: two arms side by side on this machine: two states of the code, or two interpreters."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """``baseline refresh | show | accept | anchor``: record, list, and take responsibility."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from collections.abc import Iterator

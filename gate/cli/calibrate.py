@@ -1,7 +1,5 @@
 """``calibrate``: measure unchanged code often, and learn from it what the gate can and cannot see here."""
 
-from __future__ import annotations
-
 import math
 from argparse import Namespace
 from dataclasses import replace

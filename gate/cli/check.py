@@ -1,7 +1,5 @@
 """``check`` and ``measure``: run a plan in the lab, judge it, write and print the reports."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Imports nothing heavy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """``compare``, ``report``, ``explain`` and ``merge``: work on stored runs, measure nothing."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from dataclasses import replace

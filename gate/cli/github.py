@@ -1,7 +1,5 @@
 """The ``github`` commands, for jobs with a token: publish a verdict, answer comments. No measured code."""
 
-from __future__ import annotations
-
 import os
 import re
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """``init``: the files that a project begins with; nothing that is there is written over."""
 
-from __future__ import annotations
-
 import re
 from argparse import Namespace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Imports nothing heavy.
 """
 
-from __future__ import annotations
-
 from operator import methodcaller
 
 from gate.cli.options import (

@@ -1,7 +1,5 @@
 """Where runs and verdicts go: the out directory, the terminal, and a line in the history."""
 
-from __future__ import annotations
-
 import sys
 import time
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """Options and files become the records that every command starts from, and what a verdict says of them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from argparse import Namespace

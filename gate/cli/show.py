@@ -1,7 +1,5 @@
 """Commands that only show something: ``models``, ``plan``, ``doctor``, ``schema``, ``config``."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """``trend``: a history of runs as pages that any web server, or GitHub Pages, can show."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Thresholds per metric are data, not rules: they are in :mod:`gate.metrics`.
 """
 
-from __future__ import annotations
-
 # --- noise of the noisy metrics, as standard deviations of natural logarithms ---
 
 # With fewer baseline trials a standard deviation has one degree of freedom or none.

@@ -1,7 +1,5 @@
 """Side by side: which cases get pairs with the base, which need more, and what pairs decide."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Statistics of small samples, without numpy or scipy: moments, Student's t, estimates and rates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

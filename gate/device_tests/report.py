@@ -1,7 +1,5 @@
 """What the tests of a device report: a line of text for each result. Torch-free."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``first-contact``: run the tests of a device, a process each, and pack what was seen. Torch-free."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

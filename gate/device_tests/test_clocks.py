@@ -1,7 +1,5 @@
 """Clocks: that what is timed is what the device did, and that it repeats, for two processes in turn too."""
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import statistics

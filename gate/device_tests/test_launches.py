@@ -1,7 +1,5 @@
 """Code and launches: that kernels are generated the same again, and listed by the names that are counted."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

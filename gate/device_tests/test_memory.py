@@ -1,7 +1,5 @@
 """Memory: that peaks count what is held, that of CUDA graphs too, and that a full card is recognized."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

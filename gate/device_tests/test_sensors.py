@@ -1,7 +1,5 @@
 """Sensors: NVML and nvidia-smi report of this card what the guards of a trial need."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The whole: that trials, pairs and planted faults on this device give what the gate expects."""
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import subprocess

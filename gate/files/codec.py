@@ -6,8 +6,6 @@ that a large file is decoded item by item.
 This module is also where the rest of the gate finds the codec's parts.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import io

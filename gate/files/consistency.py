@@ -4,8 +4,6 @@ A file that was edited or damaged can hold values that no measurement gives, or 
 each other. Judged all the same, a peak memory of -1 would be an improvement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from gate.errors import FileError

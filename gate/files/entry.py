@@ -15,8 +15,6 @@ made of them. An entry may have ``find_contradictions``: it gets the values of t
 themselves and the names of the others, and finds what does not fit together.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import inspect

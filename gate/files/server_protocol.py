@@ -10,8 +10,6 @@ A server is a process that has imported what workers need and forks them
 - ``reap``: wait for the end of a worker, and end what it left behind.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.
 A container goes on after an item that does not fit, so that a file's mistakes can be told at once.
 """
 
-from __future__ import annotations
-
 import builtins
 import collections.abc
 import dataclasses

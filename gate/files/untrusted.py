@@ -6,8 +6,6 @@ where a record is made of them.
 Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`.
 """
 
-from __future__ import annotations
-
 import json
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Values that do not fit their type: each with its place, what is wrong and the fix."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ documents and duplicate keys are refused, which rules out every bomb. Errors nam
 the mistakes of a file that can be parsed are told at once.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

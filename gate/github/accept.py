@@ -9,8 +9,6 @@ What regressed is what the gate's own run left as its artifact. Anybody could ha
 only cases that the default branch knows, metrics and numbers are taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

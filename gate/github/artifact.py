@@ -1,7 +1,5 @@
 """Artifacts of a workflow run, and the job that left one: found here, read by :mod:`gate.publish`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ broken JSON are asked for again three times, except for POST. All waiting togeth
 what would need more fails at once. Writes are at least a second apart, as GitHub asks.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping

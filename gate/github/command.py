@@ -13,8 +13,6 @@ is in it, and it may be told to everybody.
 An answer decides nothing. Trouble with one is told in the log, and little time is spent on it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

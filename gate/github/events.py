@@ -4,8 +4,6 @@
 run's head: owner and branch, then the ids of the repositories. All of these are told by GitHub.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What may be published of a run: which it is, for which pull request, its verdict, who accepted what."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar

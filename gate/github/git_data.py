@@ -3,8 +3,6 @@
 Commits made this way, without an author, are by the token's owner and signed by GitHub.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -9,8 +9,6 @@ may end up in a message. So all that it prints goes through :func:`make_line`, l
 prints it: a traceback of Python's is no exception. Its own annotations go by :func:`write_annotations`.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import secrets

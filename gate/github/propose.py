@@ -11,8 +11,6 @@ What a run says of its cases could be anybody's word, above all their definition
 turns every stored value into that of something else. So cases are those of the commit's own registry.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

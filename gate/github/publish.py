@@ -7,8 +7,6 @@ A change is reported on its pull request, an upgrade of the stack in one issue f
 artifact is as hostile in both: what measured an upgrade ran a new stack from a package index.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

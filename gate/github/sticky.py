@@ -11,8 +11,6 @@ GitHub cannot change a comment on condition, so where publishers race within sec
 last; the workflows' concurrency group keeps them apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

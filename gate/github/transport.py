@@ -5,8 +5,6 @@ surroundings: no usable answer after bounded repeats, one beyond its size, or a 
 budget has left.
 """
 
-from __future__ import annotations
-
 import email.utils
 import re
 import time

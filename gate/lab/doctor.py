@@ -1,7 +1,5 @@
 """Is this machine fit to judge? Pure checks over what :mod:`gate.lab.probe` found."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A look at this machine, which takes seconds: what :mod:`gate.lab.doctor` judges."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The cold process: the first compiled call on empty caches, then the timed rounds."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from contextlib import closing

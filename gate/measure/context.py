@@ -1,7 +1,5 @@
 """What both protocols share: the context of a measurement and the workload made ready."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager

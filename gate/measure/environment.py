@@ -10,8 +10,6 @@ needs. Where the primer saw that all of them pass, it leaves a mark in the cache
 workers take Inductor's word for it.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import os

@@ -4,8 +4,6 @@ A *block* is a number of calls of one side, timed together. A *super-block* is f
 or ``C E E C`` in turn, so that a drift of the machine that is linear in time cancels within it.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import resource

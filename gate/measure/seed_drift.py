@@ -5,8 +5,6 @@ What is compared is how far the parameters have moved. A step that is smaller th
 changes is lost in eager alike, so the optimizer steps at a usual rate where the case's own is smaller.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Measure a case for a target: trace it, compile it, count what was made; nothing is run."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import json

@@ -4,8 +4,6 @@ A profile shows which kernels take the time, NVML's energy counter the joules, a
 are from each other. Canaries are fixed micro-workloads without measured code.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -5,8 +5,6 @@ calls keep something, there are more of them, twice as many each time. What is k
 is seen.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import statistics

@@ -5,8 +5,6 @@ Each row begins with one of :mod:`gate.metrics.spec` that has every property, an
 docs/metrics.md is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from gate.metrics.rows import ROWS

@@ -1,7 +1,5 @@
 """One row a metric: times, amounts and counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gate.metrics.spec import (

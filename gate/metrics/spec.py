@@ -1,7 +1,5 @@
 """What a row of the table of metrics says, and the rows with every property that others begin with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum

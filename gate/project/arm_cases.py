@@ -1,7 +1,5 @@
 """The cases that each arm of a side-by-side run defines, wherever the change has moved their models."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Which cases a machine cannot be judged by, and how long the others may take: known before; pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """An entry of a registry -> the cases that it makes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """``gate.yml`` -> Config, with the origin of every value."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping

@@ -4,8 +4,6 @@ A check gets the values of an entry's keys that are right by themselves, and the
 are not. Keys that were not written are in neither.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar

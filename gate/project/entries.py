@@ -4,8 +4,6 @@ Read strictly by the codec; its JSON Schema and docs/configuration.md are genera
 becomes is in :mod:`gate.project.config`. The texts below the keys are described in :mod:`gate.files.entry`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

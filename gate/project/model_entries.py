@@ -3,8 +3,6 @@
 They become cases in :mod:`gate.project.registry`; :mod:`gate.files.entry` has the texts below the keys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated

@@ -3,8 +3,6 @@
 ``tag:smoke,!bert/*,resnet50/*`` selects some, and where nothing is named there is a default.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

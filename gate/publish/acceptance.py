@@ -9,8 +9,6 @@ The check read the acceptances by itself. Here they decide nothing but whether a
 nothing was compared may be told so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

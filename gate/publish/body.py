@@ -4,8 +4,6 @@ No command for a machine that the author of a pull request cannot reach; where s
 the step says who. All of it is Markdown of fixed sentences and GitHub's own names.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a comment may ask for, and what its words say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A baseline can be made useless without moving a median: values that scatter let 
 pass as noise, and a case that is defined anew has nothing to be held against. So all of it is listed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ An upgrade is of one code side by side on two stacks. Above its report stand mea
 the cases' changes, so that twice as fast and twice as slow cancel out.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -5,8 +5,6 @@ decoded record, and what may be shown of it is :mod:`gate.publish.trusted`'s bus
 sentence of ours: it may name cases of the registry, and repeats nothing else.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import stat

@@ -6,8 +6,6 @@ facts of the run. The outcome is not ours to change: it counts all comparisons, 
 are not shown.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace

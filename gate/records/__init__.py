@@ -5,8 +5,6 @@ memory in bytes, ratios and changes are bare fractions (0.05 is 5 %), and a *cha
 when the candidate is worse. Records are parsed at the border (:mod:`gate.files.codec`) and trusted after.
 """
 
-from __future__ import annotations
-
 from gate.records.bounds import Time
 from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 from gate.records.codes import Code

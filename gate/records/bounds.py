@@ -4,8 +4,6 @@ They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``. Type
 have are in :mod:`gate.files.entry`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is measured: a case and what it is made of, which cases a pattern means, and records by case."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What there is to report: the codes of all facts, and which of them stand where."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Self
 

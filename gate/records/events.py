@@ -1,7 +1,5 @@
 """What the lab reports while it runs, and what the doctor finds; a display renders these."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -4,8 +4,6 @@ Nothing is decided by the words that ``gate.report.words`` makes of a fact, and 
 What a fact holds beside its code is fixed by the code, and by :data:`MORE_NUMBERS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The names of what is measured, and all that decides besides the data: thresholds, limits, acceptances."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -25,8 +25,6 @@ A worker rewrites its result file atomically after every stage, so a crash loses
 and the file's last ``stage`` says where it happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

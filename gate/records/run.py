@@ -1,7 +1,5 @@
 """What was measured: trials, failures, the machine around them, and the baselines made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -4,8 +4,6 @@ Records of ``out/calibration.json``, ``out/selftest.json`` and ``out/bisect/bise
 a standard deviation of natural logarithms where a metric is a ratio scale, and shares are fractions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """What was decided: comparisons, why they came out so, the outcome of all, and what is shown beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

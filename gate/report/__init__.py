@@ -3,8 +3,6 @@
 Importing this imports neither rich nor a format: each is imported when it is first used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name

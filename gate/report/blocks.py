@@ -1,7 +1,5 @@
 """Blocks: the cases that have something to say, strongest first; cases that say the same are one; pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Changed comparisons become rows, grouped by case, and cases that say the same ar
 counted; what could not be judged is summed up by reason, with its values in the table of main figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

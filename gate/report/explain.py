@@ -3,8 +3,6 @@
 Every word of a model, a log or code is made harmless: one line a line, no control characters.
 """
 
-from __future__ import annotations
-
 import difflib
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

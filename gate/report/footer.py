@@ -1,7 +1,5 @@
 """Where the figures come from, the table of the main ones, and what the exit code means; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from gate.devices import TARGET_KIND

@@ -5,8 +5,6 @@ with a message that says so. Who reads nothing but this file must not see green 
 then what is not settled is an ``error`` too, and where nothing else is red the verdict itself is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 

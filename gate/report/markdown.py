@@ -4,8 +4,6 @@ Nothing in it can become markup: every string that comes from elsewhere goes thr
 :func:`escape_text` or :func:`escape_code`, and rows are capped so that it fits into a comment.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

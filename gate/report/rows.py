@@ -1,7 +1,5 @@
 """Rows: one comparison as words and numbers, or that of several cases at once; pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

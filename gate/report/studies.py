@@ -1,7 +1,5 @@
 """What a calibration found, and what a test of the gate by itself; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gate.metrics import SPECS, Family

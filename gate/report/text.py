@@ -1,7 +1,5 @@
 """The report for a terminal or a log: what changed first, the cause below it, what to do next last."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence

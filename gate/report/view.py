@@ -1,7 +1,5 @@
 """What a report says, before any format: every string is ready to be laid out and escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

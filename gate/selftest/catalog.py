@@ -1,7 +1,5 @@
 """The known faults, which to try on which cases, how much of one to plant, and whether it was caught."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count

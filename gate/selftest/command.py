@@ -1,7 +1,5 @@
 """``selftest``: plant known faults, judge them like any change, and count which ones were caught."""
 
-from __future__ import annotations
-
 import math
 import time
 from argparse import Namespace

@@ -9,8 +9,6 @@ must be kept, needs no copy of the data, and orders the operators among themselv
 like any other.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

@@ -1,7 +1,5 @@
 """The files that a project begins with, as text: of templates, and of the workflows that come with us."""
 
-from __future__ import annotations
-
 import importlib.resources
 import json
 import keyword

@@ -1,7 +1,5 @@
 """Asks a process of its own what the module is that a user named; and which action a workflow is to take."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

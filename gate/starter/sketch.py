@@ -6,8 +6,6 @@ module to find. Inputs that the user did not name are guessed from the sizes of 
 the names of what its forward takes.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import itertools

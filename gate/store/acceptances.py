@@ -1,7 +1,5 @@
 """Accepted changes: ``baselines/accepted.yml``, and the entries of what is accepted of one commit."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

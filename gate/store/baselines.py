@@ -4,8 +4,6 @@ Writes are proposed as values first, each with what it would move the wrong way,
 cannot hide a regression: such a proposal is saved only with a reason.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ leave it out and say so. Writers of one file take turns by a lock on the file it
 is a file of its own, which suits a branch that several jobs push to.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -5,8 +5,6 @@ base, and baselines are recorded anew as changes are merged, so that twenty chan
 what counts. The anchor stays where it is until somebody moves it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 pytest-benchmark times one schedule of blocks; its table and JSON get two rows of it, eager and compiled.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any

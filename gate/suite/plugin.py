@@ -4,8 +4,6 @@ The option is registered here and not in a ``conftest.py``, which pytest does no
 package in time.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

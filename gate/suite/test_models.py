@@ -1,7 +1,5 @@
 """One test a case of the registry; which ones, ``--gate-select`` says."""
 
-from __future__ import annotations
-
 import pytest
 
 from gate.errors import UsageError

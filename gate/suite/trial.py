@@ -5,8 +5,6 @@ A trial runs the one test that gate.yml names, so it takes of them only what say
 are found. Unlike a list of what disturbs, that holds for unknown plugins.
 """
 
-from __future__ import annotations
-
 import copy
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Absolute limits that people set themselves: judged of the values alone, whatever is stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Changes that somebody took responsibility for, and cases that do not decide, until a date."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """From comparisons to one outcome and exit code: how much was judged, and what the verdict rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

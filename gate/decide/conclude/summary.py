@@ -4,8 +4,6 @@ Nothing here decides anything. A mean is of plain calls under Inductor, so that 
 of a backend that generates no code, does not stand for a model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import geometric_mean

@@ -1,7 +1,5 @@
 """The one place where trials become a baseline: a stored one, a replayed one, and the base's of pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ the number after.
 Nothing here decides. Exact metrics have no distribution to show: a comparison holds their counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The lab says which they are, by what it saw of the host and never by what the tr
 left alone, and noted: both arms of one are disturbed alike.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

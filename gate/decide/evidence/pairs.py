@@ -1,7 +1,5 @@
 """Side-by-side pairs: which trials belong together, and by how much head differs from base in each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

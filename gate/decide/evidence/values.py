@@ -1,7 +1,5 @@
 """What is known of each case: one value per metric and trial, and what is stored to compare it with."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

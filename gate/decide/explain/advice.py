@@ -1,7 +1,5 @@
 """What a verdict begins with, and what to do next: fix, accept, settle, record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta

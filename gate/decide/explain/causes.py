@@ -5,8 +5,6 @@ those around a case: its definition, the stack, eager, what a call uses of the d
 one: docs/dev/adding-a-cause.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What the compiler did otherwise: breaks, recompiles, kernels, precision, phases and caches."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping

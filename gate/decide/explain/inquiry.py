@@ -1,7 +1,5 @@
 """What every finder of causes is asked about, what it answers with, and how much each answer weighs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

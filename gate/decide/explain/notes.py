@@ -1,7 +1,5 @@
 """What a reader must know to trust a verdict no further than it goes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date

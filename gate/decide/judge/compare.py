@@ -1,7 +1,5 @@
 """One comparison per case and metric: finds the two sides, their thresholds, and lets the family judge."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ the ratio is turned around. The *edge* is the smallest log change that matters. 
 the same two questions of an interval: is all of it beyond the edge, is all of it below.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum

@@ -4,8 +4,6 @@ No session lies between the arms, so the bar is another than that of stored valu
 above no change, and the estimate above the threshold.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

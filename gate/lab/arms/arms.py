@@ -5,8 +5,6 @@ is checked out for the time being. Its interpreter is this one, or another that 
 measure with this installation's gate.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

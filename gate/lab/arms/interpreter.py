@@ -7,8 +7,6 @@ lacks: pure Python, a few directories by name. The directory that they are insta
 path, so this interpreter's torch cannot be imported.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -5,8 +5,6 @@ of runs that were killed by the next run on that host. Nobody else's worktree is
 directly in a scratch directory of this host, and only those of owners that are no more count as left behind.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Collection, Iterator, Sequence

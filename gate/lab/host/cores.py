@@ -5,8 +5,6 @@ between them has two speeds. What several GPUs are near to is divided among them
 one kept 55 to 62 % of its throughput on shared cores, 92 % on its own (sgl-project/sglang-omni#1321).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ What the host counts adds up in the kernel, so a look before a trial and one aft
 happened between, and nothing wakes up while something is measured. Where the machine does not tell, it is 0.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -7,8 +7,6 @@ finds the service's control daemon becomes a client, and runs as ever where it f
 (nvidia-cuda-mps-control(1)).
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import sys

@@ -5,8 +5,6 @@ to a file of somebody else's, a pipe that never opens, a file that others may no
 followed, written or waited for; it is told.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Where a run comes from: commit, time, author, link."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ when the process ends, however it ends, so a lock that can be had belongs to nob
 not tell that: it is used again, and means nothing in another container that shares the directory.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

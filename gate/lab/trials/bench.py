@@ -1,7 +1,5 @@
 """A bench: an arm, where and how to measure it, the job of each worker process, and compile caches."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

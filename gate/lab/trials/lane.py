@@ -8,8 +8,6 @@ A command measures on one lane of its own, or hands slots to many: :mod:`gate.ch
         run = make_measurer(lab, save).add_pairs(run, needs, limit_s)
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Opening the lab: the device held, scratch made, the toolchain primed, and cases tried."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

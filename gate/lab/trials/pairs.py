@@ -5,8 +5,6 @@ milliseconds, so both arms' workers are kept alive and take turns. Where two do 
 whole processes take turns instead, and the trials say so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

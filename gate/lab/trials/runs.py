@@ -7,8 +7,6 @@
         run = measure_plan(make_measurer(lab, save), run)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace

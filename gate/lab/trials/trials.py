@@ -1,7 +1,5 @@
 """One trial: a cold and a warm process on one private, at first empty, compile cache."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

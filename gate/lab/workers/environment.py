@@ -7,8 +7,6 @@ hooks of coverage tools and pytest. ``PYTHONPATH`` stays, since module systems o
 by it; its relative entries are made absolute, because a worker runs in its arm's directory.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

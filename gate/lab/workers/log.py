@@ -1,7 +1,5 @@
 """A worker's log: a file of bounded size, and its end as text that is safe to print and short to store."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import deque

@@ -5,8 +5,6 @@ group, so every descendant is also known by a token in its environment: when the
 itself, by time-out or by Ctrl-C, whatever still carries the token is killed.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import secrets

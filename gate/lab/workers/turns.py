@@ -5,8 +5,6 @@ Each worker runs in a thread of its own, asleep in the kernel, so that its log i
 the caller's thread speaks with both. A worker is charged only for the time in which it is its turn.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import select

@@ -1,7 +1,5 @@
 """One worker process: hand it its request, wait, and tell what came of it."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Mapping

@@ -8,8 +8,6 @@ guard has two such places and ends in torch's own; what compares tensors has non
 compiled.
 """
 
-from __future__ import annotations
-
 import importlib
 import linecache
 import os

@@ -7,8 +7,6 @@ A compile that is timed takes one core, since a pool is ready sooner or later. W
 for one, and what tuning tries would take minutes on one.
 """
 
-from __future__ import annotations
-
 import cProfile
 import gc
 import hashlib

@@ -10,8 +10,6 @@ allocators count is exact: glibc's ``mallinfo2`` counts tensors, arrays of NumPy
 larger objects; Python counts the blocks of its own small ones.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import platform

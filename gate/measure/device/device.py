@@ -1,7 +1,5 @@
 """What a device is asked, and how a CUDA device answers; the CPU is in :mod:`gate.measure.device.cpu`."""
 
-from __future__ import annotations
-
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ What autograd, indexing and guards ask of a device is asked in C++ and before an
 answer: a small library of public interfaces of torch (``hooks.cpp``) is compiled once a run and loaded.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import importlib.util

@@ -3,8 +3,6 @@
 What cannot be asked is unknown, and said: a guard that is off must not look like a quiet machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field

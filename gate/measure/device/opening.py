@@ -4,8 +4,6 @@ Tensors on a target are fake, so nothing can run. What is compiled is kept by In
 loaded onto no device.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 from types import SimpleNamespace

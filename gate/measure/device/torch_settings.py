@@ -4,8 +4,6 @@ Since torch 2.9 each library and operator has a property ``fp32_precision``. The
 against it whenever it is read: it raises once they disagree, while writing it brings both in line again.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator

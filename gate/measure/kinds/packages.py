@@ -3,8 +3,6 @@
 It is a package of torch.export and AOTInductor, or a graph of ONNX that onnxruntime runs.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import re

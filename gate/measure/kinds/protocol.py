@@ -1,7 +1,5 @@
 """What a kind of case may do otherwise; this one does it as a call of a compiled model is measured."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Kinds of cases that this process compiles: several inputs a call, requests, saved caches, parts."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import os

@@ -9,8 +9,6 @@ A batch's mean, subtracted from what it is the mean of, is off by the same in al
 left may be small. So what fuses such sums is taken apart, as compilers do.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -5,8 +5,6 @@ good as eager, 1 means twice the error. Both errors are relative to the referenc
 so that exact results do not divide by zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ to the float64 reference in the same order. Inductor draws numbers of its own, u
 that to the operators that eager calls.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator, Sequence

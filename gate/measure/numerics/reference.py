@@ -1,7 +1,5 @@
 """The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from."""
 
-from __future__ import annotations
-
 import cmath
 import re
 from collections.abc import Iterator, Mapping, Sequence

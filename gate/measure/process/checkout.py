@@ -5,8 +5,6 @@ user's checkout. In an arm that is another checkout those places must be the oth
 measure the same code and every regression would pass.
 """
 
-from __future__ import annotations
-
 import filecmp
 import importlib
 import importlib.util

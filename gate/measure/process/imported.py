@@ -4,8 +4,6 @@ A run says of which commit it is, and what is changed there. A file that somebod
 some of its processes another program's.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The worker's result, kept on disk while it grows, and what it says of an exception."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

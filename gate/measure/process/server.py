@@ -12,8 +12,6 @@ cost a page fault each, an eighth of a second in a first compile, that a process
 then. So a forked worker maps at its start what its server had, and copies what is its own.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import importlib

@@ -9,8 +9,6 @@ of its threads: where another program takes one core for a slice of the schedule
 takes 5.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

@@ -4,8 +4,6 @@ What is measured runs in pytest, in this process, so that its rounds are pytest-
 status is 0 whenever the result file says what happened, failures included.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

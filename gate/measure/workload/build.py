@@ -1,7 +1,5 @@
 """From a case to something that can be called: load the factory, check what it returns, cast it."""
 
-from __future__ import annotations
-
 import importlib
 import random
 import sys

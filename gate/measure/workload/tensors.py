@@ -5,8 +5,6 @@ that it finds in a deep copy: what is read is also cast and moved, and the user'
 are.
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What a page shows of one case: its rows, why, charts of both sides, and the view of both sides; pure."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

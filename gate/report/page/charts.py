@@ -3,8 +3,6 @@
 Base is drawn hollow and head filled, so that both differ without colour.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Whole pages: a frame with style and script, filled with a verdict or a history; pure."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

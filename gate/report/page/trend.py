@@ -1,7 +1,5 @@
 """The pages of a history: the suite, and one for each case with its chart; each file loads nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

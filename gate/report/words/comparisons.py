@@ -1,7 +1,5 @@
 """The sentences of a comparison: the values, how they changed, what follows from it, and what else counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace

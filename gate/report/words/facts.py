@@ -3,8 +3,6 @@
 Templates are in ``sentences.ini``; here stands what they cannot say.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

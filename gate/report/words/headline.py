@@ -1,7 +1,5 @@
 """What a report begins with: what came out, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """What to do next, in words, and the commands for it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -11,8 +11,6 @@ A reader of CI output knows *slower*, *larger*, *limit* and *could not tell*, an
 project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import signal
