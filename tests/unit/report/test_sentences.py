@@ -21,6 +21,7 @@ from gate.records import (
     Reason,
     Status,
     Threshold,
+    name_words,
 )
 from gate.records.studies import FaultKind, Result
 from gate.report.rows import make_row
@@ -67,6 +68,24 @@ def test_every_sentence_is_of_a_code() -> None:
 
 def tell(one: Comparison) -> str:
     return describe_comparison(one, with_values=False)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (
+            {"author": "ada", "expires": "2027-03-31", "reason": "#12"},
+            "Accepted by ada until 2027-03-31: #12.",
+        ),
+        ({"author": "", "expires": "2027-03-31", "reason": "#12"}, "Accepted until 2027-03-31: #12."),
+        ({}, "It was accepted."),
+    ],
+)
+def test_what_was_accepted_says_until_when_and_why(names: dict[str, str], told: str) -> None:
+    """accepted.yml need not say by whom; where the words of others may not be shown, that it was."""
+    remark = Fact(code=Code.ACCEPTED_BY, names=name_words(**names))
+    row = compare(Reason.BEYOND_BAR, (0.1, 0.2, 0.3), remarks=(remark,))
+    assert tell(row).endswith(f"to be noise. {told}")
 
 
 @pytest.mark.parametrize(
