@@ -113,8 +113,8 @@ def list_next_steps(
 ) -> tuple[Fact, ...]:
     """What to do next, the most pressing first; ``in_pairs`` is whether all was to be compared in pairs."""
     deciding = [one for one in comparisons if one.decides]
-    base_failed = {one.case_id for one in run.failures if one.arm == BASE_ARM and in_pairs}
-    no_base = bool(base_failed) or any(one.reason is Reason.UNPAIRED for one in deciding)
+    base_failed = {one.case_id for one in run.failures if one.arm == BASE_ARM}
+    no_base = in_pairs and any(one.reason is Reason.UNPAIRED for one in deciding)
     short = [one.case_id for one in deciding if is_short(one)]
     removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
     failed = [
@@ -136,10 +136,11 @@ def list_next_steps(
         *suggest(Code.ACCEPT_REMOVED, removed),
         *list_acceptances(deciding, policy),
         *suggest(Code.BE_SURE, alone),
-        *suggest(Code.SETTLE, (one.case_id for one in stored)),
+        *([Fact(code=Code.READ_BASE_LOGS)] if no_base or base_failed else []),
+        # A base that fails gives no pair the next time either.
+        *suggest(Code.SETTLE, (one.case_id for one in stored if one.case_id not in base_failed)),
         *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),
         *suggest_settling((one for one in undecided if one not in stored), deciding),
-        *([Fact(code=Code.READ_BASE_LOGS)] if in_pairs and no_base else []),
         *([] if in_pairs else _suggest_baselines(comparisons, finished=run.finished)),
     )
 

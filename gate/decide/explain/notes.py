@@ -74,7 +74,7 @@ def list_notes(
     ``used`` are the stored baselines that something was compared with; none counts where all is ``in_pairs``.
     """
     alone = {one.case_id for one in comparisons if is_unconfirmed(one) and not in_pairs}
-    lost = (one.case_id for one in run.failures if one.arm == BASE_ARM and in_pairs)
+    lost = (one.case_id for one in run.failures if one.arm == BASE_ARM)
     return (
         *note_stop(finished=run.finished),
         *note_cases(Code.BASE_CASES_FAILED, lost),

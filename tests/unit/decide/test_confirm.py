@@ -327,6 +327,15 @@ def test_without_pairs_nothing_is_convicted(
     assert "Not measured side by side with the base: the times of 1 case." in tell_notes(verdict)
 
 
+def test_a_base_that_failed_is_to_be_read_and_not_measured_again(confirm: Confirm) -> None:
+    """`ab` with the same base would fail as the pairs did: its log comes first, then more trials."""
+    verdict = confirm(measure(compiled_latency=1.3), pairs=0, failures=(fail("base"),))
+    assert f"main (1a2b3c4) failed in 1 case: {CASE}." in tell_notes(verdict)
+    first, second = tell_steps(verdict)[:2]
+    assert first == "Read the log of the base's cases: what failed there was not measured in pairs."
+    assert second.startswith("Or measure undecided cases again, with more trials:")
+
+
 def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
     """Drift beyond its absolute limit is red although the base does not have the case."""
     verdict = confirm({**measure(), Metric.DRIFT: (1.2,)}, pairs=0, base_definition="")
