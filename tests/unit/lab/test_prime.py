@@ -8,7 +8,7 @@ import pytest
 
 from gate.errors import MachineError
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.opening import prime_bench
+from gate.lab.trials.opening import open_bench, prime_bench
 from gate.measure.process.logbook import make_worker_failure
 from gate.records import FailureKind
 from gate.report.words.facts import advise_unprimed
@@ -19,6 +19,12 @@ def test_tells_the_environment(bench: Bench) -> None:
     environment = prime_bench(bench)
     assert (environment.torch, environment.cpu) == ("2.13.0", "acting")
     assert (bench.primer_cache / "inductor" / "prime.txt").is_file()
+
+
+def test_a_target_is_compiled_for_where_no_gpu_is_looked_for(bench: Bench) -> None:
+    """Its name holds no number of a device."""
+    with open_bench(bench.arm, replace(bench.settings, device="cuda:sm_90")) as opened:
+        assert opened.gpu is None
 
 
 def test_failure_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
