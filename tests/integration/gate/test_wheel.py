@@ -45,17 +45,16 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_its_command_works(python: Path, tmp_path: Path) -> None:
-    """Schemas, reference models and templates of pages come with it."""
+    """Schemas, reference models, sentences and templates of pages and projects come with it."""
     command = python.with_name("compile-gate")
     assert run(command, "--version", cwd=tmp_path).strip() == f"compile-gate {__version__}"
     assert '"reference_models"' in run(command, "schema", "config", cwd=tmp_path)
     (tmp_path / "gate.yml").write_text("version: 1\n")
     assert "bert/inference-float32-smoke-default" in run(command, "models", cwd=tmp_path)
-    code = "import gate, pathlib; print(sorted(p.name for p in pathlib.Path(gate.__path__[0]).rglob('*')))"
-    files = run(python, "-c", code, cwd=tmp_path)
-    assert [
-        name for name in ("gate.yml", "style.css", "py.typed", "requirements.txt") if name not in files
-    ] == []
+    code = "import gate, pathlib; print(*(p.name for p in pathlib.Path(gate.__path__[0]).rglob('*')))"
+    files = set(run(python, "-c", code, cwd=tmp_path).split())
+    brought = {"gate.yml", "gate.yml.jinja", "sentences.ini", "style.css", "py.typed", "requirements.txt"}
+    assert brought - files == set()
     assert str(python.parents[1]) in run(python, "-c", "import gate; print(gate.__file__)", cwd=tmp_path)
 
 
