@@ -15,7 +15,7 @@ import pytest
 from gate.cli.lanes import open_measurer
 from gate.cli.output import RunSaver
 from gate.cli.setup import Project
-from gate.errors import UsageError
+from gate.errors import MachineError
 from gate.files.codec import RUN
 from gate.lab.trials.lane import LaneTerms
 from gate.project.config import make_default_config
@@ -101,7 +101,7 @@ def test_a_second_writer_is_replaced_and_never_mixed(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
-    """The error is the user's to mend; the file is as it was, and is written once there is room."""
+    """The error is the machine's; the file is as it was, and is written once there is room."""
     path, clock = tmp_path / "run.json", Clock()
     saver, runs = RunSaver(path=path, read_s=clock), grow(2)
     saver.save(runs[0])
@@ -109,7 +109,7 @@ def test_a_full_disk_leaves_what_was_saved(tmp_path: Path) -> None:
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
     try:
-        with pytest.raises(UsageError, match="cannot be written: File too large"):
+        with pytest.raises(MachineError, match="cannot be written: File too large"):
             saver.save(runs[1])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
