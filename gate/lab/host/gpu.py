@@ -115,6 +115,8 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
 
     Workers order devices by PCI bus, as nvidia-smi does, and inherit ``CUDA_VISIBLE_DEVICES``.
     """
+    if not gpus:  # none was looked for where code is compiled for a target: its name holds no number
+        return None
     ordinal = int(device.partition(":")[2] or 0)
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:

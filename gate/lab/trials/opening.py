@@ -285,7 +285,7 @@ def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
         with open_scratch() as scratch, closing(ServerPool()) as pool:
             (scratch / "tmp").mkdir()
             gpus = load_gpus() if find_kind(settings.device).is_gpu else ()
-            gpu = find_gpu(gpus, settings.device, os.environ) if gpus else None  # a target is no number
+            gpu = find_gpu(gpus, settings.device, os.environ)
             if arm.python == sys.executable:
                 refuse_cpu_build(settings.device)
             refuse_absent(settings.device, gpu)
