@@ -1,5 +1,5 @@
 # make gate   measure three reference models in two minutes, compare them with recorded baselines, print the report
-# make fault  plant a graph break into a copy of examples/custom-model and see it caught: exit 10 within a minute
+# make fault  plant a graph break into a copy of examples/custom-model and see it caught: exit 10 in a minute or two
 # make test   run the whole test suite
 # Variables: PYTHON=python3.12 DEVICE=cuda SELECT=tag:pr OUT=out ARGS="--trials 3"
 PYTHON ?= python3
