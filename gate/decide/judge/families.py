@@ -229,11 +229,9 @@ def judge_drift(question: Question) -> Comparison:
     interval = Change(
         centre=change, low=change - noise, high=change + noise, detectable=max(threshold, noise) + noise
     )
-    is_beyond, told = (
-        ruling[1] is Reason.LIMIT_EXCEEDED,
-        Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),
-    )
-    return question.find(*ruling, interval, (told,) if is_beyond else ())
+    status, reason = ruling
+    said = Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit})
+    return question.find(status, reason, interval, (said,) if reason is Reason.LIMIT_EXCEEDED else ())
 
 
 def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
