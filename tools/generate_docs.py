@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 from config_reference import ENTRIES, describe_value, render_keys
+from file_schemas import ROOTS, render_schema
 from registry_page import render_cases, render_modes, render_scopes, render_table
 from target_sizes import DATA, read_data, render_sizes
 
@@ -23,7 +24,6 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
 from gate.records import Metric
-from gate.schema import ROOTS, render_schema
 from gate.units import MICRO, render_threshold
 
 ROOT = Path(__file__).resolve().parent.parent

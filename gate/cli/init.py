@@ -11,7 +11,6 @@ from gate.git import find_checkout
 from gate.installation import find_page
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.schema import render_schema
 from gate.starter.files import (
     CHECK_WORKFLOWS,
     CONFIG_FILE,
@@ -24,6 +23,7 @@ from gate.starter.files import (
     load_workflows,
     make_project_files,
     name_factory,
+    read_schema,
     refuse_namesake,
     render_model,
     write_missing,
@@ -53,7 +53,7 @@ def run_init(options: Namespace) -> ExitCode:
         raise UsageError(what, "Add --action OWNER/compile-gate@COMMIT.")
     sketch = _look_at_model(options, here)
     usual = (CUDA if sketch.has_cuda else CPU).name if sketch else load_config(here / CONFIG_FILE).device
-    device, schema = options.device or usual, render_schema("config")
+    device, schema = options.device or usual, read_schema("config")
     files = make_project_files(sketch, device, schema) if sketch else {SCHEMA_FILE: schema}
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short

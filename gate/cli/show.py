@@ -128,9 +128,9 @@ def run_doctor(options: Namespace) -> ExitCode:
 
 def run_schema(options: Namespace) -> ExitCode:
     """Print a JSON Schema."""
-    from gate.schema import render_schema  # noqa: PLC0415 - only this command needs it
+    from gate.starter.files import read_schema  # noqa: PLC0415 - jinja2
 
-    print(render_schema(options.name), end="")
+    print(read_schema(options.name), end="")
     return ExitCode.PASS
 
 

@@ -31,6 +31,11 @@ _CALLED_WITH = ("runner", "python")  # what is asked of our own workflows
 _CALLED_RUNNER = """runner: '["self-hosted", "linux", "gpu"]'"""
 
 
+def read_schema(name: str) -> str:
+    """Read the JSON Schema of a kind of file: ``config`` is that of gate.yml."""
+    return (importlib.resources.files("gate") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
+
+
 def name_model(target: str) -> str:
     """The model's name for a class or function: ``my_package.model:MyModel`` is ``my_model``."""
     name = target.rpartition(":")[2].rpartition(".")[2]

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from file_schemas import make_schema
 
 from gate.files.entry import advise_key, read_docs
 from gate.files.structure import fit
@@ -16,7 +17,6 @@ from gate.files.yaml_in import parse_yaml
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.records.bounds import Entry
-from gate.schema import make_schema
 from gate.store.acceptances import AcceptedFile
 
 ROOTS = {"config": GateFile, "registry": RegistryFile, "accepted": AcceptedFile}

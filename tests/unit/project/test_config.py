@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from file_schemas import make_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from gate.project.config import Origin, apply_options, load_config, make_config,
 from gate.project.entries import GateFile
 from gate.records import Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
-from gate.schema import make_schema
 from gate.store.policy import load_policy
 
 FULL = """\

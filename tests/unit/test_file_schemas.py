@@ -5,11 +5,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from file_schemas import ROOTS, make_schema
 
-from gate.errors import UsageError
 from gate.files.codec import BASELINE, RUN, FileKind, encode
 from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
-from gate.schema import ROOTS, make_schema, render_schema
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 
@@ -62,9 +61,3 @@ def test_a_schema_refuses_what_the_decoder_refuses(keys: dict[str, object], is_v
     """Keys, types, enumerations and what is required."""
     content = {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
     assert is_valid == jsonschema.Draft202012Validator(make_schema("run")).is_valid(content)
-
-
-def test_an_unknown_schema_is_refused() -> None:
-    """The known ones are named."""
-    with pytest.raises(UsageError, match="there is no schema 'runs'"):
-        render_schema("runs")
