@@ -17,7 +17,7 @@ from gate.programs import read_text
 from gate.project.arm_cases import mark_removed
 from gate.project.capability import fit_limits
 from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config, make_default_config
-from gate.project.contradictions import can_decide
+from gate.project.entries import can_decide
 from gate.project.plan import pick_shard
 from gate.project.registry import choose_cases, load_cases
 from gate.records import Baseline, Case, Code, Fact, Metric, Policy, Run, Shard, Verdict, name_words

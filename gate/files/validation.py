@@ -1,7 +1,7 @@
 """Values that do not fit their type: each with its place, what is wrong and the fix."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ _MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read 
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 MAX_INVALID = 20  # collected of one value: more fill a screen, and fixing these may fix the others
+Values = Mapping[str, Any]  # of an entry's keys that are right by themselves
 
 
 @dataclass(kw_only=True, slots=True)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gate.files.entry import REFERENCE_PACKAGE
-from gate.project.contradictions import list_values
-from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
+from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry, list_values
 from gate.records import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 
 _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only

@@ -4,24 +4,23 @@ Read strictly by the codec; its JSON Schema and docs/configuration.md are genera
 becomes is in :mod:`gate.project.config`. The texts below the keys are described in :mod:`gate.files.entry`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import DeviceName, ErrorBudget, MetricUnits, PathText, Share, StatusName, Threads
-from gate.project.contradictions import (
-    DEFAULT_MAX_TRIALS,
-    DEFAULT_TRIALS,
-    check_gate_file,
-    check_limit,
-    check_override,
-    check_threshold,
-)
+from gate.files.validation import InvalidValue, Values
+from gate.metrics import SPECS, Family, Role
 from gate.project.model_entries import RegistryFile
 from gate.records import Metric, Quarantine
 from gate.records.bounds import Count, Entry, NotNegative, Seconds, Text
 from gate.records.protocol import Sampling
+
+DEFAULT_TRIALS = 1  # a suspect gets more
+DEFAULT_MAX_TRIALS = 3  # what settles most, in the default budget
+_PARTS = ("relative", "absolute")
+_BOUNDS = ("at_most", "at_least")  # by whether more is better
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +42,11 @@ class ThresholdEntry(Entry):
     Example: 0.00005
     """
 
-    find_contradictions = staticmethod(check_threshold)
+    @staticmethod
+    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+        """A threshold of neither part leaves everything as it is."""
+        if not _list_parts(values) and not wrong:
+            yield _refuse_nothing()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +82,42 @@ class OverrideEntry(Entry):
     Example: 0.0001
     """
 
-    find_contradictions = staticmethod(check_override)
+    @staticmethod
+    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+        """An override must say something that its metric listens to."""
+        if not _list_parts(values) and not set(wrong) & set(_PARTS):
+            yield _refuse_nothing()
+        elif "metric" in values:
+            yield from _check_parts(values["metric"], _list_parts(values), [])
+
+
+def _list_parts(values: Values) -> dict[str, float]:
+    return {part: values[part] for part in _PARTS if values.get(part) is not None}
+
+
+def _refuse_nothing() -> InvalidValue:
+    fix = "Write one part or both: `relative: 8%`, and `absolute` in the metric's unit."
+    return InvalidValue(problem="names neither `relative` nor `absolute`, and so changes nothing", fix=fix)
+
+
+def _check_parts(metric: Metric, parts: Mapping[str, float], path: list[str]) -> Iterator[InvalidValue]:
+    """Refuse parts that the metric's family does not look at: they would do nothing, unnoticed."""
+    family = SPECS[metric].family
+    if parts and family is Family.EXACT:
+        yield _refuse_counter(metric, path)
+    if parts.get("relative") and family is Family.LOG2:
+        problem = f"{metric} has no relative part: its changes are differences of log2 units"
+        fix = f"Write `absolute` alone; the default is {SPECS[metric].threshold.absolute:g}."
+        yield InvalidValue(problem=problem, fix=fix, path=[".relative", *path])
+
+
+def _refuse_counter(metric: Metric, path: list[str]) -> InvalidValue:
+    if SPECS[metric].role is Role.EXPLAINS:
+        problem = f"{metric} has no threshold: it only explains what other metrics show, and never decides"
+        return InvalidValue(problem=problem, fix="Remove it.", path=path)
+    problem = f"{metric} has no threshold: any change of this counter counts"
+    fix = "Remove it; accept a known change with `compile-gate baseline accept`, or use `quarantine`."
+    return InvalidValue(problem=problem, fix=fix, path=path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +148,22 @@ class LimitEntry(Entry):
     Example: 1.2
     """
 
-    find_contradictions = staticmethod(check_limit)
+    @staticmethod
+    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+        """A limit is one bound, on the side on which the metric is worse."""
+        given = [part for part in _BOUNDS if values.get(part) is not None]
+        if set(wrong) & {"metric", *_BOUNDS} or "metric" not in values:
+            return
+        metric, right = values["metric"], _BOUNDS[SPECS[values["metric"]].higher_is_better]
+        fix = f"Write `{right}` alone, in the metric's unit ({SPECS[metric].unit})."
+        if not given:
+            problem = "names neither `at_most` nor `at_least`, and so limits nothing"
+            yield InvalidValue(problem=problem, fix=fix)
+        for part in given:
+            if part != right:
+                direction = "more" if right == "at_least" else "less"
+                problem = f"{metric} is better with {direction}: `{part}` would refuse what is good"
+                yield InvalidValue(problem=problem, fix=fix, path=[f".{part}"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,4 +303,34 @@ class GateFile(RegistryFile):
     Example: [{case: "bert/*", owner: compiler-team, reason: "crashes, see #12", expires: 2027-03-31}]
     """
 
-    find_contradictions = staticmethod(check_gate_file)
+    @staticmethod
+    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+        """Thresholds and quarantines must fit their metrics, and trials the most that there can be."""
+        yield from _check_quarantine(values, wrong)
+        for metric, entry in values.get("thresholds", {}).items():
+            parts = {part: getattr(entry, part) for part in _PARTS}
+            yield from _check_parts(metric, _list_parts(parts), [f".{metric}", ".thresholds"])
+        trials, most = values.get("trials", DEFAULT_TRIALS), values.get("max_trials", DEFAULT_MAX_TRIALS)
+        if trials > most and "max_trials" not in wrong:
+            problem = f"every case gets {trials} trials, and max_trials is only {most}"
+            fix = f"Write `max_trials: {trials}` or more, or fewer trials."
+            yield InvalidValue(
+                problem=problem, fix=fix, path=[".max_trials" if "max_trials" in values else ".trials"]
+            )
+
+
+def _check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+    """What never decides needs no quarantine; what has a limit decides."""
+    if "limits" in wrong:
+        return
+    limited = [entry.metric for entry in values.get("limits", ())]
+    for index, entry in enumerate(values.get("quarantine", ())):
+        if entry.metric is not None and not can_decide(entry.metric, limited):
+            problem = f"{entry.metric} never decides"
+            fix = "There is nothing to keep from deciding: remove the entry."
+            yield InvalidValue(problem=problem, fix=fix, path=[".metric", f"[{index}]", ".quarantine"])
+
+
+def can_decide(metric: Metric, limited: Collection[Metric]) -> bool:
+    """Whether a metric can fail a check: by its role, or since gate.yml has a limit for it."""
+    return SPECS[metric].role is Role.DECIDES or metric in limited

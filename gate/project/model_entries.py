@@ -3,11 +3,12 @@
 They become cases in :mod:`gate.project.registry`; :mod:`gate.files.entry` has the texts below the keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from gate.files.entry import (
+    REFERENCE_PACKAGE,
     Backend,
     Factory,
     Identifier,
@@ -16,9 +17,16 @@ from gate.files.entry import (
     Tag,
     Version,
 )
-from gate.project.contradictions import DEFAULT_SIZE, check_model
+from gate.files.structure import fit
+from gate.files.untrusted import format_value
+from gate.files.validation import InvalidValue, ValidationError, Values, suggest_nearest
+from gate.kinds import KIND_SPECS, KindSpec
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.bounds import Entry, NotEmpty, NotNegative, Seconds, Text
+
+DEFAULT_SIZE = "smoke"
+# They take neither mode nor options: torch._dynamo.backends.common.
+_DEAF_BACKENDS = {"eager", "aot_eager"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +143,105 @@ class ModelEntry(Entry):
     Example: [{size: [smoke, full], dtype: bfloat16, tags: [smoke]}]
     """
 
-    find_contradictions = staticmethod(check_model)
+    @staticmethod
+    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+        """Cases must be of the model's sizes and of what their kinds listen to; `gate` is taken."""
+        del wrong
+        package = values.get("factory", "").partition(":")[0]
+        if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
+            problem = "a factory cannot be imported from the package `gate`: that is compile-gate's own name"
+            fix = "Rename your package, or put the factory, and what it imports, in one of another name."
+            yield InvalidValue(problem=problem, fix=fix, path=[".factory"])
+        for index, case in enumerate(values.get("cases", ())):
+            path = [f"[{index}]", ".cases"]
+            yield from _check_sizes(list_values(case.size), values.get("sizes", {}), path)
+            yield from _check_ignored(case, path)
+            yield from _check_kind(case, path, dynamic=values.get("dynamic"))
+
+
+_T = TypeVar("_T")
+
+
+def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
+    """List what stands behind a key that takes one value or several."""
+    return written if isinstance(written, tuple) else (written,)
+
+
+def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[InvalidValue]:
+    for size in sizes:
+        if known and size not in known:
+            fix = suggest_nearest(size, known, f"Sizes of this model: {', '.join(known)}.")
+            suffix = ", the default" if size == DEFAULT_SIZE else ""
+            yield InvalidValue(problem=f"unknown size {size!r}{suffix}", fix=fix, path=[".size", *path])
+
+
+def _check_ignored(case: CaseEntry, path: list[str]) -> Iterator[InvalidValue]:
+    """Refuse what nobody takes notice of: the case would measure something else than its id says."""
+    modes = [mode for mode in list_values(case.mode) if mode is not Mode.DEFAULT]
+    backends = [backend for backend in list_values(case.backend) if backend != DEFAULT_BACKEND]
+    given = [
+        key for key, found in (("mode", modes), ("backend", backends), ("options", case.options)) if found
+    ]
+    if case.options and modes:
+        problem = f"cannot be combined with the mode {str(modes[0])!r}: torch.compile takes one of the two"
+        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
+        yield InvalidValue(problem=problem, fix=fix, path=[".options", *path])
+    for backend in (one for one in backends if one in _DEAF_BACKENDS):
+        for key in (key for key in given if key != "backend"):
+            problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
+            fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."
+            yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
+    for key in (key for key in given if key in KIND_SPECS[case.kind].ignores):
+        fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
+        yield InvalidValue(problem=f"the kind {case.kind} ignores `{key}`", fix=fix, path=[f".{key}", *path])
+
+
+def _check_kind(case: CaseEntry, path: list[str], *, dynamic: bool | None) -> Iterator[InvalidValue]:
+    """Check that the kind measures the case's tasks and has its settings, and listens to its model."""
+    spec = KIND_SPECS[case.kind]
+    for key, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
+        for word in (word for word in list_values(getattr(case, key)) if word not in known):
+            problem, fix = f"the kind {spec.kind} measures no {word}", f"Write {' or '.join(sorted(known))}."
+            yield InvalidValue(problem=problem, fix=fix, path=[f".{key}", *path])
+    if dynamic is not None and "dynamic" in spec.ignores:
+        problem = f"the kind {spec.kind} ignores the model's `dynamic`"
+        fix = "Measure it in a model of another name, without `dynamic`."
+        yield InvalidValue(problem=problem, fix=fix, path=[".kind", *path])
+    for name, value in case.settings.items():
+        yield from _check_setting(spec, name, value, [f".{name}", ".settings", *path])
+    for name, setting in spec.settings.items():
+        if name not in case.settings and setting.default is None:
+            problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
+            yield InvalidValue(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
+
+
+def _check_setting(spec: KindSpec, name: str, value: object, place: list[str]) -> Iterator[InvalidValue]:
+    if name not in spec.settings:
+        listed = f"Settings of this kind: {', '.join(spec.settings)}." if spec.settings else "It has none."
+        problem = f"the kind {spec.kind} has no setting {format_value(name)}"
+        yield InvalidValue(problem=problem, fix=suggest_nearest(name, spec.settings, listed), path=place)
+        return
+    try:
+        decoded = fit(spec.settings[name].takes, value)
+    except ValidationError as error:
+        for invalid in error.found:
+            invalid.path += place
+            invalid.says_little = False  # no key around it says more
+        yield from error.found
+    else:
+        if spec.kind is Kind.SHAPES and name == "vary":
+            yield from _check_lengths([len(one) for one in decoded.values()], place)
+
+
+def _check_lengths(lengths: list[int], place: list[str]) -> Iterator[InvalidValue]:
+    """Lists that vary together have one length, of two values at least."""
+    if len(set(lengths)) > 1:
+        fix = "Write one value of each argument a shape: {batch: [4, 8], sequence: [64, 32]}."
+        yield InvalidValue(problem="its lists are not of one length", fix=fix, path=place)
+    elif lengths[0] < 2:  # noqa: PLR2004 - one shape does not vary
+        yield InvalidValue(
+            problem="has one shape, which does not vary", fix="List two values or more.", path=place
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

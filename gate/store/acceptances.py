@@ -1,7 +1,8 @@
 """Accepted changes: ``baselines/accepted.yml``, and the entries of what is accepted of one commit."""
 
+import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -21,11 +22,12 @@ from gate.files.entry import (
     read_docs,
 )
 from gate.files.untrusted import decode_text, is_present, load_bytes
+from gate.files.validation import InvalidValue, Values
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_scalar
-from gate.metrics import SPECS
-from gate.project.contradictions import check_acceptance, check_allowance
+from gate.metrics import SPECS, Family
 from gate.records import Acceptance, Metric
 from gate.records.bounds import (
+    MOST_ALLOWED,
     MOST_DAYS,
     Amount,
     Date,
@@ -78,7 +80,37 @@ class AcceptanceEntry(Entry):
     Example: "cuda-h100-*"
     """
 
-    find_contradictions = staticmethod(check_acceptance)
+    @staticmethod
+    def find_contradictions(values: Values, wrong: Collection[str]) -> Iterator[InvalidValue]:
+        """An allowance is in the metric's unit; which metrics can fail, gate.yml's limits say."""
+        del wrong
+        if "metric" in values and "allowance" in values:
+            yield from _check_allowance(values["metric"], values["allowance"])
+
+
+def _check_allowance(metric: Metric, written: float | str) -> Iterator[InvalidValue]:
+    """A percentage for what is compared by ratio, a plain number for counters and drift."""
+    spec, is_percent, amount = SPECS[metric], isinstance(written, str), read_amount(written)
+    if not spec.is_ratio and is_percent:
+        problem = f"{written} does not fit {metric}, which is not compared by ratio"
+        yield _refuse_allowance(problem, f"Write a plain number: the unit is {spec.unit}.")
+    elif spec.family is Family.EXACT and not amount.is_integer():
+        problem = f"{metric} is a count: it cannot get worse by {amount:g}"
+        yield _refuse_allowance(problem, f"Write a whole number, {math.ceil(amount)} or more.")
+    if not amount:
+        example = {Family.EXACT: "1", Family.LOG2: "0.5"}.get(spec.family, "8%")
+        problem = f"{written if is_percent else 0} accepts no change at all"
+        yield _refuse_allowance(problem, f"Write how much worse it may be, for example {example}.")
+    if spec.is_ratio and is_percent and amount > MOST_ALLOWED:
+        problem = f"{written} is more than {MOST_ALLOWED:.0%}"
+        yield _refuse_allowance(problem, "Record new baselines, or put the case into quarantine in gate.yml.")
+    if spec.is_ratio and not is_percent and amount >= 1:
+        problem = f"{amount:g} would allow {amount:.0%}"
+        yield _refuse_allowance(problem, f"Write {amount:g}% or {amount / 100:g}.")
+
+
+def _refuse_allowance(problem: str, fix: str) -> InvalidValue:
+    return InvalidValue(problem=problem, fix=fix, path=[".allowance"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +197,7 @@ def parse_allowance(text: str, metric: Metric) -> float:
     written = _read_written(text.strip())
     if written is None:
         raise UsageError(f"--allow: expected {Amount().describe()}, got {text!r}", fix)
-    for invalid in check_allowance(metric, written):
+    for invalid in _check_allowance(metric, written):
         raise UsageError(f"--allow: {invalid.problem}", invalid.fix)
     return read_amount(written)
 
