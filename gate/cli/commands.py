@@ -99,7 +99,7 @@ _SHOW = Command(
     example="compile-gate baseline show --select 'bert/*'",
     success="there are some, and they were listed",
     codes=(ExitCode.NOTHING_COMPARED,),
-    run="gate.cli.baseline:run_show",
+    run="gate.cli.recording:run_show",
     arguments=(*CONFIG, BASELINES, SELECTION),
 )
 _ACCEPT = Command(
@@ -108,7 +108,7 @@ _ACCEPT = Command(
     example="compile-gate baseline accept bert/x drift --allow 0.5 --reason '...' --expires 2027-03-31",
     success="the acceptance was written",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.baseline:run_accept",
+    run="gate.cli.recording:run_accept",
     arguments=(
         argument("case", metavar="CASE", help="cases, as in --select"),
         argument("metric", metavar="METRIC", help=f"a metric that decides: see {find_page('metrics')}"),
@@ -124,7 +124,7 @@ _ANCHOR = Command(
     example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
     success="the anchor was written",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.baseline:run_anchor",
+    run="gate.cli.recording:run_anchor",
     arguments=(
         argument("ref", nargs="?", metavar="REF", help="the commit, by branch, tag or id (default: HEAD)"),
         *(*CONFIG, BASELINES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -117,28 +117,24 @@ def open_measurer(
 
     Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
+    config = request.config
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
-    with _open_engine(options, request.config, open_begun) as (measurer, run):
-        yield measurer, take_up(run, previous, measurer.observe) if previous else run
-
-
-@contextmanager
-def _open_engine(options: Namespace, config: Config, opening: OpenLane) -> Iterator[tuple[Measurer, Run]]:
     saver = RunSaver(path=config.out / RUN_FILE)
     # Closed before the lanes are, which may take longer than whoever stops a job waits; and again after them,
     # if a second signal came meanwhile.
-    with show_progress(quiet=options.quiet) as observe, closing(saver):
+    with show_progress(quiet=options.quiet) as observe, closing(saver), ExitStack() as opened:
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
-            with _open_fleet(asked, options, config, opening, observe) as lanes, closing(saver):
-                note_config(config, options, observe)
-                patience_s = _PATIENCE * config.trial_timeout_s
-                fleet = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
-                yield fleet, lanes.run
-            return
-        with opening(LaneTerms(out=config.out, observe=observe)) as lane, closing(saver):
-            note_config(config, options, observe)
-            yield make_measurer(lane.lab, saver.save), lane.run
+            lanes = opened.enter_context(_open_fleet(asked, options, config, open_begun, observe))
+            patience_s = _PATIENCE * config.trial_timeout_s
+            measurer = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
+            run = lanes.run
+        else:
+            lane = opened.enter_context(open_begun(LaneTerms(out=config.out, observe=observe)))
+            measurer, run = make_measurer(lane.lab, saver.save), lane.run
+        opened.enter_context(closing(saver))
+        note_config(config, options, observe)
+        yield measurer, take_up(run, previous, measurer.observe) if previous else run
 
 
 def _refuse_fork(environ: Mapping[str, str]) -> None:

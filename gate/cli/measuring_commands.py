@@ -87,7 +87,7 @@ AB = Command(
     example="compile-gate ab main --select 'bert/*'",
     success="PASS: every planned case was measured, and nothing that the base has regressed",
     codes=VERDICT_CODES,
-    run="gate.cli.ab:run_ab",
+    run="gate.cli.check:run_ab",
     arguments=(
         argument(
             "base",
@@ -165,7 +165,7 @@ REFRESH = Command(
     example="compile-gate baseline refresh --trials 5",
     success="every selected case was measured and its baseline written",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-    run="gate.cli.baseline:run_refresh",
+    run="gate.cli.recording:run_refresh",
     arguments=(
         *(*PROJECT, *LAB_OR_TARGET, LANES, TRIALS, RESUME, BASELINES, HISTORY),
         argument("--reason", default="", metavar="R", help="why a metric got worse; required if one did"),
@@ -178,7 +178,7 @@ CALIBRATE = Command(
     example="compile-gate calibrate --select 'bert/*' --trials 12",
     success="every planned case was measured, and often enough",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-    run="gate.cli.calibrate:run_calibrate",
+    run="gate.cli.recording:run_calibrate",
     arguments=(
         *(*PROJECT, *LAB, LANES, TRIALS, RESUME),
         argument(
@@ -256,7 +256,7 @@ COMPARE = Command(
     example="compile-gate compare old/run.json new/run.json",
     success="PASS: the run is whole, and nothing that has a baseline regressed",
     codes=VERDICT_CODES,
-    run="gate.cli.compare:run_compare",
+    run="gate.cli.stored:run_compare",
     arguments=(
         argument(
             "baseline",
@@ -283,7 +283,7 @@ REPORT = Command(
     example="compile-gate report --format markdown",
     success="the verdict was rendered, whatever it says",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.compare:run_report",
+    run="gate.cli.stored:run_report",
     arguments=(*(_VERDICT, REPORT_FORMAT, VOLUME),),
 )
 TREND = Command(
@@ -292,7 +292,7 @@ TREND = Command(
     example="compile-gate trend perf/history --out site",
     success="the pages were written; damaged lines of the history are named",
     codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
-    run="gate.cli.trend:run_trend",
+    run="gate.cli.stored:run_trend",
     arguments=(
         argument(
             "history",
@@ -316,7 +316,7 @@ EXPLAIN = Command(
     example="compile-gate explain bert",
     success="the case was shown, whatever the verdict says",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.compare:run_explain",
+    run="gate.cli.stored:run_explain",
     arguments=(
         argument(
             "case",
@@ -333,7 +333,7 @@ MERGE = Command(
     example="compile-gate merge shard-*/run.json --select tag:pr --out out",
     success="the runs fit together and were joined, whatever failed in them",
     codes=(ExitCode.MACHINE,),
-    run="gate.cli.compare:run_merge",
+    run="gate.cli.stored:run_merge",
     arguments=(
         argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
         *(*CONFIG, to_directory("write the joined run there, as run.json", required=True)),

@@ -336,7 +336,7 @@ print_text(verdict, verbose=True)
 print("imported", *sorted(name for name in {known!r} if name in sys.modules))
 """
 _STARTED = (
-    *("gate.action.modes", "gate.cli.check", "gate.cli.ab", "gate.cli.baseline", "gate.cli.compare"),
+    *("gate.action.modes", "gate.cli.check", "gate.cli.recording", "gate.cli.stored"),
     *("gate.lab", "gate.measure", "gate.suite", "gate.check"),
 )
 

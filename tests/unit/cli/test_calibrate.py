@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
+from gate.cli.recording import run_calibrate
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
 from gate.records import (

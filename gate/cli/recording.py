@@ -1,23 +1,37 @@
-"""``baseline refresh | show | accept | anchor``: record, list, and take responsibility."""
+"""``baseline`` and ``calibrate``: record what unchanged code measures, and which changes are accepted."""
 
+import math
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
-from gate.cli.check import measure_request, refuse_disturbed
+from gate.calibrate.calibrate import calibrate_gate, list_unknown
+from gate.check.measurer import Measurer
+from gate.check.pair_schedule import count_pairs
+from gate.cli.check import measure_request, open_measured
+from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.output import append_run
-from gate.cli.setup import load_configured, load_project, parse_metric
+from gate.cli.setup import Project, load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
+from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.baselines import make_baselines
-from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
+from gate.decide.evidence.disturbed import list_hopeless, note_disturbed, note_kept_disturbed
+from gate.decide.side_by_side import Suspect
 from gate.devices import find_kind, is_target
-from gate.errors import ExitCode, UsageError
+from gate.errors import ExitCode, MachineError, UsageError
+from gate.files.codec import CALIBRATION, RUN
 from gate.files.entry import VERSION
 from gate.files.untrusted import is_present
 from gate.lab.host.provenance import load_provenance, read_time
+from gate.metrics import NOISY_DECIDING
+from gate.project.config import Config, apply_options
+from gate.project.plan import pool_runs
 from gate.project.registry import load_cases, select_cases
-from gate.records import Acceptance
+from gate.records import Acceptance, BaseArm, Run
+from gate.records.studies import Effort
+from gate.report.studies import render_calibration
 from gate.report.tables import render_baselines
 from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_hidden, describe_setback
@@ -43,7 +57,7 @@ from gate.store.policy import (
     name_anchor,
     save_anchor,
 )
-from gate.units import count_noun, render_age
+from gate.units import count_noun, join_some, render_age
 
 
 def run_anchor(options: Namespace) -> ExitCode:
@@ -152,3 +166,95 @@ def run_accept(options: Namespace) -> ExitCode:
         print(note, file=sys.stderr)
     print(f"Wrote {path}; commit it.")
     return ExitCode.PASS
+
+
+def refuse_disturbed(run: Run, fewest: int, *, anyway: bool, is_measured: bool = True) -> None:
+    """Refuse to learn from a machine that others used: what it varied by would be taken for the code's.
+
+    A run that was measured just now is in the out directory: --resume takes it up.
+
+    Raises:
+        MachineError: Of a case trials were disturbed, fewer than ``fewest`` were not, and it is not wanted
+            ``anyway``.
+    """
+    hopeless = list_hopeless(run, fewest)
+    if not hopeless or anyway:
+        return
+    why = " ".join(map(write_note, note_disturbed(run)))
+    what = f"fewer than {fewest} undisturbed trials came back of {join_some(hopeless)}. {why}"
+    again = "--anyway --resume" if is_measured else "--anyway"
+    raise MachineError(what, f"Run it again once the machine is quiet; {again} takes what there is.")
+
+
+CALIBRATION_FILE = "calibration.json"
+
+
+def run_calibrate(options: Namespace) -> ExitCode:
+    """Measure the selection again and again, or take recorded runs, and report what they say.
+
+    Raises:
+        UsageError: Recorded runs, and an option that asks for measuring.
+    """
+    _refuse_measuring_recorded(options)
+    # --trials says how often to measure here; what a check spends is the configuration's.
+    request = load_project(Namespace(**{**vars(options), "trials": None}))
+    config = request.config
+    apply_options(config, trials=options.trials)  # refuses what is no number of trials
+    recorded = [RUN.load(Path(name)) for name in options.run_files or ()]
+    run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
+    refuse_disturbed(run, MIN_BASELINE_TRIALS, anyway=options.anyway, is_measured=not recorded)
+    # What is accepted or in quarantine fails no check, and would hide how often it would.
+    policy = replace(load_policy(config), acceptances=(), quarantine=())
+    calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))
+    path = config.out / CALIBRATION_FILE
+    CALIBRATION.save(calibration, path)
+    print(f"{render_calibration(calibration)}\nWrote {path}.")
+    return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
+
+
+def _refuse_measuring_recorded(options: Namespace) -> None:
+    asked = {"--trials": options.trials, "--pairs": options.pairs, "--resume": options.resume or None}
+    named = [option for option, value in asked.items() if value is not None]
+    if options.run_files and named:
+        raise UsageError(
+            f"--run measures nothing, and {named[0]} says what to measure",
+            f"Leave {named[0]} out, or leave --run out.",
+        )
+
+
+def _make_effort(config: Config, requests: int) -> Effort:
+    return Effort(
+        baseline_trials=config.refresh_trials,
+        trials=config.trials,
+        max_trials=config.max_trials,
+        requests=requests,
+        budget_s=config.budget_s,
+        pair_budget_s=config.pair_budget_s,
+    )
+
+
+def _measure(options: Namespace, request: Project) -> Run:
+    """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
+    trials = options.trials or request.config.refresh_trials + request.config.max_trials
+    pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
+    with open_measured(options, request, trials) as (measurer, run):
+        return _measure_pairs(measurer, run, pairs)
+
+
+def _measure_pairs(measurer: Measurer, run: Run, pairs: int) -> Run:
+    if not pairs:
+        return run
+    base = BaseArm(
+        label="the same tree",
+        environment=run.environment,
+        provenance=run.provenance,
+        cases=run.cases,
+        changes=run.changes,
+    )
+    needs = [
+        Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run, case.id))
+        for case in run.cases
+    ]
+    run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)
+    measurer.save(run)
+    return run
