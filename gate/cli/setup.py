@@ -15,8 +15,15 @@ from gate.files.validation import suggest_nearest
 from gate.git import ask_git, find_checkout
 from gate.programs import read_text
 from gate.project.arm_cases import mark_removed
-from gate.project.capability import fit_limits
-from gate.project.config import DEFAULT_FILE, Config, Origin, apply_options, load_config, make_default_config
+from gate.project.config import (
+    DEFAULT_FILE,
+    Config,
+    Origin,
+    apply_options,
+    fit_limits,
+    load_config,
+    make_default_config,
+)
 from gate.project.entries import can_decide
 from gate.project.plan import pick_shard
 from gate.project.registry import choose_cases, load_cases

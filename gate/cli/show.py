@@ -10,8 +10,8 @@ from pathlib import Path
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, encode
-from gate.project.capability import Card, fit_limits, list_absent, list_unavailable
-from gate.project.config import LIMIT_KEYS, Config, Origin, render_config
+from gate.project.cases import Card, list_absent, list_unavailable
+from gate.project.config import LIMIT_KEYS, Config, Origin, fit_limits, render_config
 from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
 from gate.project.registry import choose_cases, load_cases, select_cases
 from gate.records import Case, CaseFailure, Run

@@ -2,12 +2,13 @@
 
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gate.decide.conclude.outcome import FailOn
+from gate.decide.constants import MIN_PAIRS
 from gate.devices import find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
@@ -19,7 +20,7 @@ from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.records import AbsoluteLimit, Metric, Override, Quarantine, Threshold
+from gate.records import AbsoluteLimit, Case, Metric, Override, Quarantine, Threshold
 from gate.records.bounds import MAX_COUNT, write_percent
 from gate.records.protocol import Sampling
 
@@ -203,6 +204,31 @@ def _set_limits(config: Config) -> Config:
         key: own.get(key, defaults[key].default) for key in LIMIT_KEYS if key not in config.origins
     }
     return replace(config, **chosen)
+
+
+# A trial is two processes, and expected_s an estimate: who takes four times a whole trial has hung.
+HUNG_TRIALS = 4
+_ARMS = 2
+
+
+def fit_limits(config: Config, cases: Sequence[Case]) -> Config:
+    """Raise the limits that are not set to what the slowest of ``cases`` needs to be settled.
+
+    The defaults are those of small cases: one of ten minutes would be ended as hung, and get neither a
+    second trial nor the pairs without which nothing is confirmed.
+    """
+    slowest_s = max((case.expected_s for case in cases), default=0.0)
+    needed = {
+        "trial_timeout_s": HUNG_TRIALS * slowest_s,
+        "budget_s": config.trials * sum(case.expected_s for case in cases) + slowest_s,
+        "pair_budget_s": _ARMS * MIN_PAIRS * slowest_s,
+    }
+    raised: dict[str, Any] = {
+        key: max(getattr(config, key), needed_s)
+        for key, needed_s in needed.items()
+        if key not in config.origins
+    }
+    return replace(config, **raised)
 
 
 def check_places(config: Config) -> None:

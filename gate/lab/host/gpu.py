@@ -19,7 +19,7 @@ from pathlib import Path
 from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.errors import MachineError
 from gate.programs import ask_program, read_text
-from gate.project.capability import Card
+from gate.project.cases import Card
 from gate.records import EXPECTED_THROTTLING
 
 _CSV = "--format=csv,noheader,nounits"

@@ -27,7 +27,7 @@ from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_results_directory, name_log
 from gate.programs import list_cores
-from gate.project.capability import Card, list_absent, list_unavailable
+from gate.project.cases import Card, list_absent, list_unavailable
 from gate.records import (
     BASE_ARM,
     Arm,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.project.capability import Card, list_unavailable
+from gate.project.cases import Card, list_unavailable
 from gate.records import Case, Code, DType, Fact, Kind
 
 H200 = Card(capability="9.0", memory_gib=140.0)

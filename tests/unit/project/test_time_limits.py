@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.project.capability import fit_limits
-from gate.project.config import Origin, make_config
+from gate.project.config import Origin, fit_limits, make_config
 from gate.project.entries import GateFile
 from gate.records import Case
 
