@@ -2,7 +2,9 @@
 
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. One of a newer version is
 refused with the version to install, and anything else as foreign. Long lists have a line for each item, so
-that a large file is decoded item by item.
+that a large file is decoded item by item. A file that was edited or damaged can hold values that no
+measurement gives, or parts that contradict each other: judged all the same, a peak memory of -1 would be an
+improvement. So what must hold beyond the type of each key is checked where a file is read.
 This module is also where the rest of the gate finds the codec's parts.
 """
 
@@ -21,7 +23,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
-from gate.files.consistency import check_baseline, check_run, check_verdict
 from gate.files.disk import describe_write_error, write_atomic
 from gate.files.structure import decode, get_hints
 from gate.files.untrusted import (
@@ -34,7 +35,8 @@ from gate.files.untrusted import (
     load_lines,
     parse_json,
 )
-from gate.records import Baseline, Run, Verdict
+from gate.metrics import SPECS
+from gate.records import Baseline, CaseFailure, Metric, Pairing, Run, Trial, Verdict
 from gate.records.studies import Bisection, Calibration, SelftestReport
 
 
@@ -198,6 +200,100 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
+_EDITED = "It was edited: judge the run again with `compare`."
+_FIX = "compile-gate writes no such file: check its origin, or measure again."
+
+
+def check_run(run: Run, source: str) -> None:
+    """Refuse a run whose parts contradict its plan: reconciliation rests on these keys.
+
+    Raises:
+        FileError: With the file, the key and what is wrong.
+    """
+    planned = {case.id for case in run.cases}
+    if len(planned) < len(run.cases):
+        raise FileError(source, "cases", "plans a case twice", _FIX)
+    seen: set[tuple[str, int, str, bool]] = set()
+    for index, trial in enumerate(run.trials):
+        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
+        if key in seen:
+            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
+        seen.add(key)
+        _check_values(trial.samples, source, f"trials[{index}].samples")
+        _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
+    named: dict[str, Sequence[Trial | CaseFailure]]
+    named = {"trials": run.trials, "failures": run.failures, "retried": run.retried}
+    for name, records in named.items():
+        for index, record in enumerate(records):
+            if record.case_id not in planned:
+                problem = f"the case {format_value(record.case_id)} is not planned"
+                raise FileError(source, f"{name}[{index}].case_id", problem, _FIX)
+
+
+def check_baseline(baseline: Baseline, source: str) -> None:
+    """Refuse a baseline with a metric that has no value, or one that no measurement gives.
+
+    Raises:
+        FileError: With the file, the key and what is wrong.
+    """
+    for metric, values in baseline.trials.items():
+        if not values:
+            raise FileError(source, f"trials.{metric}", "holds no value", "Remove the key or record again.")
+    _check_values(baseline.trials, source, "trials")
+
+
+def check_verdict(verdict: Verdict, source: str) -> None:
+    """Refuse a verdict that was cut, of another outcome than its rows call for, or with impossible values.
+
+    Raises:
+        FileError: With the file, the key and what is wrong.
+    """
+    from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
+
+    _check_counts(verdict, source)
+    expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
+    if verdict.outcome is not expected:
+        problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
+        raise FileError(source, "outcome", problem, _EDITED)
+    for index, one in enumerate(verdict.comparisons):
+        for side in ("baseline", "candidate"):
+            estimate = getattr(one, side)
+            # A median of counts may lie between two of them, so it need not be whole.
+            if estimate and not SPECS[one.metric].domain.spans(estimate.centre):
+                problem = _describe(one.metric, estimate.centre)
+                raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
+
+
+def _check_counts(verdict: Verdict, source: str) -> None:
+    """Refuse a verdict that lacks what it was written with: a row that is cut out fails nothing."""
+    counted = (
+        ("cases", verdict.cases, verdict.tally.cases),
+        ("comparisons", verdict.comparisons, verdict.tally.comparisons),
+    )
+    for key, found, count in counted:
+        if count is not None and count != len(found):
+            raise FileError(source, key, f"holds {len(found)}, and was written with {count}", _EDITED)
+
+
+def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
+    for metric, values in samples.items():
+        for index in _list_impossible(metric, values):
+            problem = _describe(metric, values[index])
+            raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
+
+
+def _list_impossible(metric: Metric, values: Sequence[float]) -> Iterator[int]:
+    domain = SPECS[metric].domain
+    # Thousands of samples a trial: their extremes tell of all but whether each is whole.
+    if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
+        return iter(())
+    return (index for index, value in enumerate(values) if not domain.holds(value))
+
+
+def _describe(metric: Metric, value: float) -> str:
+    return f"{metric} is {SPECS[metric].domain.describe()}, not {value:g}"
+
+
 RUN = FileKind(name="run", record=Run, check=check_run, rows=("trials",))
 VERDICT = FileKind(
     name="verdict", record=Verdict, check=check_verdict, rows=("cases", "comparisons", "evidence")
@@ -207,38 +303,6 @@ CALIBRATION = FileKind(name="calibration", record=Calibration)
 SELFTEST = FileKind(name="selftest", record=SelftestReport)
 BISECTION = FileKind(name="bisection", record=Bisection)
 encode_verdict = VERDICT.encode  # a format of reports
-
-
-def load_plain(record: type[T], path: Path) -> T:
-    """Load what one process of the gate left for another: JSON without a version.
-
-    Raises:
-        FileError: It is none.
-    """
-    return decode(record, parse_json(path.read_bytes(), str(path)), str(path))
-
-
-def save_plain(record: object, path: Path) -> None:
-    """Write what :func:`load_plain` reads, atomically.
-
-    Raises:
-        ValueError: It holds NaN or infinity.
-    """
-    write_atomic(path, dump(record))
-
-
-def write_line(word: str, content: object) -> str:
-    """Write what one process says to another on a line: a word, and what comes with it as JSON."""
-    return f"{word} {dump(content)}"
-
-
-def read_line(content: type[T], word: str, line: str) -> T | None:
-    """Read what comes with this word on a line; ``None`` where the line says something else."""
-    said, _, rest = line.partition(" ")
-    try:
-        return decode(content, parse_json(rest.encode(), word), word) if said == word else None
-    except FileError:
-        return None
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from enum import StrEnum
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
-from gate.files.codec import RUN, VERDICT, NewerFileError
-from gate.files.consistency import check_baseline
+from gate.files.codec import RUN, VERDICT, NewerFileError, check_baseline
 from gate.files.untrusted import MAX_INTEGER
 from gate.records import OF_WHOLE_CASE, Baseline, Case, Fact, Provenance, Run, Verdict
 from gate.records.protocol import Stage

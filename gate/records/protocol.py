@@ -58,7 +58,7 @@ class WorkerRole(StrEnum):
 class Stage(StrEnum):
     """Where a worker is; stages in the order in which they can occur."""
 
-    SERVER = "server"  # importing what the case's workers need, once: see gate.files.server_protocol
+    SERVER = "server"  # importing what the case's workers need, once: see gate.files.messages
     START = "start"  # interpreter and pytest start-up: the tool's own overhead
     IMPORT = "import"  # torch, Inductor, the factory's module
     BUILD = "build"  # the factory, moving to device and dtype

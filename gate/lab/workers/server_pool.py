@@ -4,7 +4,7 @@ The hash seed is one of the variables: a warm process is forked from another ser
 
 Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
 give what a process of its own gives, workers are started afresh, and the reason is kept to be told. What the
-lab and a server say to each other is in :mod:`gate.files.server_protocol`.
+lab and a server say to each other is in :mod:`gate.files.messages`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from gate.devices import find_kind
 from gate.errors import FileError, MachineError
 from gate.files import codec
-from gate.files.server_protocol import ServerAnswer, ServerDoes, ServerOrder, receive, send
+from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, receive, send
 from gate.lab.workers.process import (
     TOKEN_VARIABLE,
     ForkedWorker,

@@ -13,7 +13,7 @@ from traceback import FrameSummary, StackSummary, TracebackException, format_exc
 from typing import Any
 
 from gate.errors import GateError
-from gate.files.codec import save_plain
+from gate.files.messages import save_plain
 from gate.installation import COMPILER_FIX, HEADERS_FIX
 from gate.records import Code, Fact, FailureKind, Metric, list_distinct, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole

@@ -35,7 +35,7 @@ from typing import BinaryIO, NoReturn
 
 from gate.errors import GateError
 from gate.files import codec
-from gate.files.server_protocol import (
+from gate.files.messages import (
     ServerAnswer,
     ServerDoes,
     ServerOrder,

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from gate.files import codec
+from gate.files.messages import write_line
 from gate.records.protocol import KEEP, LOADED, Offer, RoundPlan
 
 # Above the 200 ms of Intel's OpenMP. A thread that still runs then is at work, not idle.
@@ -77,7 +78,7 @@ class Turns:
         Raises:
             TurnsError: The lab hung up.
         """
-        _, content = self._ask(codec.write_line("ready", offer), "rounds")
+        _, content = self._ask(write_line("ready", offer), "rounds")
         return codec.decode(RoundPlan, codec.parse_json(content.encode(), "rounds"), "rounds")
 
     def arrive(self) -> None:
@@ -92,7 +93,7 @@ class Turns:
         Returns:
             Whether there is another block to run.
         """
-        word, rest = self._ask(codec.write_line("turn", block_s), "go", "stop")
+        word, rest = self._ask(write_line("turn", block_s), "go", "stop")
         self._keeps = rest == KEEP
         return word == "go"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gate.devices import is_target
 from gate.errors import GateError
-from gate.files import codec
+from gate.files.messages import load_plain, save_plain
 from gate.measure.device.imitation import imitate_gpu
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.imported import check_edits, check_imports, list_changed_imports
@@ -51,7 +51,7 @@ def run_request(path: str, begun: float) -> None:
     Raises:
         FileError: The request is not one: nothing can be written then.
     """
-    request = codec.load_plain(WorkerRequest, Path(path))
+    request = load_plain(WorkerRequest, Path(path))
     if request.parent:
         die_with_parent(request.parent)
     set_search_path(request)
@@ -110,7 +110,7 @@ def _check_end(request: WorkerRequest, ended: Fact) -> None:
     What was measured of another checkout's code is a failure.
     """
     path = Path(request.result)
-    found = codec.load_plain(WorkerResult, path)
+    found = load_plain(WorkerResult, path)
     result = replace(found, changed_imports=list_changed_imports(request))
     if result.failure is None and result.stage != Stage.ENDED:
         result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, fact=ended))
@@ -122,7 +122,7 @@ def _check_end(request: WorkerRequest, ended: Fact) -> None:
         except Exception as error:  # noqa: BLE001 - what was not looked at might be another checkout's
             result = replace(result, failure=make_worker_failure(error))
     if result != found:
-        codec.save_plain(result, path)
+        save_plain(result, path)
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:

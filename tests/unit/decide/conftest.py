@@ -11,7 +11,7 @@ import pytest
 
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
-from gate.files.consistency import check_verdict
+from gate.files.codec import check_verdict
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,

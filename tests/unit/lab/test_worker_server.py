@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from gate.errors import MachineError
-from gate.files.server_protocol import ServerAnswer, send
+from gate.files.messages import ServerAnswer, send
 from gate.lab.host.fitness import read_host
 from gate.lab.workers.process import ForkedWorker, ProcessCommand, run_process
 from gate.lab.workers.server_pool import RootServer, ServerError, WorkerServer

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gate.files.codec import write_line
+from gate.files.messages import write_line
 from gate.measure.process.turns import Turns, TurnsError
 from gate.records.protocol import BlockSize, Offer, RoundPlan, Side
 

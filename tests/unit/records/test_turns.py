@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.files.codec import read_line, write_line
+from gate.files.messages import read_line, write_line
 from gate.records.protocol import BlockSize, Offer, RoundPlan, Side, agree_on_sizes
 
 NUMBERS = st.integers(0, 10**6)

@@ -1,7 +1,8 @@
-"""What the lab and a worker server say to each other: one JSON line each, descriptors beside it; torch-free.
+"""What processes of the gate say to each other: files without a version, lines, and messages; torch-free.
 
 A server is a process that has imported what workers need and forks them
-(:mod:`gate.measure.process.server`). The lab orders, the server answers, one after the other:
+(:mod:`gate.measure.process.server`). The lab orders, the server answers, one after the other, by one JSON
+line each and descriptors beside it:
 
 - ``import``: import what a worker of ``request`` imports before it measures;
 - ``branch``: fork another server, which takes its orders on the descriptor that comes along;
@@ -15,14 +16,49 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from gate.files import codec
+from gate.errors import FileError
+from gate.files.codec import decode, dump, parse_json, write_atomic
 from gate.records import Fact
 from gate.records.protocol import WorkerRequest
 
 _CHUNK_BYTES = 64 * 1024
 _MAX_DESCRIPTORS = 4
+T = TypeVar("T")
+
+
+def load_plain(record: type[T], path: Path) -> T:
+    """Load what one process of the gate left for another: JSON without a version.
+
+    Raises:
+        FileError: It is none.
+    """
+    return decode(record, parse_json(path.read_bytes(), str(path)), str(path))
+
+
+def save_plain(record: object, path: Path) -> None:
+    """Write what :func:`load_plain` reads, atomically.
+
+    Raises:
+        ValueError: It holds NaN or infinity.
+    """
+    write_atomic(path, dump(record))
+
+
+def write_line(word: str, content: object) -> str:
+    """Write what one process says to another on a line: a word, and what comes with it as JSON."""
+    return f"{word} {dump(content)}"
+
+
+def read_line(content: type[T], word: str, line: str) -> T | None:
+    """Read what comes with this word on a line; ``None`` where the line says something else."""
+    said, _, rest = line.partition(" ")
+    try:
+        return decode(content, parse_json(rest.encode(), word), word) if said == word else None
+    except FileError:
+        return None
 
 
 class ServerDoes(StrEnum):
@@ -61,7 +97,7 @@ def send(line: socket.socket, message: ServerOrder | ServerAnswer, descriptors: 
     Raises:
         OSError: The other end is gone.
     """
-    content = codec.dump(message).encode() + b"\n"
+    content = dump(message).encode() + b"\n"
     sent = socket.send_fds(line, [content], list(descriptors))
     if rest := content[sent:]:  # to send nothing fails where the other end has read all and hung up
         line.sendall(rest)
@@ -83,7 +119,7 @@ def receive(line: socket.socket) -> tuple[Any, tuple[int, ...]]:
             close_descriptors(descriptors)
             return None, ()
         content += chunk
-    return codec.parse_json(content, "message"), descriptors
+    return parse_json(content, "message"), descriptors
 
 
 def close_descriptors(descriptors: Sequence[int]) -> None:
