@@ -98,7 +98,7 @@ def load_verdict(path: str | Path) -> Verdict:
 
 def load_baselines(directory: str | Path) -> tuple[Baseline, ...]:
     """Read every baseline below a directory; raises as :func:`load_run`."""
-    from gate.files.untrusted import is_present  # noqa: PLC0415 - see load_run
+    from gate.files.disk import is_present  # noqa: PLC0415 - see load_run
     from gate.store import baselines as baseline  # noqa: PLC0415 - see load_run
 
     if not is_present(Path(directory)):

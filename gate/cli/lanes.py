@@ -19,7 +19,7 @@ from gate.decide.evidence.values import list_short
 from gate.devices import find_kind
 from gate.errors import InterruptedRunError, UsageError
 from gate.files.codec import RUN
-from gate.files.untrusted import is_present
+from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
 from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm

@@ -15,8 +15,7 @@ from gate.decide.evidence.values import collect_values
 from gate.decide.stats import estimate_metric
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, VERDICT, write_atomic
-from gate.files.disk import list_cut_short
-from gate.files.untrusted import is_present
+from gate.files.disk import is_present, list_cut_short
 from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config

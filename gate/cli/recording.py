@@ -22,8 +22,8 @@ from gate.decide.side_by_side import Suspect
 from gate.devices import find_kind, is_target
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
+from gate.files.disk import is_present
 from gate.files.entry import VERSION
-from gate.files.untrusted import is_present
 from gate.lab.host.provenance import load_provenance, read_time
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options

@@ -11,7 +11,7 @@ from typing import Any
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.errors import UsageError
 from gate.files.disk import IGNORE_ALL
-from gate.files.validation import suggest_nearest
+from gate.files.untrusted import suggest_nearest
 from gate.git import ask_git, find_checkout
 from gate.programs import read_text
 from gate.project.arm_cases import mark_removed

@@ -14,7 +14,7 @@ from gate.decide.explain.notes import note_gone, note_shard
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, VERDICT, pause_collector, write_atomic
-from gate.files.untrusted import is_present
+from gate.files.disk import is_present
 from gate.project.arm_cases import mark_removed
 from gate.project.config import Config, Origin, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs

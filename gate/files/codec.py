@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from gate.errors import FileError
-from gate.files.disk import describe_write_error, write_atomic
+from gate.files.disk import describe_write_error, load_lines, write_atomic
 from gate.files.structure import decode, get_hints
 from gate.files.untrusted import (
     MAX_JSON_BYTES,
@@ -32,7 +32,6 @@ from gate.files.untrusted import (
     ORIGIN_FIX,
     check_size,
     format_value,
-    load_lines,
     parse_json,
 )
 from gate.metrics import SPECS
@@ -155,7 +154,7 @@ class FileKind(Generic[R]):
                 raise FileError(source, "", f"has more than {MAX_LINES:,} lines", ORIGIN_FIX)
             if key == HEAD:
                 head += line
-                check_size(head, MAX_JSON_BYTES, source)
+                check_size(len(head), MAX_JSON_BYTES, source)
             elif fault is None:
                 try:
                     for row in cast("list[object]", parse_json(b"[%b]" % line, f"{source}:{number}")):

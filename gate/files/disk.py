@@ -1,15 +1,80 @@
-"""Writing files so that a reader sees the old content or the new one, never half of either."""
+"""Files on disk: read up to a size; written so that a reader sees the old content or the new, never half."""
 
 import errno
 import os
 import secrets
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from gate.errors import GateError, MachineError, UsageError
+from gate.errors import FileError, GateError, MachineError, UsageError
+from gate.files.untrusted import MAX_JSON_BYTES, check_size
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EROFS, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def is_present(path: Path) -> bool:
+    """Whether there is anything at ``path``, a link that leads nowhere included.
+
+    Raises:
+        FileError: It cannot be told: a directory above may not be looked into.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise _refuse_reading(path, error) from None
+    return True
+
+
+def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
+    """Read a regular file of at most ``limit`` bytes; ``fix`` is as in :func:`check_size`.
+
+    Raises:
+        FileError: It does not exist, is not a regular file, cannot be read or is too large.
+    """
+    with _open(path) as file:
+        data = file.read(limit + 1)
+    check_size(len(data), limit, str(path), fix)
+    return data
+
+
+def load_lines(path: Path, limit: int) -> Iterator[bytes]:
+    """Read a regular file of at most ``limit`` bytes line by line; raises as :func:`load_bytes`.
+
+    A line that is too long to be parsed comes in pieces.
+    """
+    with _open(path) as file:
+        size = 0
+        while line := file.readline(MAX_JSON_BYTES + 1):
+            size += len(line)
+            check_size(size, limit, str(path))
+            yield line
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileError(str(path), "", "is not a regular file", "Name a file.")
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        if path.is_symlink():
+            problem = f"is a link to {path.readlink()}, which does not exist"
+            raise FileError(str(path), "", problem, "Correct the link, or remove it.") from None
+        raise FileError(str(path), "", "does not exist", "Check the path.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise _refuse_reading(path, error) from None
+
+
+def _refuse_reading(path: Path, error: Exception) -> FileError:
+    problem = getattr(error, "strerror", None) or str(error)
+    return FileError(str(path), "", f"cannot be read: {problem}", "Check the path and its rights.")
 
 
 def write_atomic(path: Path, text: str | Iterable[str]) -> None:

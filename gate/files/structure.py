@@ -19,8 +19,9 @@ from typing import Any, TypeVar, cast
 
 from gate.errors import FileError
 from gate.files.entry import advise_key
-from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER
-from gate.files.validation import (
+from gate.files.untrusted import (
+    MAX_DEPTH,
+    MAX_INTEGER,
     Collector,
     ValidationError,
     expect,

@@ -1,19 +1,21 @@
-"""The border where bytes written by somebody else become plain values: JSON, refused when in doubt.
+"""The border where bytes of somebody else become plain values, and what is said of those that do not fit.
 
 Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
 depth are bounded, and duplicate keys and broken UTF-8 are refused here, NaN, infinity and huge integers
 where a record is made of them.
-Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`.
+Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`. A value that
+does not fit its type has its place, what is wrong and the fix; a file's are told at once.
 """
 
+import difflib
 import json
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
-from pathlib import Path, PurePath
-from typing import BinaryIO
+from pathlib import PurePath
+from typing import Any
 
 from gate.errors import FileError
 
@@ -41,10 +43,6 @@ _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
-class _DuplicateKeyError(ValueError):
-    """A JSON object names a key twice; the argument is the key."""
-
-
 def format_value(value: object) -> str:
     """Show a foreign value in a message: its repr on one line, cut short."""
     if isinstance(value, dict):
@@ -59,87 +57,15 @@ def format_value(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
 
 
-def is_present(path: Path) -> bool:
-    """Whether there is anything at ``path``, a link that leads nowhere included.
+def check_size(size: int, limit: int, source: str, fix: str = "") -> None:
+    """Refuse more than ``limit`` bytes; ``fix`` is for a file that people write.
 
     Raises:
-        FileError: It cannot be told: a directory above may not be looked into.
+        FileError: There are more.
     """
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except (OSError, ValueError) as error:
-        raise _refuse_reading(path, error) from None
-    return True
-
-
-def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
-    """Read a regular file of at most ``limit`` bytes; ``fix`` is as in :func:`check_size`.
-
-    Raises:
-        FileError: It does not exist, is not a regular file, cannot be read or is too large.
-    """
-    with _open(path) as file:
-        data = file.read(limit + 1)
-    check_size(data, limit, str(path), fix)
-    return data
-
-
-def load_lines(path: Path, limit: int) -> Iterator[bytes]:
-    """Read a regular file of at most ``limit`` bytes line by line; raises as :func:`load_bytes`."""
-    with _open(path) as file:
-        yield from read_lines(file, limit, str(path))
-
-
-def read_lines(file: BinaryIO, limit: int, source: str) -> Iterator[bytes]:
-    """Read lines of at most ``limit`` bytes in all; one that is too long to be parsed comes in pieces.
-
-    Raises:
-        FileError: There is more.
-    """
-    left = limit
-    while line := file.readline(MAX_JSON_BYTES + 1):
-        left -= len(line)
-        if left < 0:
-            raise _refuse_size(limit, source)
-        yield line
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise FileError(str(path), "", "is not a regular file", "Name a file.")
-        with path.open("rb") as file:
-            yield file
-    except FileNotFoundError:
-        if path.is_symlink():
-            problem = f"is a link to {path.readlink()}, which does not exist"
-            raise FileError(str(path), "", problem, "Correct the link, or remove it.") from None
-        raise FileError(str(path), "", "does not exist", "Check the path.") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise _refuse_reading(path, error) from None
-
-
-def _refuse_reading(path: Path, error: Exception) -> FileError:
-    problem = getattr(error, "strerror", None) or str(error)
-    return FileError(str(path), "", f"cannot be read: {problem}", "Check the path and its rights.")
-
-
-def check_size(data: bytes | bytearray, limit: int, source: str, fix: str = "") -> None:
-    """Refuse data of more than ``limit`` bytes; ``fix`` is for a file that people write.
-
-    Raises:
-        FileError: It is larger.
-    """
-    if len(data) > limit:
-        raise _refuse_size(limit, source, fix)
-
-
-def _refuse_size(limit: int, source: str, fix: str = "") -> FileError:
-    problem = f"is larger than {limit:,} bytes"
-    return FileError(source, "", problem, fix or "compile-gate writes no such file: check its origin.")
+    if size > limit:
+        problem = f"is larger than {limit:,} bytes"
+        raise FileError(source, "", problem, fix or "compile-gate writes no such file: check its origin.")
 
 
 def decode_text(data: bytes, source: str) -> str:
@@ -170,15 +96,13 @@ def parse_json(data: bytes, source: str) -> object:
     Raises:
         FileError: Too large, too deep, not UTF-8, cut short, duplicate keys or not JSON.
     """
-    check_size(data, MAX_JSON_BYTES, source)
+    check_size(len(data), MAX_JSON_BYTES, source)
     text = decode_text(data, source)
     _check_shape(data, source)
     try:
-        return json.loads(text, object_pairs_hook=_build_object)
+        return json.loads(text, object_pairs_hook=partial(_build_object, source))
     except json.JSONDecodeError as error:
         raise _describe_syntax(error, text, source) from None
-    except _DuplicateKeyError as error:
-        raise FileError(source, "", f"has the key {format_value(error.args[0])} twice", ORIGIN_FIX) from None
     except (ValueError, RecursionError) as error:
         raise FileError(source, "", str(error).split(";")[0], ORIGIN_FIX) from None
 
@@ -228,15 +152,12 @@ def _check_shape(data: bytes, source: str) -> None:
             raise FileError(source, "", "holds more values than any file of ours of its size", ORIGIN_FIX)
 
 
-def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _build_object(source: str, pairs: list[tuple[str, object]]) -> dict[str, object]:
     built = dict(pairs)
-    if len(built) == len(pairs):
-        return built
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            raise _DuplicateKeyError(key)
-        seen.add(key)
+    if len(built) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise FileError(source, "", f"has the key {format_value(twice)} twice", ORIGIN_FIX)
     return built
 
 
@@ -248,3 +169,105 @@ def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> Fil
         return FileError(source, "", problem, "Copy or record it again.")
     problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
     return FileError(source, "", problem, "Fix the syntax there, or record the file again.")
+
+
+_MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
+_MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
+_MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
+_MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
+MAX_INVALID = 20  # collected of one value: more fill a screen, and fixing these may fix the others
+Values = Mapping[str, Any]  # of an entry's keys that are right by themselves
+
+
+@dataclass(kw_only=True, slots=True)
+class InvalidValue:
+    """One value that does not fit; containers add where it was as it bubbles up."""
+
+    problem: str
+    fix: str
+    says_little: bool = False  # the fix repeats the problem: an example of the key says more
+    path: list[str] = field(default_factory=list)  # innermost first
+
+    def render_path(self) -> str:
+        """Render where it was, outermost first: ``.trials[3].index``."""
+        return "".join(reversed(self.path))
+
+
+def format_key(key: object) -> str:
+    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
+    text = str(key)
+    is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
+    return f".{text}" if is_plain else f"[{format_value(key)}]"
+
+
+class ValidationError(Exception):
+    """Values that do not fit, in the order in which they were met; ``rest`` is what fits of a mapping."""
+
+    def __init__(self, found: list[InvalidValue], rest: dict[Any, Any] | None = None) -> None:
+        super().__init__(found[0].problem)
+        self.found = found
+        self.rest = rest
+
+
+def refuse(problem: str, fix: str, *, says_little: bool = False) -> ValidationError:
+    """Make the error of one value."""
+    return ValidationError([InvalidValue(problem=problem, fix=fix, says_little=says_little)])
+
+
+def expect(what: str, value: object, fix: str = "") -> ValidationError:
+    """Make the error of a value that is not ``what`` was expected."""
+    problem = f"expected {what}, got {format_value(value)}"
+    return refuse(problem, fix or f"Write {what} there.", says_little=not fix)
+
+
+def expect_member(value: object, known: Sequence[str]) -> ValidationError:
+    """Make the error of a value that is none of the known ones."""
+    nearest = find_nearest(value, known) if isinstance(value, str) else ""
+    names = ", ".join(known)
+    told = f"one of {names}" if len(known) <= _MAX_MEMBERS_NAMED else f"one of {len(known)} names"
+    problem = f"expected {told}, got {format_value(value)}"
+    if nearest:
+        return refuse(problem, f"Did you mean {nearest!r}?")
+    return refuse(problem, f"Write one of {names}.", says_little=len(known) <= _MAX_MEMBERS_NAMED)
+
+
+def expect_key(name: object, known: Iterable[str]) -> ValidationError:
+    """Make the error of a key that is none of the known ones."""
+    names = sorted(known)
+    listed = ", ".join(names[:_MAX_KEYS_NAMED])
+    return refuse("unknown key", suggest_nearest(str(name), names, f"Known keys: {listed}."))
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str:
+    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
+    if len(name) > _MAX_NAME_CHARS:
+        return ""
+    names = list(known)
+    swapped = [other for other in names if sorted(other) == sorted(name)]
+    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
+
+
+def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Suggest the known name that is most like ``name``; ``otherwise`` when none is."""
+    nearest = find_nearest(name, known)
+    return f"Did you mean {nearest!r}?" if nearest else otherwise
+
+
+class Collector:
+    """Goes on after an item that does not fit, to the next one."""
+
+    def __init__(self) -> None:
+        self.found: list[InvalidValue] = []
+
+    def add(self, error: ValidationError, step: str) -> None:
+        """Note what was wrong with the item at ``step``; raises once there are enough."""
+        for invalid in error.found:
+            invalid.path.append(step)
+        self.found += error.found
+        if len(self.found) >= MAX_INVALID:
+            self.close()
+
+    def close(self, rest: dict[Any, Any] | None = None) -> None:
+        """Raise what was collected, if anything was; ``rest`` is what fits of a mapping."""
+        if self.found:
+            raise ValidationError(self.found, rest)

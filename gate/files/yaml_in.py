@@ -16,10 +16,19 @@ from typing import Any, TypeVar
 import yaml
 
 from gate.errors import FileError, join_errors
+from gate.files.disk import load_bytes
 from gate.files.entry import VERSION
 from gate.files.structure import fit
-from gate.files.untrusted import MAX_DEPTH, MAX_INTEGER, check_size, decode_text, format_value, load_bytes
-from gate.files.validation import MAX_INVALID, ValidationError, format_key
+from gate.files.untrusted import (
+    MAX_DEPTH,
+    MAX_INTEGER,
+    MAX_INVALID,
+    ValidationError,
+    check_size,
+    decode_text,
+    format_key,
+    format_value,
+)
 
 _T = TypeVar("_T")
 
@@ -89,7 +98,7 @@ def parse_yaml(data: bytes, source: str) -> YamlDocument:
 
 def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
     """Parse, and list the values that cannot be taken; what is no YAML at all raises."""
-    check_size(data, MAX_YAML_BYTES, source, _TOO_LARGE)
+    check_size(len(data), MAX_YAML_BYTES, source, _TOO_LARGE)
     text = decode_text(data, source)
     try:
         _check_events(text, source)

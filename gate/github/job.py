@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TextIO
 
 from gate.errors import FileError, UsageError
-from gate.files.disk import describe_write_error
-from gate.files.untrusted import load_bytes, parse_json
+from gate.files.disk import describe_write_error, load_bytes
+from gate.files.untrusted import parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")

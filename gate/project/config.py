@@ -12,10 +12,10 @@ from gate.decide.constants import MIN_PAIRS
 from gate.devices import find_kind
 from gate.errors import FileError, UsageError, join_errors
 from gate.files.codec import encode
+from gate.files.disk import is_present
 from gate.files.entry import VERSION, read_docs
 from gate.files.structure import fit
-from gate.files.untrusted import is_present
-from gate.files.validation import InvalidValue, ValidationError
+from gate.files.untrusted import InvalidValue, ValidationError
 from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile

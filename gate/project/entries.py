@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gate.decide.conclude.outcome import FailOn
 from gate.devices import DEFAULT_DEVICE
 from gate.files.entry import DeviceName, ErrorBudget, MetricUnits, PathText, Share, StatusName, Threads
-from gate.files.validation import InvalidValue, Values
+from gate.files.untrusted import InvalidValue, Values
 from gate.metrics import SPECS, Family, Role
 from gate.project.model_entries import RegistryFile
 from gate.records import Metric, Quarantine

@@ -18,8 +18,7 @@ from gate.files.entry import (
     Version,
 )
 from gate.files.structure import fit
-from gate.files.untrusted import format_value
-from gate.files.validation import InvalidValue, ValidationError, Values, suggest_nearest
+from gate.files.untrusted import InvalidValue, ValidationError, Values, format_value, suggest_nearest
 from gate.kinds import KIND_SPECS, KindSpec
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.bounds import Entry, NotEmpty, NotNegative, Seconds, Text

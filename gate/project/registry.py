@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from gate.errors import FileError, UsageError, join_errors
-from gate.files.validation import MAX_INVALID, find_nearest
+from gate.files.untrusted import MAX_INVALID, find_nearest
 from gate.files.yaml_in import load_yaml
 from gate.installation import MODELS
 from gate.project.cases import find_module, is_reference, make_cases

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
+from gate.files.disk import is_present, load_bytes
 from gate.files.entry import (
     VERSION,
     Allowance,
@@ -21,8 +22,7 @@ from gate.files.entry import (
     Version,
     read_docs,
 )
-from gate.files.untrusted import decode_text, is_present, load_bytes
-from gate.files.validation import InvalidValue, Values
+from gate.files.untrusted import InvalidValue, Values, decode_text
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.records import Acceptance, Metric

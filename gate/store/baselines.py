@@ -20,7 +20,7 @@ from gate.decide.judge.compare import find_threshold
 from gate.devices import TARGET_KIND
 from gate.errors import FileError, IncompleteError, UsageError
 from gate.files.codec import BASELINE, encode, write_atomic
-from gate.files.untrusted import is_present, load_bytes
+from gate.files.disk import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
 from gate.records import Baseline, Extent, Metric, Policy, Run

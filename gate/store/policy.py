@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode, encode, write_atomic
+from gate.files.disk import is_present
 from gate.files.entry import Line, Sha, Version
-from gate.files.untrusted import is_present
 from gate.files.yaml_in import load_yaml, write_scalar
 from gate.project.config import Config
 from gate.project.registry import load_cases

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError
 from gate.files.codec import encode
 from gate.files.structure import decode, fit
-from gate.files.validation import MAX_INVALID, ValidationError, find_nearest, format_key
+from gate.files.untrusted import MAX_INVALID, ValidationError, find_nearest, format_key
 from gate.records import Baseline, Case, Code, DType, Fact, GraphBreak, Metric, Run, Trial, Verdict
 from gate.records.bounds import MOMENT, NotEmpty, Pattern, Range
 from gate.records.facts import OneOf
