@@ -1,14 +1,19 @@
-"""``init``: the files that a project begins with; nothing that is there is written over."""
+"""``init``: try what the user named in a process of its own, and write the files that a project lacks."""
 
+import json
 import re
+import sys
 from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
-from gate.errors import ExitCode, UsageError
+from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
 from gate.installation import find_page
+from gate.programs import ask_program
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.starter.files import (
@@ -18,27 +23,38 @@ from gate.starter.files import (
     RESPOND_WORKFLOWS,
     SCHEMA_FILE,
     WORKFLOWS,
+    Sketch,
+    TensorSketch,
+    find_action,
     is_begun,
     is_listed,
     load_workflows,
     make_project_files,
     name_factory,
+    parse_action,
     read_schema,
     refuse_namesake,
     render_model,
     write_missing,
 )
-from gate.starter.probe import (
-    ProbeQuestion,
-    Sketch,
-    check_probed_name,
-    find_action,
-    parse_action,
-    parse_input,
-    probe_module,
-)
 
 _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
+PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
+_TARGET = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")  # without a name, the names that exist are listed
+_FILE = re.compile(r"(\./)?(?P<path>[\w./]+)\.py(?P<name>:[\w.]+)?")
+_SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
+_FLOATS = ("float32", "bfloat16", "float16", "float64", "complex64")
+_DTYPES = (*_FLOATS, "int64", "int32", "bool")
+_FIXES = {
+    "import": "Run init where the module can be imported from, with the interpreter that has its packages.",
+    "name": "Name a torch.nn.Module class, a function that returns one, or a function of tensors.",
+    "arguments": "Give them: --argument NAME=VALUE, once for each; or name a function that makes the model.",
+    "call": "Correct it, or give what it needs: --argument NAME=VALUE, once for each. For an object, such as"
+    " a config, name a function that makes the model: `def make(): return Model(Config())`.",
+    "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'."
+    f" For anything but tensors, such as a dict, write a factory: {find_page('adding-a-model')}.",
+    "factory": f"Write a factory that gives it in `kwargs` of a Workload: {find_page('adding-a-model')}.",
+}
 
 
 def run_init(options: Namespace) -> ExitCode:
@@ -172,3 +188,82 @@ def _print_next_step(note: str, *, is_new: bool) -> None:
     print(f"\nNext, {commit}change your model, and see what that costs:")
     print("  compile-gate check   # compares it with where you left the main branch; exit 10 on a regression")
     print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeQuestion:
+    """What a user named, and what was said of how to call it."""
+
+    directory: str
+    target: str  # package.module:name
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    inputs: tuple[TensorSketch, ...] = ()
+
+
+def check_probed_name(text: str) -> str:
+    """Check the name of a module's class or function.
+
+    Raises:
+        UsageError: It is no such name.
+    """
+    if file := _FILE.fullmatch(text):
+        fix = f"Write {file['path'].replace('/', '.')}{file['name'] or ':Name'}."
+        raise UsageError(f"{text!r} is a file, not a Python module", fix)
+    if not _TARGET.fullmatch(text):
+        fix = "Write package.module:Name, as in my_package.model:MyModel."
+        raise UsageError(f"{text!r} names no module", fix)
+    return text
+
+
+def parse_input(text: str) -> TensorSketch:
+    """Parse ``8x64``, ``8x64:int64`` or ``8x64:int64<30000``.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    found = _SHAPE.fullmatch(text.replace(" ", ""))
+    if not found or (found["dtype"] or "float32") not in _DTYPES:
+        fix = f"Write sizes, and a type of {', '.join(_DTYPES)}: --input 8x64, --input '8x64:int64<30000'."
+        raise UsageError(f"--input: {text!r} is no tensor", fix)
+    dtype = found["dtype"] or ("int64" if found["high"] else "float32")
+    high = int(found["high"]) if found["high"] else None if dtype in _FLOATS else 2
+    return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
+
+
+def probe_module(question: ProbeQuestion) -> Sketch:
+    """Import, build and call what was named, in a process of its own.
+
+    Raises:
+        UsageError: It cannot be; the fix says what is missing.
+        MachineError: The process died or took too long.
+    """
+    answer = _ask(question)
+    if problem := answer.get("problem"):
+        raise UsageError(f"{question.target}: {problem}", _FIXES[str(answer["kind"])])
+    return Sketch(
+        target=question.target,
+        is_factory=answer["kind"] == "factory",
+        called=bool(answer["called"]),
+        inputs=tuple(
+            TensorSketch(**{**one, "shape": tuple(one["shape"])})
+            for one in answer["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
+        ),
+        arguments=question.arguments,
+        has_cuda=bool(answer["has_cuda"]),
+    )
+
+
+def _ask(question: ProbeQuestion) -> dict[str, object]:
+    answer = ask_program(
+        # -P: a directory `gate` of the user's must not stand in for this one
+        [sys.executable, "-P", "-m", "gate.starter.sketch", json.dumps(asdict(question))],
+        limit_s=PROBE_LIMIT_S,
+        directory=question.directory,
+    )
+    if answer.problem:
+        raise MachineError(f"{question.target} could not be tried: {answer.problem}", "Try it by hand.")
+    if answer.status == 0 and (record := answer.read_record()):
+        return record
+    last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
+    what = f"{question.target}: the process that tried it died with status {answer.status}: {last[:300]}"
+    raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")

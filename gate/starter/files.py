@@ -1,17 +1,24 @@
-"""The files that a project begins with, as text: of templates, and of the workflows that come with us."""
+"""The files that a project begins with, as text: of templates, and of the workflows that come with us.
 
+Those workflows take the action from where this installation came from.
+"""
+
+import importlib.metadata
 import importlib.resources
 import json
 import keyword
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import jinja2
 
-from gate.errors import FileError
+from gate.errors import FileError, GateError, UsageError
 from gate.files.yaml_in import write_scalar
-from gate.starter.probe import Sketch, TensorSketch
+from gate.git import ask_git
+from gate.revisions import find_repository, name_repository
 
 CONFIG_FILE = "gate.yml"
 WORKFLOWS = ".github/workflows"
@@ -29,6 +36,29 @@ _PLACEHOLDER = re.compile(r"OWNER/compile-gate(/\S+)?@0{40} # v\S+")
 _RUNNER = "runs-on: [self-hosted, linux, gpu]"
 _CALLED_WITH = ("runner", "python")  # what is asked of our own workflows
 _CALLED_RUNNER = """runner: '["self-hosted", "linux", "gpu"]'"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TensorSketch:
+    """One input: random numbers, or whole numbers below ``high``."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    high: int | None = None
+    source: str = ""  # what it was guessed from; "" where the user named it
+    name: str = ""  # of the parameter that takes it; "" where it is optional or has none
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sketch:
+    """What was found: a factory that is ready, or a module with inputs that it takes."""
+
+    target: str
+    is_factory: bool
+    called: bool  # it is a class or function that makes the module
+    inputs: tuple[TensorSketch, ...]
+    arguments: Mapping[str, object]
+    has_cuda: bool = False
 
 
 def read_schema(name: str) -> str:
@@ -228,3 +258,59 @@ def _write_new(path: Path, text: str) -> None:
         except BaseException:  # Ctrl-C too
             path.unlink()
             raise
+
+
+_TAG = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")  # of a release
+_ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
+
+
+def parse_action(text: str) -> str:
+    """Check what ``--action`` names: ``OWNER/compile-gate@COMMIT``, with the whole commit id.
+
+    Raises:
+        UsageError: It is something else; a tag or a branch can be moved, a commit cannot.
+    """
+    if not _ACTION.fullmatch(text):
+        fix = "Write OWNER/compile-gate@ and the 40 digits of a release's commit."
+        raise UsageError(f"--action: {text!r} pins no commit of an action", fix)
+    return text
+
+
+def find_action(package: Path | None = None) -> str:
+    """Find the repository and commit that this installation came from; empty where either is unknown.
+
+    pip writes down what it installed from. A clone counts where GitHub has its commit, too. The tag of a
+    release follows, as a comment of YAML.
+    """
+    origin = _read_origin()
+    vcs = origin.get("vcs_info")
+    if isinstance(vcs, dict):
+        found = f"{name_repository(str(origin.get('url', '')))}@{vcs.get('commit_id')}"
+        return _add_tag(found, str(vcs.get("requested_revision"))) if _ACTION.fullmatch(found) else ""
+    url = urlparse(str(origin.get("url", "")))
+    place = Path(unquote(url.path)) if url.scheme == "file" else package
+    return _ask_clone(place) if place and (place / "action.yml").is_file() else ""
+
+
+def _read_origin() -> dict[str, object]:
+    try:
+        text = importlib.metadata.distribution("compile-gate").read_text("direct_url.json")
+        origin = json.loads(text or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return {}
+    return origin if isinstance(origin, dict) else {}
+
+
+def _ask_clone(place: Path) -> str:
+    try:
+        repository = find_repository(place)
+        commit = ask_git(place, "rev-parse", "HEAD")
+        pushed = ask_git(place, "branch", "--remotes", "--contains", "HEAD")
+        tagged = ask_git(place, "describe", "--exact-match", "--tags", "HEAD")
+    except GateError:
+        return ""
+    return _add_tag(f"{repository}@{commit.said}", tagged.said) if repository and pushed.said else ""
+
+
+def _add_tag(action: str, tag: str) -> str:
+    return f"{action} # {tag}" if _TAG.fullmatch(tag) else action

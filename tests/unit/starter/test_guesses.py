@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gate.cli import main
+from gate.cli.init import check_probed_name
 from gate.errors import UsageError
-from gate.starter.files import render_factory
-from gate.starter.probe import Sketch, TensorSketch, check_probed_name
+from gate.starter.files import Sketch, TensorSketch, render_factory
 from gate.starter.sketch import CannotTellError, look
 
 MODELS = """

@@ -11,25 +11,21 @@ from typing import Self
 import pytest
 
 from gate.cli import main
+from gate.cli.init import ProbeQuestion, parse_input, probe_module
 from gate.errors import FileError, UsageError
-from gate.starter import probe
+from gate.starter import files
 from gate.starter.files import (
     LONG_WORKFLOWS,
     RESPOND_WORKFLOWS,
-    find_workflows,
-    load_workflows,
-    name_model,
-    render_factory,
-    write_missing,
-)
-from gate.starter.probe import (
-    ProbeQuestion,
     Sketch,
     TensorSketch,
     find_action,
+    find_workflows,
+    load_workflows,
+    name_model,
     parse_action,
-    parse_input,
-    probe_module,
+    render_factory,
+    write_missing,
 )
 from tests.git import run_git
 
@@ -269,7 +265,7 @@ def test_the_pin_is_what_pip_installed(
     origin: dict[str, object], pin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where pip took a commit from GitHub; nothing where it did not."""
-    monkeypatch.setattr(probe, "_read_origin", lambda: origin)
+    monkeypatch.setattr(files, "_read_origin", lambda: origin)
     assert find_action() == pin
 
 
@@ -277,7 +273,7 @@ def test_a_clone_is_pinned_where_its_remote_has_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit that nobody pushed is in no action."""
-    monkeypatch.setattr(probe, "_read_origin", dict)
+    monkeypatch.setattr(files, "_read_origin", dict)
     clone = tmp_path / "clone"
     clone.mkdir()
     run_git(clone, "init", "--quiet")
