@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,9 +194,10 @@ def report(directory: Path) -> float:
 
 def append(directory: Path) -> float:
     """Append the loaded run to a history."""
-    run, options = RUN.load(directory / RUN_FILE), Namespace(history=str(directory / "history.jsonl"))
+    run = RUN.load(directory / RUN_FILE)
+    config = replace(make_default_config(), history=directory / "history.jsonl")
     begun = time.process_time()
-    append_run(options, make_default_config(), run, HistoryKind.CHECK)
+    append_run(config, run, HistoryKind.CHECK)
     return time.process_time() - begun
 
 

@@ -20,7 +20,6 @@ from gate.check.schedule import want_whole
 from gate.cli.lanes import Opening, begin_sources, find_measured, load_previous, open_lane, open_measurer
 from gate.cli.output import (
     append_run,
-    find_history,
     list_reports,
     print_traces,
     record_creep,
@@ -79,7 +78,7 @@ def run_check(options: Namespace) -> ExitCode:
     verdict = note_origin(verdict, config, options)
     verdict = replace(verdict, notes=(*note_shard(checked.run), *([alone] if alone else []), *verdict.notes))
     verdict = note_rules(verdict, config, checked.run.base.provenance.commit if checked.run.base else "")
-    append_run(options, config, checked.run, HistoryKind.CHECK)
+    append_run(config, checked.run, HistoryKind.CHECK)
     code = report_verdict(verdict, config, options, config.out, policy)
     print_traces(checked.run, config.out)
     return code
@@ -99,7 +98,7 @@ def _refuse_in_vain(options: Namespace, config: Config, alone: Fact | None) -> N
     """
     if alone is None or alone.code is not Code.NOTHING_DIFFERS or options.base:
         return
-    if config.fail_on is FailOn.NEVER or find_history(options, config):
+    if config.fail_on is FailOn.NEVER or config.history:
         return
     remove_files(*list_reports(config.out))
     why = f"nothing differs from {alone.name('base')}, and {_LACK.format(config.baselines)}"
@@ -193,7 +192,7 @@ def run_ab(options: Namespace) -> ExitCode:
     verdict = note_anchor(checked.verdict, anchor)
     verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
     if anchor is not None:
-        record_creep(options, request.config, verdict)
+        record_creep(request.config, verdict)
     code = report_verdict(verdict, request.config, options, request.config.out)
     print_traces(checked.run, request.config.out)
     return code

@@ -184,17 +184,12 @@ def print_traces(run: Run, out: Path) -> None:
 _KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 
 
-def find_history(options: Namespace, config: Config) -> Path | None:
-    """Where lines go: ``--history``, else the key of gate.yml; ``None`` where neither is given."""
-    return Path(options.history) if options.history else config.history
-
-
-def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind) -> None:
+def append_run(config: Config, run: Run, kind: HistoryKind) -> None:
     """Append the values of head's own trials, without what a verdict sets aside of disturbed ones.
 
     Where that fails, say so and go on: the verdict stands.
     """
-    if not (path := find_history(options, config)):
+    if not config.history:
         return
     trials = set_aside_disturbed(run).trials
     alone = group_cases(trial for trial in trials if trial.pairing is Pairing.ALONE)
@@ -208,12 +203,12 @@ def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind) 
         }
         if figures:
             cases[case.id] = figures
-    _append(path, _make_head(kind, run.environment, run.provenance), cases)
+    _append(config.history, _make_head(kind, run.environment, run.provenance), cases)
 
 
-def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
+def record_creep(config: Config, verdict: Verdict) -> None:
     """Append the changes since the release anchor, as measured in pairs; + is worse."""
-    if not (path := find_history(options, config)):
+    if not config.history:
         return
     cases: dict[str, dict[Metric, Figures]] = {}
     for row in verdict.comparisons:
@@ -222,7 +217,7 @@ def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
             cases.setdefault(row.case_id, {})[row.metric] = change
     head = _make_head(HistoryKind.ANCHOR, verdict.environment, verdict.provenance)
     anchor = verdict.base.commit if verdict.base else ""
-    _append(path, replace(head, anchor=anchor), cases)
+    _append(config.history, replace(head, anchor=anchor), cases)
 
 
 def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> None:

@@ -113,7 +113,7 @@ def run_refresh(options: Namespace) -> ExitCode:
         save_baselines(config.baselines, proposals)
     except SetbackError as error:
         raise UsageError(describe_hidden(error.setbacks), error.fix) from None
-    append_run(options, config, run, HistoryKind.BASELINE)
+    append_run(config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
     left = note_left((proposal.baseline for proposal in proposals), policy)

@@ -32,7 +32,7 @@ from gate.store.policy import name_gate
 from gate.units import count_noun
 
 # Options that stand for a key of gate.yml, under the key's name.
-_KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out")
+_KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out", "history")
 RUN_FILE = "run.json"
 # One of them lies where a command has written its results.
 _RESULTS = (

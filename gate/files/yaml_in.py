@@ -9,7 +9,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from gate.files.untrusted import (
 )
 
 _T = TypeVar("_T")
+_Mistake = tuple[int, FileError]  # with its line; 0 is the document as a whole
 
 # A registry of 10,000 cases, each a line of 100 bytes: more than any repository has.
 MAX_YAML_BYTES = 1024 * 1024
@@ -74,16 +76,6 @@ def find_above(key: str, places: Mapping[str, _T]) -> _T | None:
     return places.get(key)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Mistake:
-    """One thing that is wrong with a document; line 0 is the document as a whole."""
-
-    line: int
-    key: str
-    problem: str
-    fix: str
-
-
 def parse_yaml(data: bytes, source: str) -> YamlDocument:
     """Parse YAML; an empty document is None.
 
@@ -105,7 +97,7 @@ def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
         node = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise _describe_syntax(error, text, source) from None
-    builder = _Builder()
+    builder = _Builder(source)
     value = None if node is None else builder.build(node, "")
     return YamlDocument(source=source, value=value, lines=builder.lines), builder.mistakes
 
@@ -154,25 +146,21 @@ def _locate_invalid(document: YamlDocument, error: ValidationError, known: list[
     What both refused is told once: in the parser's words, which quote the file, and with the fix of the
     key, which knows what belongs there.
     """
-    refused = {(mistake.line, mistake.key): mistake for mistake in known}
+    refused = {(line, mistake.key): mistake for line, mistake in known}
     found: list[_Mistake] = []
     for invalid in error.found:
         key = invalid.render_path().removeprefix(".")
         line = document.find_line(key)
         if earlier := refused.get((line, key)):
-            refused[line, key] = replace(earlier, fix=invalid.fix)
+            earlier.fix = invalid.fix
         else:
-            found.append(_Mistake(line=line, key=key, problem=invalid.problem, fix=invalid.fix))
-    return [*refused.values(), *found]
+            found.append((line, document.refuse(key, invalid.problem, invalid.fix)))
+    return [*((line, told) for (line, _), told in refused.items()), *found]
 
 
 def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
     """Join mistakes into one error, in the order of their lines."""
-    told = sorted(mistakes, key=lambda mistake: mistake.line)[:MAX_INVALID]
-    errors = [
-        FileError(f"{source}:{one.line}" if one.line else source, one.key, one.problem, one.fix)
-        for one in told
-    ]
+    errors = [error for _, error in sorted(mistakes, key=itemgetter(0))[:MAX_INVALID]]
     if len(mistakes) >= MAX_INVALID:
         errors.append(FileError(source, "", "may hold more mistakes than these", "Fix these first."))
     return join_errors(errors)
@@ -214,7 +202,8 @@ def _describe_syntax(error: yaml.YAMLError, text: str, source: str) -> FileError
 class _Builder:
     """Turns nodes into plain values, notes the line of each and what cannot be taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self._source = source
         self.lines: dict[str, int] = {}
         self.mistakes: list[_Mistake] = []
 
@@ -265,7 +254,7 @@ class _Builder:
         return number
 
     def _note(self, line: int, path: str, problem: str, fix: str) -> None:
-        self.mistakes.append(_Mistake(line=line, key=path, problem=problem, fix=fix))
+        self.mistakes.append((line, FileError(f"{self._source}:{line}", path, problem, fix)))
 
 
 def _parse_number(text: str) -> int | float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def test_what_a_verdict_sets_aside_is_not_in_the_history(
     run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
     path = tmp_path / "history.jsonl"
 
-    append_run(Namespace(history=str(path)), make_config(GateFile(version=VERSION)), run, HistoryKind.CHECK)
+    append_run(make_config(GateFile(version=VERSION, history=str(path))), run, HistoryKind.CHECK)
 
     (line,) = read_history(path, HistoryReading())
     assert line.cases[CASE.id][Metric.COLD_COMPILE_TIME][0] == pytest.approx(expected)
