@@ -13,7 +13,6 @@ from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import format_value
 from gate.git import find_checkout
 from gate.github.accept import accept_regression
-from gate.github.artifact import fetch_run
 from gate.github.client import GitHubClient, Patience
 from gate.github.command import (
     ANSWERING,
@@ -25,7 +24,7 @@ from gate.github.command import (
     find_command,
     make_outputs,
 )
-from gate.github.finding import Settings
+from gate.github.finding import Settings, fetch_run
 from gate.github.job import (
     JobContext,
     append_summary,
@@ -43,8 +42,15 @@ from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
-from gate.publish.acceptance import Accepted, AcceptTerms, render_accepted
-from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND, AuthorizedCommand, CommandRefusedError
+from gate.publish.commands import (
+    ACCEPT_COMMAND,
+    REFRESH_COMMAND,
+    Accepted,
+    AcceptTerms,
+    AuthorizedCommand,
+    CommandRefusedError,
+    render_accepted,
+)
 from gate.publish.results import CommentWhen
 from gate.publish.submitted import WORKFLOWS
 from gate.publish.trusted import Base

@@ -13,13 +13,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.errors import FileError
-from gate.github.artifact import fetch_verdict, find_artifact
 from gate.github.client import GitHubClient, quote_part
 from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
+from gate.github.finding import fetch_verdict, find_acceptances, find_artifact
 from gate.github.git_data import GitData
 from gate.github.transport import GitHubError, MissingError, RejectedError, UncertainWriteError
-from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, write_message
-from gate.publish.commands import AuthorizedCommand, CommandRefusedError
+from gate.publish.commands import (
+    Accepted,
+    AcceptTerms,
+    AuthorizedCommand,
+    CommandRefusedError,
+    accept_verdict,
+    write_message,
+)
 from gate.publish.submitted import CiRun, RefusedError
 from gate.records import Acceptance
 from gate.store.acceptances import (
@@ -27,7 +33,6 @@ from gate.store.acceptances import (
     DIRECTORY,
     MAX_ACCEPTED,
     MAX_COMMIT_BYTES,
-    decode_commit_file,
     merge_acceptances,
     name_commit_file,
     render_commit_file,
@@ -156,17 +161,6 @@ def accept_regression(client: GitHubClient, request: AuthorizedCommand, terms: A
     except GitHubError as error:
         trouble = f"{error.what}. {error.fix}"
     return replace(accepted, run_url=run.url, trouble=trouble)
-
-
-def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acceptance, ...]:
-    """Find what was accepted of a commit.
-
-    Raises:
-        FileError: The file cannot be used.
-    """
-    name = name_commit_file(commit)
-    content = data.load_file(name, ref, MAX_COMMIT_BYTES)
-    return () if content is None else decode_commit_file(content, name, commit).acceptances
 
 
 def store_acceptances(data: GitData, acceptances: Sequence[Acceptance], message: str) -> str:

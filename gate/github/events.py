@@ -22,6 +22,9 @@ from gate.units import count_noun
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _WORD = re.compile(r"[a-z_]{1,40}")
+# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
+# was skipped is not among them: its check is green, so somebody must say that nothing was measured.
+_SILENT = frozenset({"action_required", "stale"})
 # What GitHub says happened when a pull request got another base: a run before it judged another change.
 _RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
 
@@ -64,11 +67,25 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
     run = load_workflow_run(client, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, silence="a newer attempt of the run has begun")
+    target = _find_pull(client, run)
+    # A run that was cancelled because its commit is no pull request's head any more says nothing either.
+    if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):
+        return replace(target, silence=f"the run ended with {run.conclusion}")
+    return target
+
+
+def _find_pull(client: GitHubClient, run: CiRun) -> Target:
     if run.event == MERGE_GROUP:
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
-    return _find_sharing(client, _choose_pull(run, _find_pulls(client, run)))
+    if run.head_owner and run.head_branch:
+        head = f"{run.head_owner}:{run.head_branch}"
+        found = client.paginate("pulls", {"state": "open", "head": head})
+    else:
+        # The fork is gone: GitHub still knows which pull requests have the commit.
+        found = client.paginate(f"commits/{run.head_sha}/pulls")
+    return _find_sharing(client, _choose_pull(run, map(parse_pull, found)))
 
 
 def load_workflow_run(client: GitHubClient, run_id: int) -> CiRun:
@@ -138,16 +155,6 @@ def _find_attempt(run_id: int, job: JobContext) -> int:
             "Pass `${{ github.event.workflow_run.id }}`.",
         )
     return need_number(run, "run_attempt")
-
-
-def _find_pulls(client: GitHubClient, run: CiRun) -> list[PullRequest]:
-    if run.head_owner and run.head_branch:
-        head = f"{run.head_owner}:{run.head_branch}"
-        found = client.paginate("pulls", {"state": "open", "head": head})
-    else:
-        # The fork is gone: GitHub still knows which pull requests have the commit.
-        found = client.paginate(f"commits/{run.head_sha}/pulls")
-    return [parse_pull(value) for value in found]
 
 
 def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:

@@ -1,40 +1,51 @@
-"""What may be published of a run: which it is, for which pull request, its verdict, who accepted what."""
+"""What may be published of a run: its artifact's verdict, as the job ended that left it, who accepted what.
 
-from collections.abc import Callable
+Artifacts are found and fetched here, and read by :mod:`gate.publish`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import FileError, UsageError
-from gate.github.accept import find_acceptances
-from gate.github.artifact import SUCCESS, Artifact, fetch_verdict, find_artifact, find_own_conclusion
 from gate.github.client import GitHubClient
 from gate.github.events import (
     Target,
-    check_workflow,
     got_other_base,
     is_on_branch,
     load_workflow_run,
     note_touched,
-    resolve_target,
+    parse_time,
 )
 from gate.github.git_data import GitData
-from gate.github.job import JobContext, is_sha
+from gate.github.job import find_text, find_value, is_sha
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
-from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere, describe_accepted, needs_acceptance
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
-from gate.publish.submitted import CiRun, Refusal, RefusedError
-from gate.publish.trusted import Base, Known, TrustedResult, names_place
-from gate.records import Code, Fact, Verdict
+from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
+from gate.publish.trusted import Base, Known, TrustedResult, names_place, needs_acceptance, note_accepted
+from gate.records import Acceptance, Code, Fact, Run, Verdict
+from gate.store.acceptances import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 
-# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
-# was skipped is not among them: its check is green, so somebody must say that nothing was measured.
-_SILENT = frozenset({"action_required", "stale"})
+MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
+MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
+SUCCESS = "success"
 _SKIPPED = "skipped"
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Artifact:
+    """One artifact, as the API tells it."""
+
+    id: int
+    created: str
+    is_expired: bool
+    size_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,18 +89,6 @@ class Task:
             return None
 
 
-def find_target(client: GitHubClient, job: JobContext, settings: Settings) -> Target:
-    """Find whose verdict is published."""
-    target = resolve_target(client, job, settings.run_id)
-    run = target.run
-    # A run that was cancelled because its commit is no pull request's head any more says nothing either.
-    if run.conclusion in _SILENT or (run.conclusion == "cancelled" and target.pull is None):
-        return replace(target, silence=target.silence or f"the run ended with {run.conclusion}")
-    if not target.silence:
-        check_workflow(run, settings.workflow)
-    return target
-
-
 def find_upgrade(client: GitHubClient, settings: Settings) -> Target:
     """Find a run that compared two stacks; no pull request can start one that is published."""
     run = load_workflow_run(client, settings.run_id)
@@ -114,11 +113,6 @@ def _find_remarks(task: Task) -> tuple[Fact, ...]:
 
 def find_result(task: Task) -> TrustedResult:
     """Make what may be published of the run, as the job ended that left its verdict."""
-    settings, result = task.settings, _make_result(task)
-    return replace(result, gate="" if settings.issue or settings.key == DEFAULT_KEY else settings.key)
-
-
-def _make_result(task: Task) -> TrustedResult:
     remarks = _find_remarks(task)
     run, base, fail_on = task.target.run, task.settings.base, task.settings.fail_on
     try:
@@ -127,13 +121,15 @@ def _make_result(task: Task) -> TrustedResult:
         run = _find_own_run(task, artifact)
         verdict = _fetch(task, lambda: fetch_verdict(task.client, run, artifact))
     except RefusedError as error:
-        return TrustedResult(run=run, refusal=error.refusal, remarks=remarks)
+        return TrustedResult(run=run, refusal=error.refusal, known=Known(remarks=remarks))
     if task.settings.issue:
         return make_upgrade_finding(verdict, base, run, fail_on)
+    accepted, is_lack_accepted = _find_accepted(task, run, verdict)
     known = Known(
-        remarks=remarks,
+        remarks=(*remarks, *accepted),
         base_sha=_check_base(task, verdict),
-        accepted=_find_accepted(task, run, verdict),
+        # A check that is red all the same did not count it.
+        is_lack_accepted=is_lack_accepted and run.conclusion in {SUCCESS, ""},
         files=_list_files(task, verdict),
     )
     return make_finding(verdict, base, run, known, fail_on)
@@ -205,23 +201,146 @@ def _check_base(task: Task, verdict: Verdict) -> str:
     return sha if is_there else ""
 
 
-def _find_accepted(task: Task, run: CiRun, verdict: Verdict) -> AcceptedHere:
-    """Who accepted what the verdict calls accepted, or did not compare; nobody, where GitHub does not tell.
-
-    The check read the same file by itself. Here it decides nothing but whether a check that is green although
-    nothing was compared may be told so.
-    """
-    data = GitData(task.client)
+def _find_accepted(task: Task, run: CiRun, verdict: Verdict) -> tuple[Sequence[Fact], bool]:
+    """Who accepted what the verdict counts as accepted; nobody, where GitHub does not tell."""
     if not run.is_of_pull_request or not needs_acceptance(verdict):
-        return NOTHING_ACCEPTED
+        return (), False
     try:
         accepted = task.attempt(
-            "Who accepted what could not be looked up", lambda: find_acceptances(data, run.head_sha)
+            "Who accepted what could not be looked up",
+            lambda: find_acceptances(GitData(task.client), run.head_sha),
         )
     except FileError:
-        return AcceptedHere(notes=(Fact(code=Code.ACCEPTANCES_UNREADABLE),))
+        return (Fact(code=Code.ACCEPTANCES_UNREADABLE),), False
     if not accepted:
-        return NOTHING_ACCEPTED
+        return (), False
     base = task.settings.base
     policy = replace(base.policy, acceptances=accepted, commits=(run.head_sha,), gate=base.gate)
-    return describe_accepted(policy, run, verdict)
+    return note_accepted(policy, verdict)
+
+
+def find_acceptances(data: GitData, commit: str, ref: str = BRANCH) -> tuple[Acceptance, ...]:
+    """Find what was accepted of a commit.
+
+    Raises:
+        FileError: The file cannot be used.
+    """
+    name = name_commit_file(commit)
+    content = data.load_file(name, ref, MAX_COMMIT_BYTES)
+    return () if content is None else decode_commit_file(content, name, commit).acceptances
+
+
+def find_artifact(client: GitHubClient, run_id: int, name: str) -> Artifact:
+    """Find the newest artifact of a run that has a name.
+
+    Raises:
+        RefusedError: There is none any more.
+    """
+    listed = client.paginate(f"actions/runs/{run_id}/artifacts", {"name": name}, key="artifacts")
+    found = (_parse_artifact(value) for value in listed if find_text(value, "name") == name)
+    newest = max(filter(None, found), key=lambda one: one.id, default=None)
+    if newest is None:
+        raise RefusedError(Refusal.NO_ARTIFACT)
+    if newest.is_expired:
+        raise RefusedError(Refusal.EXPIRED)
+    return newest
+
+
+def _parse_artifact(value: Mapping[str, Any]) -> Artifact | None:
+    number, size = value.get("id"), value.get("size_in_bytes")
+    if not isinstance(number, int) or not isinstance(size, int):
+        return None
+    return Artifact(
+        id=number,
+        created=parse_time(value.get("created_at")),
+        is_expired=value.get("expired") is not False,
+        size_bytes=size,
+    )
+
+
+def fetch_verdict(client: GitHubClient, run: CiRun, artifact: Artifact) -> Verdict:
+    """Fetch the verdict that a run left in an artifact.
+
+    Raises:
+        RefusedError: There is none that can be believed to be one.
+    """
+    # A job that succeeded is not run again with the failed ones, so its artifact may be older; with
+    # a run that failed, an older artifact would pass an earlier attempt's result off as this one's.
+    if artifact.created < run.started and run.conclusion != SUCCESS:
+        raise RefusedError(Refusal.OLD_ATTEMPT)
+    if artifact.size_bytes > MAX_VERDICT_ARCHIVE_BYTES:
+        raise RefusedError(Refusal.TOO_LARGE)
+    archive = client.download(f"actions/artifacts/{artifact.id}/zip", MAX_VERDICT_ARCHIVE_BYTES)
+    return parse_archive(archive)
+
+
+def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
+    """Fetch the ``run.json`` that a workflow run left in the artifact ``name``.
+
+    Raises:
+        UsageError: There is none, or none that can be used.
+    """
+    try:
+        artifact = find_artifact(client, run_id, name)
+    except RefusedError:
+        what = f"there is no artifact {name} in run {run_id}"
+        raise UsageError(what, "Look at the job that measured.") from None
+    return parse_run(client.download(f"actions/artifacts/{artifact.id}/zip", MAX_RUN_ARCHIVE_BYTES))
+
+
+# A step is called `Run actions/upload-artifact@...` unless the workflow names it.
+_UPLOADS = re.compile("upload|artifact", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunJob:
+    """One job of one attempt of a run. ``uploads`` are when its steps that upload began and ended."""
+
+    name: str
+    attempt: int
+    began: str
+    ended: str
+    conclusion: str
+    uploads: tuple[tuple[str, str], ...] = ()
+
+
+def find_own_conclusion(client: GitHubClient, run: CiRun, artifact: Artifact) -> str:
+    """Find how the job ended that left an artifact; empty where nobody can tell.
+
+    GitHub does not say which job that was. It is the one that uploaded something when the artifact was made,
+    and of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
+    """
+    # Those of earlier attempts too: what succeeded is not run again with what failed.
+    listed = client.paginate(f"actions/runs/{run.id}/jobs", {"filter": "all"}, key="jobs")
+    return choose_conclusion(tuple(filter(None, map(_parse_job, listed))), artifact.created)
+
+
+def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
+    """Choose how the job ended that made something at a moment; empty where several may have, not alike."""
+    running = [job for job in jobs if job.began <= moment <= job.ended]
+    uploading = [job for job in running if any(began <= moment <= ended for began, ended in job.uploads)]
+    likely = uploading or running
+    last = [max((job for job in jobs if job.name == one.name), key=lambda job: job.attempt) for one in likely]
+    ends = {job.conclusion for job in last}
+    names = {job.name for job in last}
+    return ends.pop() if len(names) == 1 or ends == {SUCCESS} else ""
+
+
+def _parse_job(value: Mapping[str, Any]) -> RunJob | None:
+    attempt, began = find_value(value, "run_attempt"), parse_time(find_value(value, "started_at"))
+    if not began:
+        return None
+    return RunJob(
+        name=find_text(value, "name"),
+        attempt=attempt if isinstance(attempt, int) else 1,
+        began=began,
+        ended=parse_time(find_value(value, "completed_at")),
+        conclusion=find_text(value, "conclusion"),
+        uploads=tuple(_list_uploads(find_value(value, "steps"))),
+    )
+
+
+def _list_uploads(steps: object) -> Iterator[tuple[str, str]]:
+    for step in steps if isinstance(steps, list) else []:
+        if _UPLOADS.search(find_text(step, "name")):
+            yield parse_time(find_value(step, "started_at")), parse_time(find_value(step, "completed_at"))

@@ -9,13 +9,12 @@ artifact is as hostile in both: what measured an upgrade ran a new stack from a 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gate.github.artifact import SUCCESS
 from gate.github.client import GitHubClient
-from gate.github.events import find_workflow_run, has_moved
-from gate.github.finding import Settings, Task, find_result, find_target, find_upgrade
+from gate.github.events import check_workflow, find_workflow_run, has_moved, resolve_target
+from gate.github.finding import SUCCESS, Settings, Task, find_result, find_upgrade
 from gate.github.job import MAX_ANNOTATIONS, JobContext, render_annotation
 from gate.github.sticky import Draft, StickyComment, StickyIssue
 from gate.github.transport import GitHubError, UncertainWriteError
@@ -47,12 +46,17 @@ def publish(client: GitHubClient, job: JobContext, settings: Settings) -> Public
         UsageError: The settings do not fit the event or the run. Nothing that GitHub does is an error here.
     """
     try:
-        target = find_upgrade(client, settings) if settings.issue else find_target(client, job, settings)
+        target = (
+            find_upgrade(client, settings) if settings.issue else resolve_target(client, job, settings.run_id)
+        )
         if target.silence:
             text = f"{escape_text(f'There is nothing to publish: {target.silence}.')}\n"
             return Publication(outputs={"head-sha": target.run.head_sha}, summary=text)
+        if not settings.issue:
+            check_workflow(target.run, settings.workflow)
         task = Task(client=client, settings=settings, target=target)
-        finding = find_result(task)
+        gate = "" if settings.issue or settings.key == DEFAULT_KEY else settings.key
+        finding = replace(find_result(task), gate=gate)
     except GitHubError as error:
         trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
         lines = (render_annotation("warning", trouble),)

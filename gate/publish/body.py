@@ -257,7 +257,7 @@ def _render_counts(finding: TrustedResult) -> str:
 def _render_refusal(finding: TrustedResult) -> str:
     ended = f" The run ended with: {finding.run.conclusion}." if finding.run.conclusion else ""
     steps = "\n".join(f"- {step}" for step in list_comment_steps(finding))
-    remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.remarks)
+    remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.known.remarks)
     notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
         f"## {_name(finding, BAD)} INCOMPLETE: there is no verdict\n\n"

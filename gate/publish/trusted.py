@@ -10,14 +10,20 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.decide.conclude.accept import keep_own
-from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code, decide_outcome, is_judged
+from gate.decide.conclude.accept import is_in_force, is_lack_accepted, keep_own, list_covered, note_elsewhere
+from gate.decide.conclude.outcome import (
+    Coverage,
+    FailOn,
+    compute_exit_code,
+    decide_outcome,
+    is_judged,
+    measure_coverage,
+)
 from gate.decide.conclude.summary import summarize_suite
 from gate.decide.explain.advice import make_headline
 from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
-from gate.publish.acceptance import NOTHING_ACCEPTED, AcceptedHere
 from gate.publish.submitted import CiRun, Refusal
 from gate.records import (
     BASE_ARM,
@@ -38,6 +44,7 @@ from gate.records import (
     Run,
     Status,
     Verdict,
+    name_words,
 )
 from gate.records.protocol import Stage, WorkerRole
 
@@ -84,13 +91,13 @@ class Base:
 class Known:
     """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
 
-    ``remarks`` are more notes, ahead of the others; ``accepted`` is who accepted what of it. ``files`` are
-    those of the commit that was measured: a place in one of them may be named.
+    ``remarks`` are more notes, ahead of the others. ``files`` are those of the commit that was measured: a
+    place in one of them may be named.
     """
 
     base_sha: str = ""
     remarks: tuple[Fact, ...] = ()
-    accepted: AcceptedHere = NOTHING_ACCEPTED
+    is_lack_accepted: bool = False  # the check is green without baselines, and somebody accepts that
     files: frozenset[str] = frozenset()
 
 
@@ -126,7 +133,6 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
         next_steps=(),  # commands are for who has the machine
         notes=(
             *known.remarks,
-            *known.accepted.notes,
             *note_unknown(verdict, cases),
             *note_target(verdict.environment),
             *([Fact(code=Code.NO_BASELINES_HERE)] if environment is _BLANK else []),
@@ -217,13 +223,43 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
     return (Fact(code=Code.CASES_UNSHOWN, numbers=numbers),)
 
 
+def needs_acceptance(verdict: Verdict) -> bool:
+    """Whether a verdict calls anything accepted, or compared less than everything."""
+    accepted = any(one.decides and one.status is Status.ACCEPTED for one in verdict.comparisons)
+    return accepted or _lacks_baselines(verdict)
+
+
+def _lacks_baselines(verdict: Verdict) -> bool:
+    is_whole = measure_coverage(verdict.comparisons).is_whole
+    return verdict.outcome is Outcome.NOTHING_COMPARED or (verdict.outcome is Outcome.PASS and not is_whole)
+
+
+def note_accepted(policy: Policy, verdict: Verdict) -> tuple[list[Fact], bool]:
+    """Note what of a commit's acceptances a verdict counts: by whom, and never why, which is foreign text.
+
+    Also returns whether somebody accepts that it lacks baselines. The check read the acceptances by itself.
+    Here they decide nothing but whether a check that is green although nothing was compared may be told so.
+    """
+    policy = keep_own(policy, verdict.environment)
+    notes = note_elsewhere(policy)
+    own = [one for one in policy.acceptances if one.commit and is_in_force(one, policy)]
+    is_lacking = _lacks_baselines(verdict) and is_lack_accepted(verdict.comparisons, policy)
+    for author in dict.fromkeys(one.author for one in own):
+        said = [one for one in own if one.author == author]
+        names = name_words(author=author, expires=min(one.expires for one in said))
+        if covered := list_covered(verdict.comparisons, said, policy):
+            notes.append(Fact(code=Code.ACCEPTED_HERE, numbers={"changes": len(covered)}, names=names))
+        if is_lacking and any(one.metric is None for one in said):
+            notes.append(Fact(code=Code.LACK_ACCEPTED_HERE, names=names))
+    return notes, is_lacking
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrustedResult:
     """What came of a run: a trusted verdict, or why there is none.
 
     ``counts``, ``case_count`` and ``coverage`` are of all comparisons and cases, also of those that are
-    not shown. ``remarks`` are what GitHub itself says of the change, where there is no verdict to say it in.
-    ``preface`` is a paragraph of Markdown that stands below the heading.
+    not shown. ``preface`` is a paragraph of Markdown that stands below the heading.
     """
 
     run: CiRun
@@ -232,7 +268,6 @@ class TrustedResult:
     case_count: int = 0
     coverage: Coverage = field(default_factory=Coverage)
     refusal: Refusal = Refusal.NO_ARTIFACT  # why, where there is none
-    remarks: tuple[Fact, ...] = ()
     preface: str = ""
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION
@@ -248,7 +283,7 @@ class TrustedResult:
     @property
     def is_failing(self) -> bool:
         """Whether the verdict fails the check."""
-        accepted = self.known.accepted.is_lack_accepted
+        accepted = self.known.is_lack_accepted
         code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_lack_accepted=accepted)
         return code is not ExitCode.PASS
 

@@ -11,8 +11,15 @@ from records import CASES, make_comparison, make_failing, make_regressed, make_u
 from refreshes import make_request
 
 from gate.fingerprint import compute_environment_id
-from gate.publish.acceptance import Accepted, AcceptTerms, accept_verdict, render_accepted
-from gate.publish.commands import CommandRefusedError, CommandWords, parse_accept_words
+from gate.publish.commands import (
+    Accepted,
+    AcceptTerms,
+    CommandRefusedError,
+    CommandWords,
+    accept_verdict,
+    parse_accept_words,
+    render_accepted,
+)
 from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 

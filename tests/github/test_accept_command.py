@@ -18,7 +18,7 @@ from records import CASES, GATE_YML, make_archive, make_comparison, make_failing
 from runner_log import list_commands
 
 from gate.cli import main
-from gate.publish.acceptance import MAX_ACCEPTED_ROWS
+from gate.publish.commands import MAX_ACCEPTED_ROWS
 from gate.records import Acceptance, Case, Code, Metric, Reason, Status, Verdict
 from gate.store.acceptances import BRANCH, decode_commit_file, name_commit_file, render_commit_file
 from tests.told import say

@@ -12,8 +12,9 @@ from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 
 from gate.errors import FileError
-from gate.github.accept import MAX_TRIES, find_acceptances, store_acceptances
+from gate.github.accept import MAX_TRIES, store_acceptances
 from gate.github.client import GitHubClient
+from gate.github.finding import find_acceptances
 from gate.github.git_data import GitData
 from gate.github.transport import DeniedError, GitHubError, RejectedError
 from gate.publish.commands import CommandRefusedError

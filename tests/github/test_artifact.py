@@ -28,8 +28,8 @@ from records import (
     make_zip,
 )
 
-from gate.github.artifact import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
 from gate.github.client import GitHubClient
+from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, find_artifact
 from gate.github.transport import GitHubError
 from gate.publish import results
 from gate.publish.body import make_marker, render_body

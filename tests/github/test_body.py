@@ -323,13 +323,13 @@ def test_a_long_comment_keeps_the_worst_rows() -> None:
 
 def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
     """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
-    finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, remarks=REMARKS)
+    finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, known=Known(remarks=REMARKS))
     body = render_body(make_marker("default", RUN), finding)
     note = "This change touches the rules that judge changes: gate.yml (1 file). Review that first."
     told = f"**Notes**\n\n- {note}"
     assert body.count(told) == 1
     assert body.index("**Next**") < body.index(told) < body.index("<sub>Commit ")
-    assert "**Notes**" not in render_body(make_marker("default", RUN), replace(finding, remarks=()))
+    assert "**Notes**" not in render_body(make_marker("default", RUN), replace(finding, known=Known()))
 
 
 def test_a_verdict_that_is_too_large_has_a_step_that_helps() -> None:

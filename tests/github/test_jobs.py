@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.github.artifact import RunJob, choose_conclusion
+from gate.github.finding import RunJob, choose_conclusion
 
 MOMENT = "2026-11-01T12:10:00Z"
 
