@@ -190,36 +190,28 @@ _MAX_CHARS = 32_768  # of any input: a selection of 500 cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ActionInputs:
-    """The action's inputs, checked, under the names that action.yml has; ``""`` where one was not given."""
-
-    mode: ActionMode
-    values: Mapping[str, str] = field(repr=False)  # among them the token
-
-    def __getitem__(self, name: str) -> str:
-        return self.values[name]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ActionStep:
     """One run of the action. ``environ`` has all that the runner gave it, the process has not."""
 
-    inputs: ActionInputs
+    inputs: Mapping[str, str] = field(repr=False)  # checked; among them the token
     environ: Mapping[str, str]
     event: Mapping[str, object]
 
 
-def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """Read and check the inputs that ``action.yml`` put into the environment.
+def parse_inputs(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Read and check the inputs that ``action.yml`` put into the environment; ``""`` where one was not given.
 
     Raises:
         UsageError: Names the input. The value of ``token`` is never shown.
     """
-    values = {item.name: _parse_value(item, environ.get(item.variable, item.default)) for item in INPUTS}
-    inputs = ActionInputs(mode=ActionMode(values["mode"]), values=values)
-    _check_token(inputs)
+    inputs = {item.name: _parse_value(item, environ.get(item.variable, item.default)) for item in INPUTS}
+    if inputs["mode"] not in TRUSTED_MODES and inputs["token"]:
+        raise refuse_token(inputs["mode"])
+    if inputs["mode"] in TRUSTED_MODES and not inputs["token"]:
+        fix = f"Add `token: ${{{{ github.token }}}}`; its permissions: {find_page('github')}."
+        raise UsageError(f"input token: the mode {inputs['mode']} needs a token", fix)
     for mode, names, fix in _NEEDED:
-        if inputs.mode is mode and not all(inputs[name] for name in names):
+        if inputs["mode"] == mode and not all(inputs[name] for name in names):
             what = f"input {names[0]}: the mode {mode} needs it"
             if names[1:]:
                 what = f"inputs {' and '.join(names)}: the mode {mode} needs both"
@@ -235,15 +227,6 @@ _NEEDED = (
     (ActionMode.MEASURE, ("shard",), "Say which part of how many this job measures: `shard: 2/4`."),
     (ActionMode.UPGRADE, ("base-python", "head-python"), _STACKS),
 )
-
-
-def _check_token(inputs: ActionInputs) -> None:
-    """Check that there is a token just where one is needed."""
-    if inputs.mode not in TRUSTED_MODES and inputs["token"]:
-        raise refuse_token(inputs.mode)
-    if inputs.mode in TRUSTED_MODES and not inputs["token"]:
-        fix = f"Add `token: ${{{{ github.token }}}}`; its permissions: {find_page('github')}."
-        raise UsageError(f"input token: the mode {inputs.mode} needs a token", fix)
 
 
 def _parse_value(item: Input, text: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.action.base import find_head_sha
-from gate.action.inputs import INPUTS, ActionInputs, ActionMode, ActionStep, parse_inputs
+from gate.action.inputs import INPUTS, ActionMode, ActionStep, parse_inputs
 from gate.action.launch import read_given
 from gate.action.rules import RuleSource, hold_rules, load_rules_config
 from gate.action.step import (
@@ -42,7 +42,7 @@ from gate.records import Outcome
 from gate.report.content import count_statuses
 
 
-def make_arguments(inputs: ActionInputs, rules: RuleSource | None = None, *more: str) -> tuple[str, ...]:
+def make_arguments(inputs: Mapping[str, str], rules: RuleSource | None = None, *more: str) -> tuple[str, ...]:
     """Make the arguments of a mode's command; ``rules`` hold in the place of the input ``config``.
 
     ``more`` are arguments that no input says.
@@ -50,13 +50,13 @@ def make_arguments(inputs: ActionInputs, rules: RuleSource | None = None, *more:
     given = (
         f"--{item.name}={inputs[item.name]}"
         for item in INPUTS
-        if inputs.mode in item.modes and inputs[item.name]
+        if inputs["mode"] in item.modes and inputs[item.name]
         if not (rules and item.name == "config")
     )
-    return (*_MODES[inputs.mode][1], *(_rule_by(rules) if rules else ()), *more, *given)
+    return (*_MODES[inputs["mode"]][1], *(_rule_by(rules) if rules else ()), *more, *given)
 
 
-def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
+def make_check_arguments(inputs: Mapping[str, str], rules: RuleSource, base: str = "") -> tuple[str, ...]:
     """Make the arguments of ``check``; ``base`` is the commit to compare with, if any."""
     against = f"--base={base}" if base else "--no-base"
     return make_arguments(inputs, rules, *_give("baselines", rules.baselines), against, *_accept(rules))
@@ -68,7 +68,7 @@ def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, 
 
 
 def make_compare_arguments(
-    inputs: ActionInputs, rules: RuleSource, paths: tuple[str, str], out: str, *more: str
+    inputs: Mapping[str, str], rules: RuleSource, paths: tuple[str, str], out: str, *more: str
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``; ``paths`` are of baselines and of a run."""
     return (*make_arguments(inputs, rules, *_accept(rules), f"--out={out}", *more), "--", *paths)
@@ -210,7 +210,7 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
         verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment
     )
     write_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
-    is_upgrade = step.inputs.mode is ActionMode.UPGRADE
+    is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
     run = RUN.load(results.run) if results.run.exists() else None
@@ -225,7 +225,7 @@ def start_publish(step: ActionStep) -> int:
     Raises:
         UsageError: There is none.
     """
-    is_upgrade = step.inputs.mode is ActionMode.PUBLISH_UPGRADE
+    is_upgrade = step.inputs["mode"] == ActionMode.PUBLISH_UPGRADE
     own = step.environ.get("GITHUB_RUN_ID") if is_upgrade else find_value(step.event, "workflow_run.id")
     if not step.inputs["run-id"] and not own:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
@@ -259,7 +259,7 @@ def run_action(environ: Mapping[str, str]) -> int:
 def _run_mode(environ: Mapping[str, str]) -> int:
     inputs = parse_inputs(environ)
     _enter(inputs["working-directory"])
-    start, _ = _MODES[inputs.mode]
+    start, _ = _MODES[inputs["mode"]]
     with _trust_workspace(environ) as trusting:
         return start(ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
 
@@ -296,7 +296,7 @@ def _enter(directory: str) -> None:
 
 
 # What starts a mode, and the command that is given its inputs.
-_MODES: Mapping[ActionMode, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
+_MODES: Mapping[str, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
     ActionMode.CHECK: (start_check, ("check",)),
     ActionMode.MEASURE: (start_measure, ("check",)),
     ActionMode.JUDGE: (start_judge, ("compare",)),

@@ -1,8 +1,4 @@
-"""The rules that a commit holds, read as data: from git's objects, written outside the checkout, and loaded.
-
-All that is said of such a file goes through :func:`name_files`: a reader knows ``gate.yml`` of a commit, and
-not the file of a scratch directory that is gone by then.
-"""
+"""The rules that a commit holds, read as data from git's objects, written outside the checkout, and loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -146,8 +141,11 @@ def load_rule_files(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
     Raises:
         UsageError: One of them cannot be used, or be had from the commit.
     """
-    with name_files(wanted.place, wanted.suffix):
+    try:
         return _load(wanted)
+    except UsageError as error:
+        _name_files(error, wanted.place, wanted.suffix)
+        raise
 
 
 def _load(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
@@ -182,20 +180,18 @@ def _load(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
     return Rules(config=fold_registries(config), cases=cases), (name, *registry, stored)
 
 
-@contextmanager
-def name_files(place: Path, suffix: str) -> Iterator[None]:
-    """Let errors name files below ``place`` as the commit does, with ``suffix`` behind each name."""
-    try:
-        yield
-    except UsageError as error:
-        # What the commit does not have was not written: such a name ends where a path usually does.
-        known = sorted(map(str, place.rglob("*")), key=len, reverse=True)
-        files = "|".join([*map(re.escape, known), rf"{re.escape(str(place))}/[^\s:,;'\"`()]+"])
-        named = re.compile(rf"({files})(:\d+)?")
+def _name_files(error: UsageError, place: Path, suffix: str) -> None:
+    """Let an error name files below ``place`` as the commit does, with ``suffix`` behind each name.
 
-        def write_name(found: re.Match[str]) -> str:
-            return f"{posixpath.normpath(os.path.relpath(found[1], place))}{suffix}{found[2] or ''}"
+    A reader knows ``gate.yml`` of a commit, and not the file of a scratch directory that is gone by then.
+    """
+    # What the commit does not have was not written: such a name ends where a path usually does.
+    known = sorted(map(str, place.rglob("*")), key=len, reverse=True)
+    files = "|".join([*map(re.escape, known), rf"{re.escape(str(place))}/[^\s:,;'\"`()]+"])
+    named = re.compile(rf"({files})(:\d+)?")
 
-        for one in (error, *error.others):
-            one.what, one.fix = (named.sub(write_name, text) for text in (one.what, one.fix))
-        raise
+    def write_name(found: re.Match[str]) -> str:
+        return f"{posixpath.normpath(os.path.relpath(found[1], place))}{suffix}{found[2] or ''}"
+
+    for one in (error, *error.others):
+        one.what, one.fix = (named.sub(write_name, text) for text in (one.what, one.fix))

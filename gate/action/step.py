@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from gate.action.base import find_base
-from gate.action.inputs import TRUSTED_MODES, ActionInputs, ActionStep
+from gate.action.inputs import TRUSTED_MODES, ActionStep
 from gate.action.launch import drop_hidden, make_command
 from gate.action.rules import RuleSource, load_rules_config
 from gate.errors import ExitCode, UsageError
@@ -90,9 +90,9 @@ def _pass_on(source: IO[bytes], tail: deque[bytes], ended: threading.Event) -> N
             sys.stderr.flush()
 
 
-def make_child_environment(environ: Mapping[str, str], inputs: ActionInputs) -> dict[str, str]:
+def make_child_environment(environ: Mapping[str, str], inputs: Mapping[str, str]) -> dict[str, str]:
     """Make the environment of the command: without any way to the runner, but for what holds a token."""
-    if inputs.mode not in TRUSTED_MODES:
+    if inputs["mode"] not in TRUSTED_MODES:
         return drop_hidden(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
     return kept | {"GITHUB_TOKEN": inputs["token"]}
@@ -104,7 +104,7 @@ def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
     Nothing that it prints can be taken for a command to the runner, unless it holds a token: then it runs no
     measured code, and guards what it prints itself.
     """
-    is_trusted = step.inputs.mode in TRUSTED_MODES
+    is_trusted = step.inputs["mode"] in TRUSTED_MODES
     environment = make_child_environment(step.environ, step.inputs)
     with nullcontext() if is_trusted else stop_commands():
         return run_child(make_command("gate", *arguments), environment)
