@@ -1,4 +1,4 @@
-"""The rules that a commit holds, read as data from git's objects, written outside the checkout, and loaded."""
+"""The rules that a commit holds, read as data: from git's objects, written elsewhere, and loaded."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 import os
 import re
 from argparse import Namespace
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,18 +16,15 @@ from gate.github.client import GitHubClient, Patience
 from gate.github.command import (
     ANSWERING,
     Answerer,
-    CommentCommand,
     Reaction,
     authorize,
     describe_protection,
-    find_command,
     make_outputs,
 )
 from gate.github.finding import Settings, fetch_run
 from gate.github.job import (
     JobContext,
     append_summary,
-    check_repository,
     find_text,
     load_context,
     make_line,
@@ -45,16 +41,13 @@ from gate.project.registry import load_cases
 from gate.publish.commands import (
     ACCEPT_COMMAND,
     REFRESH_COMMAND,
-    Accepted,
     AcceptTerms,
-    AuthorizedCommand,
     CommandRefusedError,
     render_accepted,
 )
 from gate.publish.results import CommentWhen
 from gate.publish.submitted import WORKFLOWS
 from gate.publish.trusted import Base
-from gate.records import Run
 from gate.report.markdown import escape_text
 from gate.store.baselines import load_baselines
 from gate.store.policy import DEFAULT_KEY, load_policy, name_gate
@@ -100,7 +93,8 @@ def run_publish(options: Namespace) -> int:
     usual = CommentWhen.ON_CHANGE if options.issue else CommentWhen.ALWAYS
     config, key = load_config(Path(options.config) if options.config else None), options.comment_key
     suffix = "" if key == DEFAULT_KEY or not config.status else f" ({key})"
-    client, job = make_client(os.environ), load_context(os.environ)
+    job = load_context(os.environ)
+    client = make_client(job)
     settings = Settings(
         run_id=options.run_id,
         base=load_base(config, job.workspace, key),
@@ -121,26 +115,21 @@ def run_publish(options: Namespace) -> int:
     return int(ExitCode.PASS)
 
 
-def make_client(environ: Mapping[str, str], patience: Patience | None = None) -> GitHubClient:
-    """Make a client of the API and the repository that the environment names.
+def make_client(context: JobContext, patience: Patience | None = None) -> GitHubClient:
+    """Make a client of the API that the environment names, for the job's repository.
 
     Raises:
-        UsageError: There is no token or repository, or the address is not https.
+        UsageError: There is no token, or the address is not https.
     """
-    token = environ.get("GITHUB_TOKEN", "")
+    token = os.environ.get("GITHUB_TOKEN", "")
     if not token or not token.isascii() or not token.isprintable():
         raise UsageError(
             "there is no usable token in GITHUB_TOKEN", "Give the step `token: ${{ github.token }}`."
         )
-    api_url = environ.get("GITHUB_API_URL") or DEFAULT_API
+    api_url = os.environ.get("GITHUB_API_URL") or DEFAULT_API
     if not api_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or fix it.")
-    return GitHubClient(
-        api_url=api_url,
-        token=token,
-        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
-        patience=patience,
-    )
+    return GitHubClient(api_url=api_url, token=token, repository=context.repository, patience=patience)
 
 
 def load_base(config: Config, workspace: Path = Path(), key: str = DEFAULT_KEY) -> Base:
@@ -171,12 +160,11 @@ def run_authorize(options: Namespace) -> ExitCode:
     A comment that is no command is not an error: ``authorized`` is then false, as it is whenever
     this fails. The author of the command gets an answer.
     """
-    context, client, name = load_context(os.environ), make_client(os.environ), f"/{options.asked}"
-    command = find_command(context, name)
-    answerer = make_answerer(context, command)
+    context, name = load_context(os.environ), f"/{options.asked}"
+    client, answerer = make_client(context), make_answerer(context, name)
     try:
         with answerer.answering():
-            request = authorize(client, context, name, command)
+            request = authorize(client, context, name)
     except (UsageError, GitHubError):
         write_outputs(os.environ, make_outputs(name, None))
         append_summary(os.environ, "Nothing goes on; the log of the step says why.")
@@ -193,9 +181,9 @@ def run_authorize(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:
-    """Make what answers a comment, by a client that waits little."""
-    return Answerer(make_client(os.environ, ANSWERING), context, command)
+def make_answerer(context: JobContext, name: str) -> Answerer:
+    """Make what answers a comment with the command ``name``, by a client that waits little."""
+    return Answerer(make_client(context, ANSWERING), context, name)
 
 
 def _warn_of_environment(client: GitHubClient) -> None:
@@ -223,7 +211,7 @@ def run_propose(options: Namespace) -> ExitCode:
     A comment that asked for them is answered with what came of it.
     """
     context = load_context(os.environ)
-    answerer = make_answerer(context, find_command(context, REFRESH_COMMAND))
+    answerer = make_answerer(context, REFRESH_COMMAND)
     if options.conclusion not in ("", _MEASURED):
         answerer.comment(_NOT_MEASURED)
         raise UsageError(
@@ -235,27 +223,20 @@ def run_propose(options: Namespace) -> ExitCode:
     except (UsageError, GitHubError):
         answerer.comment(_REFUSED)
         raise
-    _print_proposal(outcome)
-    answerer.comment(_describe_answer(outcome))
+    text = _describe_answer(outcome)
+    _print_proposal(outcome, text)
+    answerer.comment(text)
     return ExitCode.PASS
 
 
 def _propose(options: Namespace, context: JobContext) -> ProposalOutcome:
-    config = load_configured(options)
+    config, client = load_configured(options), make_client(context)
     request = _make_request(options, context, config)
-    client = make_client(os.environ)
-    run = _load_run(options, client, context)
+    if not context.run_id.isdecimal():
+        what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
+        raise UsageError(what, "Run this in GitHub Actions, after the job that measures.")
+    run = fetch_run(client, int(context.run_id), options.artifact_name)
     return propose_refresh(client, context, request, run, load_policy(config))
-
-
-def _describe_answer(outcome: ProposalOutcome) -> str:
-    """Say what came of a refresh, in a sentence of ours and at most GitHub's own address."""
-    if not outcome.url:
-        return _UNCHANGED
-    link = f": {outcome.url}" if _LINK.fullmatch(outcome.url) else ""
-    if outcome.trouble:
-        return f"The new baselines are on a branch; open the pull request yourself{link}"
-    return f"The new baselines are proposed{link}"
 
 
 def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:
@@ -278,16 +259,19 @@ def _make_request(options: Namespace, context: JobContext, config: Config) -> Re
     )
 
 
-def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> Run:
-    if not context.run_id.isdecimal():
-        what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
-        raise UsageError(what, "Run this in GitHub Actions, after the job that measures.")
-    return fetch_run(client, int(context.run_id), options.artifact_name)
+def _describe_answer(outcome: ProposalOutcome) -> str:
+    """Say what came of a refresh, in a sentence of ours and at most GitHub's own address."""
+    if not outcome.url:
+        return _UNCHANGED
+    link = f": {outcome.url}" if _LINK.fullmatch(outcome.url) else ""
+    if outcome.trouble:
+        return f"The new baselines are on a branch; open the pull request yourself{link}"
+    return f"The new baselines are proposed{link}"
 
 
-def _print_proposal(outcome: ProposalOutcome) -> None:
+def _print_proposal(outcome: ProposalOutcome, text: str) -> None:
     write_outputs(os.environ, {"pull-request-url": outcome.url})
-    text, reason = _describe_answer(outcome), make_line(outcome.trouble)
+    reason = make_line(outcome.trouble)
     print(f"{text} ({reason})" if reason else text)
     append_summary(os.environ, f"{text} ({escape_text(reason)})" if reason else text)
     warnings = [f"Open the pull request yourself: {outcome.url}"] if outcome.trouble else []
@@ -298,9 +282,8 @@ def _print_proposal(outcome: ProposalOutcome) -> None:
 
 def run_accept_regression(options: Namespace) -> ExitCode:
     """Check again who asks for what, store what is accepted, start the failed jobs again, answer."""
-    context, client = load_context(os.environ), make_client(os.environ)
-    config = load_configured(options)
-    source = Path(config.source)
+    context, config = load_context(os.environ), load_configured(options)
+    client, source = make_client(context), Path(config.source)
     top = find_workspace_checkout(source.parent, context.workspace)
     terms = AcceptTerms(
         cases=load_cases(config),
@@ -309,33 +292,23 @@ def run_accept_regression(options: Namespace) -> ExitCode:
         today=datetime.now(UTC).date().isoformat(),
         gate=name_gate(source, top, options.comment_key),
     )
-    command = find_command(context, ACCEPT_COMMAND)
-    answerer = make_answerer(context, command)
+    answerer = make_answerer(context, ACCEPT_COMMAND)
     with answerer.answering():
-        request = authorize(client, context, ACCEPT_COMMAND, command)
+        request = authorize(client, context, ACCEPT_COMMAND)
         if request is None:
             raise UsageError("this comment accepts nothing", "Run this after the mode authorize-command.")
-        _check_authorized(request, options.head_sha)
+        if request.head_sha != options.head_sha:
+            what = "somebody pushed to the pull request since it was asked"
+            raise CommandRefusedError(what, "Look at what was pushed, and ask again.")
         accepted = accept_regression(client, request, terms)
     answerer.react(Reaction.GOES_ON)
-    answerer.comment(render_accepted(accepted))
-    _print_accepted(request, accepted)
-    return ExitCode.PASS
-
-
-def _check_authorized(request: AuthorizedCommand, head_sha: str) -> None:
-    if request.head_sha != head_sha:
-        raise CommandRefusedError(
-            "somebody pushed to the pull request since it was asked",
-            "Look at what was pushed, and ask again.",
-        )
-
-
-def _print_accepted(request: AuthorizedCommand, accepted: Accepted) -> None:
+    answer = render_accepted(accepted)
+    answerer.comment(answer)
     write_outputs(os.environ, {"head-sha": request.head_sha, "pr-number": request.pr_number})
-    append_summary(os.environ, render_accepted(accepted))
+    append_summary(os.environ, answer)
     count = len(accepted.rows)
     print(f"{request.author} accepts {count} of what regressed at {request.head_sha}.")
     if accepted.trouble:
         text = f"Stored, but the check was not started again: {accepted.trouble}"
         write_annotations([render_annotation("warning", text)])
+    return ExitCode.PASS

@@ -63,7 +63,16 @@ def find_failed_run(client: GitHubClient, workflow: str, request: AuthorizedComm
         raise CommandRefusedError(
             f"the gate ended with {run.conclusion} for {short}", "Only what failed can be accepted."
         )
-    _check_seen(run, request.asked)
+    # By GitHub's times of both. A job that refused a comment can be started again after a push, of which its
+    # author saw nothing; a run keeps its time when it is started again.
+    if not request.asked or not run.created:
+        raise CommandRefusedError(
+            "GitHub does not say whether the commit was measured after the comment", "Try again later."
+        )
+    if run.created >= request.asked:
+        raise CommandRefusedError(
+            "the commit was measured after the comment", "Look at what the check says, and comment again."
+        )
     _check_only(client, run, request)
     if got_other_base(client, request.pr_number, run.created):
         raise CommandRefusedError(
@@ -87,32 +96,15 @@ def _list_runs(client: GitHubClient, workflow: str, request: AuthorizedCommand) 
             "the repository has no workflow of the name in this one's input",
             "Where your gate lies in another file, name that in the input workflow.",
         ) from None
-    return sorted((run for run in runs if _is_of(run, request)), key=lambda run: (run.started, run.id))
-
-
-def _is_of(run: CiRun, request: AuthorizedCommand) -> bool:
-    return (
-        run.event == "pull_request"
+    own = [
+        run
+        for run in runs
+        if run.event == "pull_request"
         and run.head_sha == request.head_sha
         and run.head_repository == request.head_repository
         and run.head_branch in {request.head_branch, ""}
-    )
-
-
-def _check_seen(run: CiRun, asked: str) -> None:
-    """Check that the run was there when the comment was written, by GitHub's times of both.
-
-    A job that refused a comment can be started again after a push, and its author saw nothing of that. A run
-    keeps its time when it is started again.
-    """
-    if not asked or not run.created:
-        raise CommandRefusedError(
-            "GitHub does not say whether the commit was measured after the comment", "Try again later."
-        )
-    if run.created >= asked:
-        raise CommandRefusedError(
-            "the commit was measured after the comment", "Look at what the check says, and comment again."
-        )
+    ]
+    return sorted(own, key=lambda run: (run.started, run.id))
 
 
 def _check_only(client: GitHubClient, run: CiRun, request: AuthorizedCommand) -> None:

@@ -1,7 +1,6 @@
 """A command in a comment on a pull request: what is asked, by whom, whether it may go on, and the answer.
 
-    command = find_command(context, "/refresh-baselines")          # None: nobody asks for it by a comment
-    found = authorize(client, context, "/refresh-baselines", command)   # None: nobody asks for it at all
+    found = authorize(client, context, "/refresh-baselines")     # None: nobody asks for it
 
 Only on the word of somebody who could push anyway, and pinned to the commit that is the head now, so that a
 later push is not what is meant. A refresh makes a GPU host run a branch's code: so no fork may have one, and
@@ -14,11 +13,10 @@ An answer decides nothing. Trouble with one is told in the log, and little time 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
@@ -80,12 +78,10 @@ def find_command(context: JobContext, name: str) -> CommentCommand | None:
     )
 
 
-def authorize(
-    client: GitHubClient, context: JobContext, name: str, command: CommentCommand | None
-) -> AuthorizedCommand | None:
+def authorize(client: GitHubClient, context: JobContext, name: str) -> AuthorizedCommand | None:
     """Decide about the event that started this job; None where nobody asked for the command ``name``.
 
-    ``command`` is what :func:`find_command` found. Where GitHub cannot be asked, nothing goes on.
+    Where GitHub cannot be asked, nothing goes on.
 
     Raises:
         CommandRefusedError: A comment did, and may not; the message says why.
@@ -98,7 +94,7 @@ def authorize(
         events = "issue_comment or workflow_dispatch" if is_refresh else "issue_comment"
         what = f"{name} cannot be asked for by the event {context.event_name!r}"
         raise UsageError(what, f"Start this workflow by {events}.")
-    if command is None:
+    if (command := find_command(context, name)) is None:
         return None
     author, words = _read_command(client, command)
     pull = _load_pull(client, context, command)
@@ -215,7 +211,6 @@ _ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in 
 
 
 ANSWERING = Patience(max_wait_s=5.0, exchange_s=10.0)  # the decision must not wait for a smiley
-_NO_ANSWER = ("GitHub could not be asked whether this is allowed", "Comment again later.")
 
 
 class Reaction(StrEnum):
@@ -227,11 +222,12 @@ class Reaction(StrEnum):
 
 
 class Answerer:
-    """Answers one comment; what goes wrong with that is printed, and is no error."""
+    """Answers the comment that gave a command; what goes wrong with that is printed, and is no error."""
 
-    def __init__(self, client: GitHubClient, context: JobContext, command: CommentCommand | None) -> None:
+    def __init__(self, client: GitHubClient, context: JobContext, name: str) -> None:
         self._client = client
         self._context = context
+        command = find_command(context, name)
         # A bot gets no answer: two bots could go on talking for ever.
         self._command = command if command is not None and command.user.get("type") == "User" else None
 
@@ -242,45 +238,35 @@ class Answerer:
         try:
             yield
         except CommandRefusedError as error:
-            if error.is_told:
-                self.refuse(error.what, error.fix)
-            else:
-                self.react(Reaction.REFUSED)
+            self._refuse(error.what if error.is_told else "", error.fix)
             raise
         except GitHubError:
-            self.refuse(*_NO_ANSWER)
+            self._refuse("GitHub could not be asked whether this is allowed", "Comment again later.")
             raise
+
+    def _refuse(self, what: str, fix: str) -> None:
+        """React, and unless ``what`` is empty say why: both are sentences of ours."""
+        self.react(Reaction.REFUSED)
+        if self._command is not None and what:
+            self.comment(f"`{self._command.name}` is refused: {what}. {fix}")
 
     def react(self, reaction: Reaction) -> None:
         """React to the comment."""
         if self._command is not None and self._command.comment_id:
-            path = f"issues/comments/{self._command.comment_id}/reactions"
-            self._attempt(lambda: self._client.post(path, {"content": reaction.value}))
-
-    def refuse(self, what: str, fix: str) -> None:
-        """React, and say why in one comment: ``what`` and ``fix`` are sentences of ours."""
-        self.react(Reaction.REFUSED)
-        if self._command is not None:
-            self.comment(f"`{self._command.name}` is refused: {what}. {fix}")
+            self._post(f"comments/{self._command.comment_id}/reactions", {"content": reaction.value})
 
     def comment(self, text: str) -> None:
-        """Write one comment: ``text`` is Markdown of ours."""
-        if self._command is not None:
-            path = f"issues/{self._command.number}/comments"
-            body = render_answer(self._context, self._command, text)
-            self._attempt(lambda: self._client.post(path, {"body": body}))
+        """Write one comment that names the one it answers: ``text`` is Markdown of ours."""
+        if self._command is None:
+            return
+        number, asked_id = self._command.number, self._command.comment_id
+        page = f"{self._context.server_url}/{self._context.repository}/issues/{number}"
+        asked = f"[this comment]({page}#issuecomment-{asked_id})" if asked_id else "a comment"
+        origin = f"In answer to {asked}; [the run]({self._context.run_url}). Written by compile-gate."
+        self._post(f"{number}/comments", {"body": f"{text}\n\n<sub>{origin}</sub>\n"})
 
-    def _attempt(self, do: Callable[[], Any]) -> None:
+    def _post(self, place: str, body: Mapping[str, str]) -> None:
         try:
-            do()
+            self._client.post(f"issues/{place}", body)
         except GitHubError as error:
             write_log(f"The comment could not be answered: {error.what}. {error.fix}")
-
-
-def render_answer(context: JobContext, command: CommentCommand, text: str) -> str:
-    """Render the comment that answers a command, and names it."""
-    page = f"{context.server_url}/{context.repository}/issues/{command.number}"
-    asked = f"[this comment]({page}#issuecomment-{command.comment_id})" if command.comment_id else "a comment"
-    return (
-        f"{text}\n\n<sub>In answer to {asked}; [the run]({context.run_url}). Written by compile-gate.</sub>\n"
-    )

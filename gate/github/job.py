@@ -54,8 +54,13 @@ def load_context(environ: Mapping[str, str]) -> JobContext:
         UsageError: This is no job of GitHub Actions.
         FileError: The payload of its event cannot be read.
     """
+    name = environ.get("GITHUB_REPOSITORY", "")  # becomes part of every path
+    if not _REPOSITORY.fullmatch(name) or {".", ".."} & set(name.split("/")):
+        raise UsageError(
+            f"GITHUB_REPOSITORY is {name[:80]!r}, not owner/name", "Run this in GitHub Actions, or set it."
+        )
     return JobContext(
-        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
+        repository=name,
         server_url=environ.get("GITHUB_SERVER_URL") or "https://github.com",
         event_name=environ.get("GITHUB_EVENT_NAME", ""),
         sha=environ.get("GITHUB_SHA", ""),
@@ -63,19 +68,6 @@ def load_context(environ: Mapping[str, str]) -> JobContext:
         workspace=Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()),
         event=load_payload(environ),
     )
-
-
-def check_repository(name: str) -> str:
-    """Check the name of a repository, ``owner/name``, which becomes part of every path.
-
-    Raises:
-        UsageError: It is none.
-    """
-    if not _REPOSITORY.fullmatch(name) or {".", ".."} & set(name.split("/")):
-        raise UsageError(
-            f"GITHUB_REPOSITORY is {name[:80]!r}, not owner/name", "Run this in GitHub Actions, or set it."
-        )
-    return name
 
 
 def load_payload(environ: Mapping[str, str]) -> dict[str, object]:

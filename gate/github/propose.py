@@ -120,21 +120,8 @@ def check_tip(data: GitData, request: RefreshRequest) -> None:
         )
 
 
-def ask_for_merge(
-    client: GitHubClient, context: JobContext, request: RefreshRequest, title: str, body: str
-) -> ProposalOutcome:
-    """Open the pull request, or bring the open one up to date; without the right to, say where to open it."""
-    fields = {"title": title, "body": body}
-    try:
-        url = _open_pull(client, request, fields)
-    except DeniedError as error:
-        between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
-        url = f"{context.server_url}/{context.repository}/compare/{between}?expand=1"
-        return ProposalOutcome(url=url, trouble=error.what)
-    return ProposalOutcome(url=url)
-
-
 def _open_pull(client: GitHubClient, request: RefreshRequest, fields: Mapping[str, str]) -> str:
+    """Open the pull request, or bring the open one up to date."""
     number = _find_pull(client, request)
     if not number:
         body = {**fields, "head": request.branch, "base": request.head_ref}
@@ -182,8 +169,14 @@ def propose_refresh(
     if not measured.commit(_make_files(text), render_message(text)):
         return ProposalOutcome()
     texts = (text, *measured.load_others(text))
-    outcome = ask_for_merge(client, context, request, render_title(*texts), render_proposal(*texts))
-    return replace(outcome, setbacks=len(text.setbacks))
+    fields = {"title": render_title(*texts), "body": render_proposal(*texts)}
+    try:
+        url, trouble = _open_pull(client, request, fields), ""
+    except DeniedError as error:
+        between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
+        url = f"{context.server_url}/{context.repository}/compare/{between}?expand=1"
+        trouble = error.what
+    return ProposalOutcome(url=url, trouble=trouble, setbacks=len(text.setbacks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import ANSWERING, Answerer, Reaction, authorize, find_command
+from gate.github.command import ANSWERING, Answerer, Reaction, authorize
 from gate.github.transport import GitHubError
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 
@@ -35,12 +35,11 @@ def ask(
     """Let somebody comment, decide and answer; return the comment, what the log says, what was raised."""
     event = leave_comment(github, body, author, kind)
     context, raised = make_context("issue_comment", event), None
-    command = find_command(context, REFRESH_COMMAND)
-    answerer = Answerer(client, context, command)
+    answerer = Answerer(client, context, REFRESH_COMMAND)
     with redirect_stdout(StringIO()) as printed:
         try:
             with answerer.answering():
-                authorization = authorize(client, context, REFRESH_COMMAND, command)
+                authorization = authorize(client, context, REFRESH_COMMAND)
             if authorization is not None:
                 answerer.react(Reaction.GOES_ON)
         except (UsageError, GitHubError) as error:

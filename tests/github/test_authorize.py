@@ -18,7 +18,7 @@ from refreshes import make_context
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.command import authorize as authorize_command
-from gate.github.command import describe_protection, find_command, make_outputs
+from gate.github.command import describe_protection, make_outputs
 from gate.github.transport import GitHubError
 from gate.publish.commands import (
     ACCEPT_COMMAND,
@@ -40,7 +40,7 @@ def authorize(client: GitHubClient, event: dict[str, Any], name: str = "") -> Au
     """Decide about the command that a comment begins with, or about another."""
     name = name or event["comment"]["body"].split()[0]
     context = make_context("issue_comment", event)
-    return authorize_command(client, context, name, find_command(context, name))
+    return authorize_command(client, context, name)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_what_is_no_new_command_asks_for_nothing(
 def test_other_events_cannot_ask(client: GitHubClient, name: str, event: str) -> None:
     """A workflow that starts it by anything else is wrong, and is told."""
     with pytest.raises(UsageError, match=f"cannot be asked for by the event '{event}'"):
-        authorize_command(client, make_context(event, {}), name, None)
+        authorize_command(client, make_context(event, {}), name)
 
 
 @pytest.mark.usefixtures("ready")
@@ -188,7 +188,7 @@ def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient) -> No
     }
     context = make_context("workflow_dispatch", event, sha=HEAD)
 
-    authorization = authorize_command(client, context, REFRESH_COMMAND, None)
+    authorization = authorize_command(client, context, REFRESH_COMMAND)
 
     words = CommandWords(select="bert/*")
     assert authorization == AuthorizedCommand(
@@ -212,7 +212,7 @@ def test_a_dispatch_that_may_not_go_on(client: GitHubClient, event: dict[str, An
 
     with pytest.raises(UsageError, match=words):
         authorize_command(
-            client, make_context("workflow_dispatch", sender | event, sha=HEAD), REFRESH_COMMAND, None
+            client, make_context("workflow_dispatch", sender | event, sha=HEAD), REFRESH_COMMAND
         )
 
 

@@ -18,7 +18,7 @@ from records import SHA
 from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
 from gate.github.events import Target, has_moved, parse_pull, parse_time, parse_workflow_run, resolve_target
-from gate.github.job import JobContext, check_repository, load_payload
+from gate.github.job import JobContext, load_context, load_payload
 from gate.github.transport import GitHubError, MissingError
 
 REPOSITORY = "octo-org/models"
@@ -232,7 +232,7 @@ def test_moved(github: FakeGitHub, client: GitHubClient) -> None:
 def test_repository_names(name: str) -> None:
     """What is no owner/name does not become part of a path."""
     with pytest.raises(UsageError):
-        check_repository(name)
+        load_context({"GITHUB_REPOSITORY": name})
 
 
 def test_load_event(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from test_publish_faults import PLACES
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import authorize, find_command
+from gate.github.command import authorize
 from gate.publish.commands import ACCEPT_COMMAND, REFRESH_COMMAND
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def test_who_may(
 
     try:
         context = make_context(event_name, event, sha=HEAD)
-        request = authorize(client, context, name, find_command(context, name))
+        request = authorize(client, context, name)
     except UsageError:
         request = None
 
