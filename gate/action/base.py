@@ -66,8 +66,11 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
     if not any(isinstance(find_value(event, name), Mapping) for name in ("pull_request", "merge_group")):
         return None
     top, head = load_top(directory), find_head_sha(event)
-    if is_sha(find_text(event, "merge_group.base_sha")):
-        return _find_group_base(top, find_text(event, "merge_group.base_sha"), head)
+    if is_sha(base := find_text(event, "merge_group.base_sha")):
+        _check_contains(top, head, "the merge group's commit")
+        check_commit(top, base)
+        _check_contains(top, base, "the merge group's base commit")
+        return BaseCommit(sha=base, origin="what the merge queue puts this group on")
     if base := _find_merged_into(top, head):
         check_commit(top, base)
         return BaseCommit(sha=base, origin="what GitHub merged this change into, to try it")
@@ -113,13 +116,6 @@ def check_commit(top: Path, sha: str) -> None:
     """
     if not is_true(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"):
         raise UsageError(f"the base commit {sha} is not in this clone", _FETCH_ALL)
-
-
-def _find_group_base(top: Path, base: str, head: str) -> BaseCommit:
-    _check_contains(top, head, "the merge group's commit")
-    check_commit(top, base)
-    _check_contains(top, base, "the merge group's base commit")
-    return BaseCommit(sha=base, origin="what the merge queue puts this group on")
 
 
 def _find_left(top: Path, named: str, branch: str) -> BaseCommit:

@@ -242,7 +242,11 @@ def start_command(step: ActionStep, *more: str) -> int:
 def run_action(environ: Mapping[str, str]) -> int:
     """Do what the inputs ask for and return the exit code; trouble is an annotation of two sentences."""
     try:
-        code = _run_mode(environ)
+        inputs = parse_inputs(environ)
+        _enter(inputs["working-directory"])
+        start, _ = _MODES[inputs["mode"]]
+        with _trust_workspace(environ) as trusting:
+            code = start(ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
     except GateError as error:
         code = int(error.exit_code)
         for one in (error, *error.others):
@@ -254,14 +258,6 @@ def run_action(environ: Mapping[str, str]) -> int:
         _report_bug(error)
     write_outputs(environ, {"exit-code": code})
     return code
-
-
-def _run_mode(environ: Mapping[str, str]) -> int:
-    inputs = parse_inputs(environ)
-    _enter(inputs["working-directory"])
-    start, _ = _MODES[inputs["mode"]]
-    with _trust_workspace(environ) as trusting:
-        return start(ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
 
 
 @contextmanager

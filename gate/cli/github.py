@@ -15,8 +15,8 @@ from gate.github.accept import accept_regression
 from gate.github.client import GitHubClient, Patience
 from gate.github.command import (
     ANSWERING,
+    GOES_ON,
     Answerer,
-    Reaction,
     authorize,
     describe_protection,
     make_outputs,
@@ -176,7 +176,7 @@ def run_authorize(options: Namespace) -> ExitCode:
     print(f"{request.author} may ask for it: {options.asked} at {request.head_sha}.")
     if name == REFRESH_COMMAND:
         # Of an acceptance the rocket is for the job that accepts: it may still find nothing to accept.
-        answerer.react(Reaction.GOES_ON)
+        answerer.react(GOES_ON)
         _warn_of_environment(client)
     return ExitCode.PASS
 
@@ -301,7 +301,7 @@ def run_accept_regression(options: Namespace) -> ExitCode:
             what = "somebody pushed to the pull request since it was asked"
             raise CommandRefusedError(what, "Look at what was pushed, and ask again.")
         accepted = accept_regression(client, request, terms)
-    answerer.react(Reaction.GOES_ON)
+    answerer.react(GOES_ON)
     answer = render_accepted(accepted)
     answerer.comment(answer)
     write_outputs(os.environ, {"head-sha": request.head_sha, "pr-number": request.pr_number})

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, Patience, quote_part
@@ -210,15 +209,8 @@ def describe_protection(client: GitHubClient) -> str:
 _ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."
 
 
+GOES_ON = "rocket"  # the reaction to a command that is done
 ANSWERING = Patience(max_wait_s=5.0, exchange_s=10.0)  # the decision must not wait for a smiley
-
-
-class Reaction(StrEnum):
-    """Reactions in GitHub's words."""
-
-    READ = "eyes"
-    GOES_ON = "rocket"
-    REFUSED = "confused"
 
 
 class Answerer:
@@ -234,7 +226,7 @@ class Answerer:
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Show that the command was read, and tell why it is refused where the block raises that."""
-        self.react(Reaction.READ)
+        self.react("eyes")
         try:
             yield
         except CommandRefusedError as error:
@@ -246,14 +238,14 @@ class Answerer:
 
     def _refuse(self, what: str, fix: str) -> None:
         """React, and unless ``what`` is empty say why: both are sentences of ours."""
-        self.react(Reaction.REFUSED)
+        self.react("confused")
         if self._command is not None and what:
             self.comment(f"`{self._command.name}` is refused: {what}. {fix}")
 
-    def react(self, reaction: Reaction) -> None:
-        """React to the comment."""
+    def react(self, reaction: str) -> None:
+        """React to the comment, in GitHub's word for it."""
         if self._command is not None and self._command.comment_id:
-            self._post(f"comments/{self._command.comment_id}/reactions", {"content": reaction.value})
+            self._post(f"comments/{self._command.comment_id}/reactions", {"content": reaction})
 
     def comment(self, text: str) -> None:
         """Write one comment that names the one it answers: ``text`` is Markdown of ours."""

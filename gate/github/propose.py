@@ -81,30 +81,6 @@ class ProposalOutcome:
     setbacks: int = 0
 
 
-def find_standing(data: GitData, branch: str, head: Tip) -> tuple[str, Tip]:
-    """Find the commit that the branch points to, empty without one, and the one that a proposal is added to.
-
-    That is a proposal for the measured commit ``head``, or ``head``: what is for another one is written over.
-    """
-    sha = data.find_branch(branch)
-    tip = data.load_tip(sha) if sha else head
-    return sha, tip if name_measured(head.sha) in tip.message else head
-
-
-def _move_branch(data: GitData, branch: str, found: str, parent: str, commit: str) -> None:
-    """Point the branch, which was ``found`` at a commit, to the child of ``parent``.
-
-    Raises:
-        RejectedError: Another proposal was faster: it must not be lost. The workflow makes one at a time.
-    """
-    if found in {"", parent}:
-        is_moved = data.advance_branch(branch, found, commit)
-    elif is_moved := data.find_branch(branch) == found:
-        data.force_branch(branch, commit)
-    if not is_moved:
-        raise RejectedError(f"the branch {branch} moved on meanwhile", "Ask for the refresh again.")
-
-
 def check_tip(data: GitData, request: RefreshRequest) -> None:
     """Check that the branch still is where it was measured.
 
@@ -192,7 +168,7 @@ class _Measured:
     def propose(self, new: tuple[Baseline, ...], run_url: str) -> ProposalText:
         """Say what of one run's baselines would be stored, and over what."""
         request = self.request
-        old = _load_stored(self.data, self.listed, new, request.directory)
+        old = self._load_stored(new)
         environment_id = compute_environment_id(new[0].environment)
         return ProposalText(
             proposals=tuple(one for one in propose_baselines(new, old, self.policy) if not _is_stored(one)),
@@ -204,6 +180,21 @@ class _Measured:
             pr_number=request.pr_number,
         )
 
+    def _load_stored(self, new: Iterable[Baseline]) -> Mapping[Path, Baseline]:
+        """Load what is stored for the same environments and cases, by its file relative to the directory.
+
+        Where somebody moved ``<environment>/<case>.json`` deeper below, it is replaced there.
+        """
+        directory, placed = PurePosixPath(self.request.directory), {}
+        for baseline in new:
+            path = _find_file(self.listed, directory, make_place(baseline))
+            if path is None:
+                continue
+            found = BASELINE.decode(self.data.load_blob(self.listed[path], MAX_BASELINE_BYTES), path)
+            if all(found.trials.values()) and make_key(found) == make_key(baseline):
+                placed[Path(PurePosixPath(path).relative_to(directory))] = found
+        return placed
+
     def commit(self, files: Mapping[str, str], message: str) -> bool:
         """Commit files on the proposal's branch, unless all is there already; whether there is a proposal.
 
@@ -211,23 +202,39 @@ class _Measured:
             UsageError: The branch that the proposal is for has moved on.
         """
         data, head, branch = self.data, self.head, self.request.branch
-        found, parent = find_standing(data, branch, head)
+        found, parent = self._find_standing()
         tree = data.write_tree(parent.tree, self.request.directory, files) if files else head.tree
         if tree in {head.tree, parent.tree}:
             return tree != head.tree
         commit = data.write_commit(tree, parent.sha, message)
         check_tip(data, self.request)  # again: measuring is long past, and writing takes its time
         try:
-            _move_branch(data, branch, found, parent.sha, commit)
+            if found in {"", parent.sha}:
+                is_moved = data.advance_branch(branch, found, commit)
+            elif is_moved := data.find_branch(branch) == found:
+                data.force_branch(branch, commit)
         except (DeniedError, MissingError, RejectedError) as error:
             error.fix += _WORKFLOWS_FIX
             raise
+        if (
+            not is_moved
+        ):  # another proposal was faster, and must not be lost; the workflow makes one at a time
+            raise RejectedError(f"the branch {branch} moved on meanwhile", "Ask for the refresh again.")
         return True
+
+    def _find_standing(self) -> tuple[str, Tip]:
+        """Find the commit that the branch points to, empty without one, and the one that is added to.
+
+        That is a proposal for the measured commit, or that itself: what is for another one is written over.
+        """
+        sha = self.data.find_branch(self.request.branch)
+        tip = self.data.load_tip(sha) if sha else self.head
+        return sha, tip if name_measured(self.head.sha) in tip.message else self.head
 
     def load_others(self, text: ProposalText) -> list[ProposalText]:
         """Load what other runs have proposed for the same commit, a text for each."""
         data, written = self.data, _make_files(text)
-        _, standing = find_standing(data, self.request.branch, self.head)
+        _, standing = self._find_standing()
         runs: dict[tuple[str, str], list[Baseline]] = {}
         for path, blob in data.list_files(standing.tree, self.request.directory).items():
             if path not in written and self.listed.get(path) != blob:
@@ -257,25 +264,6 @@ def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> 
         run_url=context.run_url,
         gate_version=__version__,
     )
-
-
-def _load_stored(
-    data: GitData, listed: Mapping[str, str], new: Iterable[Baseline], directory: str
-) -> Mapping[Path, Baseline]:
-    """Load what is stored for the same environments and cases, by its file relative to the directory.
-
-    Where somebody moved ``<environment>/<case>.json`` deeper below, it is replaced there.
-    """
-    placed = {}
-    for baseline in new:
-        own = make_place(baseline)
-        path = _find_file(listed, PurePosixPath(directory), own)
-        if path is None:
-            continue
-        found = BASELINE.decode(data.load_blob(listed[path], MAX_BASELINE_BYTES), path)
-        if all(found.trials.values()) and make_key(found) == make_key(baseline):
-            placed[Path(PurePosixPath(path).relative_to(directory))] = found
-    return placed
 
 
 def _find_file(listed: Mapping[str, str], directory: PurePosixPath, own: Path) -> str | None:

@@ -159,7 +159,6 @@ def make_upgrade_finding(
     verdict: Verdict, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
 ) -> TrustedResult:
     """Make what may be told of an upgrade's verdict that anybody could have written."""
-    told = make_finding(verdict, base, run, fail_on=fail_on)
     trusted = make_trusted_verdict(verdict, base, run)
     shown = Run(
         cases=trusted.cases, environment=trusted.environment, provenance=trusted.provenance, finished=True
@@ -171,7 +170,7 @@ def make_upgrade_finding(
         *note_quarantine(trusted.comparisons, base.policy),
     )
     return replace(
-        told,
+        make_finding(verdict, base, run, fail_on=fail_on),
         verdict=replace(trusted, notes=notes),
         steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
         preface=render_upgrade(trusted, find_stacks(verdict)),

@@ -248,10 +248,6 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
     if other:
         problem = f"the run defines cases differently than the registry of {head_sha[:12]}"
         raise UsageError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
-    _check_complete(run)
-
-
-def _check_complete(run: Run) -> None:
     if not run.finished:
         raise UsageError("the run was stopped before its end", _AGAIN)
     if unfit := list_unfit(run, lambda stage: stage if stage in _STAGES else "an unknown stage"):

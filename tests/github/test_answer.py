@@ -13,7 +13,7 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import ANSWERING, Answerer, Reaction, authorize
+from gate.github.command import ANSWERING, GOES_ON, Answerer, authorize
 from gate.github.transport import GitHubError
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError
 
@@ -41,7 +41,7 @@ def ask(
             with answerer.answering():
                 authorization = authorize(client, context, REFRESH_COMMAND)
             if authorization is not None:
-                answerer.react(Reaction.GOES_ON)
+                answerer.react(GOES_ON)
         except (UsageError, GitHubError) as error:
             raised = error
     told = [line for line in printed.getvalue().splitlines() if "asking again" not in line]
