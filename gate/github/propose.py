@@ -191,7 +191,7 @@ class _Measured:
             if path is None:
                 continue
             found = BASELINE.decode(self.data.load_blob(self.listed[path], MAX_BASELINE_BYTES), path)
-            if all(found.trials.values()) and make_key(found) == make_key(baseline):
+            if make_key(found) == make_key(baseline):
                 placed[Path(PurePosixPath(path).relative_to(directory))] = found
         return placed
 

@@ -62,7 +62,8 @@ def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
     if verdict.outcome is Outcome.REGRESSION:
         return _step_regression(finding, verdict)
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        return _step_inconclusive(finding)
+        again = f"To measure again: {_WRITER} opens {link_run(finding.run)} and chooses *Re-run jobs*."
+        return [again] if finding.is_failing else ["Nothing: this does not fail the check.", again]
     if verdict.outcome is Outcome.NOTHING_COMPARED and (apart := list_set_apart(verdict.comparisons)):
         lift = Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": len(apart)})
         return [write_step(lift, verdict).text]
@@ -96,24 +97,16 @@ def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
 
 def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:
     run = finding.run
-    if not any(one.decides and one.status is Status.REGRESSED for one in verdict.comparisons):
+    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    if not worse:
         named = f"The summary of {link_run(run)} names the cases: fix them and push."
         return [f"{named} They cannot be accepted before the default branch has them."]
-    accept = f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."
-    return [_step_again(finding, verdict), _PUSH, accept if finding.base.can_accept else _ACCEPT_FIRST]
-
-
-def _step_again(finding: TrustedResult, verdict: Verdict) -> str:
-    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
     gravest = sorted(worse, key=lambda one: -one.severity)
     base = PairBase(commit=finding.known.base_sha) if finding.known.base_sha else None
     command = escape_code(write_ab((one.case_id for one in gravest), base), MAX_STEP)
-    return f"See it on your machine: {command}. The summary of {link_run(finding.run)} has all the details."
-
-
-def _step_inconclusive(finding: TrustedResult) -> list[str]:
-    again = f"To measure again: {_WRITER} opens {link_run(finding.run)} and chooses *Re-run jobs*."
-    return [again] if finding.is_failing else ["Nothing: this does not fail the check.", again]
+    again = f"See it on your machine: {command}. The summary of {link_run(run)} has all the details."
+    accept = f"If it is intended: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."
+    return [again, _PUSH, accept if finding.base.can_accept else _ACCEPT_FIRST]
 
 
 def _step_pass(finding: TrustedResult, verdict: Verdict) -> list[str]:

@@ -30,7 +30,7 @@ ACCEPT_COMMAND = "/accept-regression"
 ACCEPT_USAGE = f'Write: {ACCEPT_COMMAND} [select=bert/*] [metric=compiled_latency] [commit] reason="..."'
 REFRESH_COMMAND = "/refresh-baselines"
 REFRESH_USAGE = f"Write: {REFRESH_COMMAND} [select=tag:smoke] [commit]"
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")  # an id, or enough of its beginning
 _SELECT = re.compile(r"select=([A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]{0,499})")
 _METRICS = {f"metric={metric.value}": metric for metric in Metric}
 # A reason has spaces: in quotes, as they are typed or as a phone turns them, or up to the line's end.
@@ -129,18 +129,13 @@ def _read_word(match: re.Match[str]) -> tuple[str, object]:
         return "select", select
     if word in _METRICS:
         return "metric", _METRICS[word]
-    return ("sha", word) if is_commit(word) else ("", "")
+    return ("sha", word) if _COMMIT.fullmatch(word) else ("", "")
 
 
 def parse_select(word: str) -> str:
     """Parse the word ``select=...`` of a command; empty where it is none."""
     match = _SELECT.fullmatch(word)
     return match[1] if match else ""
-
-
-def is_commit(word: str) -> bool:
-    """Whether a word is a commit id, or enough of its beginning."""
-    return _COMMIT.fullmatch(word) is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

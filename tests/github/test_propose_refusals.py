@@ -30,7 +30,7 @@ from gate.github.client import GitHubClient
 from gate.github.git_data import GitData
 from gate.github.propose import RefreshRequest, load_cases_at, propose_refresh
 from gate.github.transport import GitHubError
-from gate.records import Case, FailureKind, Metric, Trial
+from gate.records import FailureKind, Metric, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
 from tests.make import make_failure
 
@@ -294,14 +294,6 @@ def test_a_registry_of_a_thousand_files_is_not_read(
         load_cases_at(GitData(client), head, "gate.yml")
 
     assert len(github.requests) == 1
-
-
-def test_two_runs_of_one_case_are_refused(client: GitHubClient, git: BareRepository) -> None:
-    """A plan that names a case twice contradicts itself."""
-    run = make_run(git.find_ref("heads/topic"))
-
-    with pytest.raises(UsageError, match="contradict"):
-        propose(client, replace(run, cases=(*run.cases, Case(id=CASE, model="bert"))))
 
 
 # --- what GitHub refuses ---
