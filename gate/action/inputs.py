@@ -193,8 +193,9 @@ _MAX_CHARS = 32_768  # of any input: a selection of 500 cases
 class ActionStep:
     """One run of the action. ``environ`` has all that the runner gave it, the process has not."""
 
-    inputs: Mapping[str, str] = field(repr=False)  # checked; among them the token
-    environ: Mapping[str, str]
+    # Both hold the token.
+    inputs: Mapping[str, str] = field(repr=False)
+    environ: Mapping[str, str] = field(repr=False)
     event: Mapping[str, object]
 
 

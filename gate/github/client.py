@@ -8,9 +8,8 @@ Use it like this; every call may raise the errors of :mod:`gate.github.transport
     for artifact in client.paginate("actions/runs/1/artifacts", key="artifacts"):
     made = client.post("issues/7/comments", {"body": "..."})     # never repeated blindly
 
-A path is below the repository's, or the API's where it begins with a slash; quote foreign parts with
-:func:`quote_part`. ``post`` raises :class:`UncertainWriteError` when the request was sent and no answer
-came: list by marker, then decide.
+A path is below the repository's; quote foreign parts with :func:`quote_part`. ``post`` raises
+:class:`UncertainWriteError` when the request was sent and no answer came: list by marker, then decide.
 
 Waiting: on 403 and 429, what ``Retry-After`` says; else, with no requests left, until
 ``x-ratelimit-reset``; else, where the answer speaks of a secondary limit, 60 s and then twice as long
@@ -150,8 +149,7 @@ class GitHubClient:
 
     def _make_url(self, path: str, params: Mapping[str, object] | None = None) -> str:
         query = f"?{urlencode({name: str(value) for name, value in params.items()})}" if params else ""
-        place = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
-        return f"{self._api_url}{place}{query}"
+        return f"{self._api_url}/repos/{self.repository}/{path}{query}"
 
     def _call(self, method: str, url: str, body: object = None) -> tuple[Any, Response]:
         payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()

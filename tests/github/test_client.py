@@ -228,7 +228,7 @@ def test_redirect_within(github: FakeGitHub, client: GitHubClient) -> None:
     """A GET that GitHub redirects within itself (a renamed repository) keeps the token."""
     target = {"Location": f"{github.api_url}/repos/octo-org/models/pulls/7"}
     github.fail("GET", "/old", Fault(status=301, headers=target))
-    assert client.get("/repos/octo-org/old/pulls/7")["number"] == 7
+    assert client.get("old")["number"] == 7
 
 
 def test_redirect_of_write(github: FakeGitHub, client: GitHubClient) -> None:
