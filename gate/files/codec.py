@@ -83,11 +83,6 @@ class FileKind(Generic[R]):
     rows: tuple[str, ...] = ()  # lists that have a line for each item, which is decoded by itself
 
     @property
-    def limit(self) -> int:
-        """How many bytes a file has at most."""
-        return MAX_ROWS_BYTES if self.rows else MAX_JSON_BYTES
-
-    @property
     def schema(self) -> str:
         """The identity that the file carries, e.g. ``compile-gate/run/1``."""
         return f"compile-gate/{self.name}/{self.version}"
@@ -98,7 +93,8 @@ class FileKind(Generic[R]):
         Raises:
             FileError: It is missing or cannot be used.
         """
-        return self.decode(load_lines(path, self.limit), str(path))
+        limit = MAX_ROWS_BYTES if self.rows else MAX_JSON_BYTES
+        return self.decode(load_lines(path, limit), str(path))
 
     def save(self, record: R, path: Path) -> None:
         """Write a file of this kind atomically.

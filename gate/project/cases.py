@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
-from itertools import product, starmap
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 from gate.files.entry import REFERENCE_PACKAGE
 from gate.installation import is_installed
@@ -21,16 +20,7 @@ _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
 # Options in a case's id are readable up to this length and while they are a file name; then a digest.
 _READABLE_OPTIONS = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _DIGEST_CHARS = 8  # distinct within one model only
-
-
-class _Axes(NamedTuple):
-    """What a case entry may hold a list of."""
-
-    size: str
-    task: Task
-    dtype: DType
-    mode: Mode
-    backend: str
+_Axes = tuple[str, Task, DType, Mode, str]  # size first, backend last
 
 
 def is_reference(case: Case) -> bool:
@@ -51,13 +41,14 @@ def make_cases(entry: ModelEntry | TestEntry, models: Path) -> Iterator[tuple[st
         return
     source_digest = _compute_source_digest(entry.factory, models)
     for index, case in enumerate(entry.cases):
-        for axes in _expand_axes(case):
+        for axes in product(
+            list_values(case.size),
+            list_values(case.task),
+            list_values(case.dtype),
+            list_values(case.mode),
+            list_values(case.backend),
+        ):
             yield f".cases[{index}]", _make_model_case(entry, case, axes, source_digest)
-
-
-def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
-    written = (case.size, case.task, case.dtype, case.mode, case.backend)
-    return starmap(_Axes, product(*map(list_values, written)))
 
 
 def _make_test_case(entry: TestEntry) -> Case:
@@ -130,7 +121,8 @@ def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
 
 
 def _name_options(options: Mapping[str, object]) -> str:
-    named = "-".join(f"{key}-{_name_value(options[key])}" for key in sorted(options))
+    words = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
+    named = "-".join(f"{key}-{words[key]}" for key in sorted(words))
     return (
         named if _READABLE_OPTIONS.fullmatch(named) else f"options-{_compute_digest(options)[:_DIGEST_CHARS]}"
     )
@@ -139,10 +131,6 @@ def _name_options(options: Mapping[str, object]) -> str:
 def _name_settings(settings: Mapping[str, object]) -> list[str]:
     """Name what distinguishes cases of a kind: its words; numbers and lists only define it."""
     return [value for _, value in sorted(settings.items()) if isinstance(value, str)]
-
-
-def _name_value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _compute_digest(definition: Mapping[str, object]) -> str:

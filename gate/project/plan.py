@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from gate.decide.evidence.case_evidence import find_unchanged_code
 from gate.devices import TARGET_KIND
@@ -14,8 +13,6 @@ from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
 from gate.units import join_some
-
-_T = TypeVar("_T")
 
 _Named = tuple[str, Run]  # a run, and its file as somebody named it
 
@@ -94,7 +91,7 @@ def render_github_matrix(plan: Plan, shards: int) -> str:
 
 
 def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, ...] = ()) -> Run:
-    """Join the runs of shards into one; errors call the runs by their ``names``.
+    """Join the runs of shards, one or more, into one; errors call the runs by their ``names``.
 
     The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
     it without trials and is INCOMPLETE later. Provenance and environment are the first run's. Wall
@@ -102,11 +99,9 @@ def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, .
     base's cases of all.
 
     Raises:
-        UsageError: No runs; other environments, commits, bases, sampling, trials or definitions; a case
+        UsageError: Other environments, commits, bases, sampling, trials or definitions; a case
             measured twice; shards of other plans, or one that is missing where the plan is unknown.
     """
-    if not runs:
-        raise UsageError("there is no run to merge", "Name the run.json of each shard.")
     first, *others = named = list(zip(names, runs, strict=True))
     for other in others:
         _check_alike(first, other, "Merge only shards that were measured on machines of one kind.")
@@ -115,7 +110,7 @@ def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, .
     _check_shards(named, is_planned=bool(planned))
     cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
     _check_number(runs, len(cases))
-    return _join_runs(named, cases, _concatenate(runs, lambda run: run.trials))
+    return _join_runs(named, cases, tuple(trial for run in runs for trial in run.trials))
 
 
 def list_missing_shards(runs: Sequence[Run]) -> list[int]:
@@ -125,7 +120,7 @@ def list_missing_shards(runs: Sequence[Run]) -> list[int]:
 
 
 def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:
-    """Join runs of one unchanged program on one machine, so that more is known of its noise.
+    """Join runs, one or more, of one unchanged program on one machine, so that more is known of its noise.
 
     Errors call the runs by their ``names``.
 
@@ -133,10 +128,8 @@ def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:
     the cases of all. Commits may differ: that nothing changed is what the caller says.
 
     Raises:
-        UsageError: No runs; other environments, sampling or definitions; a trial that two of them hold.
+        UsageError: Other environments, sampling or definitions; a trial that two of them hold.
     """
-    if not runs:
-        raise UsageError("there is no run to pool", "Name one run.json or more.")
     first, *others = named = list(zip(names, runs, strict=True))
     for other in others:
         _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
@@ -166,8 +159,8 @@ def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[T
         base=_join_bases(named),
         shard=None,
         trials=trials,
-        failures=_concatenate(runs, lambda run: run.failures),
-        retried=_concatenate(runs, lambda run: run.retried),
+        failures=tuple(failure for run in runs for failure in run.failures),
+        retried=tuple(failure for run in runs for failure in run.retried),
         selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
         trials_planned=max(run.trials_planned for run in runs),
         toolchain_s=sum(run.toolchain_s for run in runs),
@@ -183,10 +176,6 @@ def _join_bases(named: Sequence[_Named]) -> BaseArm | None:
     if not bases:
         return None
     return replace(bases[0][1], cases=_join_cases([(name, base.cases) for name, base in bases]))
-
-
-def _concatenate(runs: Sequence[Run], pick: Callable[[Run], tuple[_T, ...]]) -> tuple[_T, ...]:
-    return tuple(item for run in runs for item in pick(run))
 
 
 def _name_base(run: Run) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlparse
 import jinja2
 
 from gate.errors import FileError, GateError, UsageError
+from gate.files.disk import is_present, write_atomic
 from gate.files.yaml_in import write_scalar
 from gate.git import ask_git
 from gate.revisions import find_repository, name_repository
@@ -226,38 +227,16 @@ def write_missing(directory: Path, files: Mapping[str, str]) -> tuple[list[str],
     """Write the files (path -> text) that are not there; return the paths written, and those kept.
 
     Raises:
-        FileError: A directory or a file cannot be made.
+        MachineError, UsageError: See :func:`gate.files.disk.write_atomic`.
     """
     written, kept = [], []
     for name, text in files.items():
-        path = directory / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write_new(path, text)
-        except FileExistsError:
+        if is_present(directory / name):
             kept.append(name)
-        except OSError as error:
-            raise FileError(
-                str(path), "", f"cannot be written: {error.strerror}", "Check the disk."
-            ) from error
         else:
+            write_atomic(directory / name, text)
             written.append(name)
     return written, kept
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write a file that is not there, all of it or nothing: half of it would be kept by the next call.
-
-    Raises:
-        OSError: It cannot be made, or is there already, a link included.
-    """
-    with path.open("x", encoding="utf-8") as opened:
-        try:
-            opened.write(text)
-            opened.flush()
-        except BaseException:  # Ctrl-C too
-            path.unlink()
-            raise
 
 
 _TAG = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")  # of a release

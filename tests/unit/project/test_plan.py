@@ -298,7 +298,6 @@ FAILED_IN_A = make_failure("a/x", "m", trial=0, kind=FailureKind.HANG, stage="ro
 @pytest.mark.parametrize(
     ("runs", "what"),
     [
-        ([], "there is no run to merge"),
         ([make_run("a", "b"), make_run("b", "c")], "two.json holds what one.json holds as well: b/x"),
         (
             [make_run(*"abcde"), make_run(*"abcde")],
@@ -374,7 +373,6 @@ def test_other_commits_are_pooled() -> None:
 @pytest.mark.parametrize(
     ("runs", "what"),
     [
-        ([], "there is no run to pool"),
         (
             [record("a", 1, 0), record("a", 1, 0, environment=replace(ENVIRONMENT, torch="2.14.0"))],
             "two.json has another environment than one.json: torch 2.13.0+cpu -> 2.14.0",

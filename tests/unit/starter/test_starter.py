@@ -6,13 +6,12 @@ import errno
 import os
 import subprocess
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from gate.cli import main
 from gate.cli.init import ProbeQuestion, parse_input, probe_module
-from gate.errors import FileError, UsageError
+from gate.errors import MachineError, UsageError
 from gate.starter import files
 from gate.starter.files import (
     LONG_WORKFLOWS,
@@ -364,34 +363,12 @@ def test_of_a_file_that_cannot_be_written_nothing_is_left(
 ) -> None:
     """Half of it would be kept by the next call; the files before it stay."""
 
-    def fill_disk(path: Path, mode: str, encoding: str) -> FullFile:
-        return FullFile(path, mode, encoding)
-
-    monkeypatch.setattr(Path, "open", fill_disk)
-    files = {"a.yml": "a" * 9, "b.yml": "b" * 99}
-    with pytest.raises(FileError, match=r"b\.yml: cannot be written: No space left on device"):
-        write_missing(tmp_path, files)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
-
-
-class FullFile:
-    """A file on a disk that has room for so many characters."""
-
-    def __init__(self, path: Path, mode: str, encoding: str) -> None:
-        self.file = open(path, mode, encoding=encoding)  # noqa: SIM115, PTH123 - Path.open stands in for it
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-    def write(self, text: str) -> None:
-        """Write the begin of it, and fail where that is not all."""
-        self.file.write(text[:ROOM])
-        if len(text) > ROOM:
+    def fill_disk(descriptor: int) -> None:
+        if os.fstat(descriptor).st_size > ROOM:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def flush(self) -> None:
-        """Write what is held back."""
-        self.file.flush()
+    monkeypatch.setattr(os, "fsync", fill_disk)
+    files = {"a.yml": "a" * 9, "b.yml": "b" * 99}
+    with pytest.raises(MachineError, match=r"b\.yml: cannot be written: the disk is full"):
+        write_missing(tmp_path, files)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
