@@ -40,7 +40,7 @@ from gate.lab.trials.runs import measure_plan
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.project.registry import check_factories
-from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run, Verdict, make_text, name_words
+from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 from gate.records.protocol import Checkouts
 from gate.report.words.facts import describe_failure, write_note
@@ -189,9 +189,12 @@ def run_ab(options: Namespace) -> ExitCode:
         raise UsageError(what, "Leave it out, or compare with the anchor: --anchor.")
     arms = make_arms(options, request.config, anchor)
     checked = compare_arms(options, request, policy, arms)
-    verdict = note_anchor(checked.verdict, anchor)
-    verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
+    verdict = note_idle(checked.verdict, policy, request.registry)
+    verdict = note_origin(verdict, request.config, options)
     if anchor is not None:
+        # Said first: a change may be that of many commits.
+        note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
+        verdict = replace(verdict, notes=(note, *verdict.notes))
         record_creep(request.config, verdict)
     code = report_verdict(verdict, request.config, options, request.config.out)
     print_traces(checked.run, request.config.out)
@@ -224,14 +227,6 @@ def find_anchor(options: Namespace, config: Config) -> AnchorFile | None:
     return anchor
 
 
-def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
-    """Say first what head was compared with, and that a change may be that of many commits."""
-    if anchor is None:
-        return verdict
-    note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
-    return replace(verdict, notes=(note, *verdict.notes))
-
-
 def make_arms(options: Namespace, config: Config, anchor: AnchorFile | None = None) -> ArmOptions:
     """Make what to compare of the options. An ``anchor`` is the base, and the first name is head's then.
 
@@ -261,8 +256,9 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
     with open_measurer(options, request, opening, previous) as (measurer, begun):
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
+        unpaired = {case.id for case in begun.cases} - list_alike(begun)
         alone = replace(measurer, save=lambda run: measurer.save(replace(run, finished=False)))
-        run = replace(alone.add_trials(begun, want_whole(_list_unpaired(begun)), 1), finished=False)
+        run = replace(alone.add_trials(begun, want_whole(unpaired), 1), finished=False)
         checked = check_pairs(measurer, run, policy, run.toolchain_s + 60 * options.minutes)
         if left := _list_left_alone(checked.run):
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
@@ -295,10 +291,6 @@ def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:
     ran = {one.case_id for one in run.trials if one.arm != BASE_ARM}
     ran |= {one.case_id for one in run.failures if one.arm != BASE_ARM}
     return want_whole(failed - ran)
-
-
-def _list_unpaired(run: Run) -> set[str]:
-    return {case.id for case in run.cases} - list_alike(run)
 
 
 def run_measure(options: Namespace) -> ExitCode:

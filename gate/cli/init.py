@@ -81,7 +81,10 @@ def run_init(options: Namespace) -> ExitCode:
     written, kept = write_missing(here, files | workflows)
     if sketch is None:
         print(f"kept   {CONFIG_FILE}: it lists {options.target} already")
-    _print_files(written, kept)
+    for path in written:
+        print(f"wrote  {path}")
+    for path in kept:
+        print(f"kept   {path}: it was there already")
     if sketch:
         factory = f"{name_factory(sketch.target)}.py"
         if factory not in kept:
@@ -153,13 +156,6 @@ def _find_obstacle(here: Path, action: str) -> str:
             "  Run init again with --action OWNER/compile-gate@COMMIT; it writes only what is missing."
         )
     return ""
-
-
-def _print_files(written: list[str], kept: list[str]) -> None:
-    for path in written:
-        print(f"wrote  {path}")
-    for path in kept:
-        print(f"kept   {path}: it was there already")
 
 
 def _print_inputs(sketch: Sketch, factory: str) -> None:

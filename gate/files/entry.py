@@ -19,7 +19,7 @@ import ast
 import dataclasses
 import inspect
 import typing
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -49,16 +49,14 @@ def read_docs(entry_type: type[Entry]) -> Mapping[str, KeyDoc]:
 @cache
 def _read_docs(entry_type: Any) -> Mapping[str, KeyDoc]:  # noqa: ANN401 - a class, which mypy takes for unhashable
     (node,) = ast.parse(inspect.getsource(entry_type)).body
-    return dict(_list_docs(node.body)) if isinstance(node, ast.ClassDef) else {}
-
-
-def _list_docs(body: list[ast.stmt]) -> Iterator[tuple[str, KeyDoc]]:
-    for field, below in pairwise(body):
+    docs = {}
+    for field, below in pairwise(cast("ast.ClassDef", node).body):
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             text, _, example = inspect.cleandoc(str(below.value.value)).rpartition(_EXAMPLE)
-            yield field.target.id, KeyDoc(text=" ".join(text.split()), example=example.strip())
+            docs[field.target.id] = KeyDoc(text=" ".join(text.split()), example=example.strip())
+    return docs
 
 
 def advise_key(entry_type: type[Entry], name: str) -> str:

@@ -225,15 +225,15 @@ def _check_copies(named: Sequence[_Named]) -> None:
     """Refuse a trial that was measured once and is there twice: copies agree, and look like little noise."""
     seen: dict[tuple[object, ...], str] = {}
     for name, run in named:
-        own = [_identify(trial) for trial in run.trials if trial.started]
+        own = [
+            (trial.case_id, trial.arm, trial.started, *trial.samples.items())
+            for trial in run.trials
+            if trial.started
+        ]
         if copied := next((one for one in own if one in seen), None):
             what = f"{name} holds a trial of {copied[0]} that {seen[copied]} holds as well"
             raise UsageError(what, "Name each run once, and no earlier save of it.")
         seen |= dict.fromkeys(own, name)
-
-
-def _identify(trial: Trial) -> tuple[object, ...]:
-    return trial.case_id, trial.arm, trial.started, *trial.samples.items()
 
 
 def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
