@@ -1,18 +1,67 @@
-"""The ``compile_benchmark`` fixture: what registry models and users' own tests are measured by."""
+"""The ``compile_benchmark`` fixture: what registry models and users' own tests are measured by.
+
+Torch-free: torch is imported where the fixture is used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gate.measure.process.logbook import Logbook
+from gate.measure.process.turns import Turns
 from gate.records import Case, Task
-from gate.suite.session import SuiteSession, tolerate_warnings
+from gate.records.protocol import WorkerRequest
 from gate.workload import Workload
 
 if TYPE_CHECKING:
     import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSession:
+    """What one pytest session measures with; outside a trial ``request`` is a person's, and has no case."""
+
+    request: WorkerRequest
+    logbook: Logbook
+    list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
+    source: str = ""  # of the settings, for the header
+    turns: Turns | None = None  # in one arm of a pair; opened before a project may forbid sockets
+
+
+SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
+
+
+class SynchronizedTimer:
+    """Waits for the device, then reads the clock; seconds. pytest-benchmark shows it by its name."""
+
+    __name__ = "synchronized_perf_counter"
+
+    def __init__(self) -> None:
+        self.synchronize: Callable[[], None] | None = None
+
+    def __call__(self) -> float:
+        """Read the clock; without a device to wait for, at once."""
+        if self.synchronize is not None:
+            self.synchronize()
+        return time.perf_counter()
+
+
+TIMER = SynchronizedTimer()
+
+
+@contextmanager
+def tolerate_warnings() -> Iterator[None]:
+    """Show warnings within: a project that turns them into errors means its own, not torch's and ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        yield
 
 
 class CompileBenchmark:
@@ -23,7 +72,7 @@ class CompileBenchmark:
         with tolerate_warnings():
             from gate.suite import machinery  # noqa: PLC0415 - torch
 
-            machinery.open_session_device(session)
+            self._device = machinery.open_session_device(session.request)
         self._machinery = machinery
         self._session = session
         self._node = request.node.nodeid
@@ -61,14 +110,11 @@ class CompileBenchmark:
 
     def measure(self, case: Case, workload: Workload | None = None) -> None:
         """Measure a case; without a workload, what its factory builds."""
-        self._machinery.measure_case(self._session, case, workload, self._timer)
+        self._machinery.measure_case(self._session, case, workload, self._device, self._timer)
 
     def _make_case(self, workload: Workload) -> Case:
         """Make the case of a user's own test: the planned one in a trial, else one that fits."""
-        request = self._session.request
-        if request is not None and request.case is not None:
-            return request.case
-        return Case(
+        return self._session.request.case or Case(
             id=self._node,
             model=self._node,
             node=self._node,

@@ -1,10 +1,13 @@
-"""The part of the suite that needs torch; imported when the first case is measured.
+"""The part of the suite that needs torch; imported before the first case is measured.
 
 pytest-benchmark times one schedule of blocks; its table and JSON get two rows of it, eager and compiled.
 """
 
 import copy
+import importlib
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -23,8 +26,8 @@ from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.workload.holding import hold
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, DType
-from gate.records.protocol import WorkerRole
-from gate.suite.session import TIMER, SuiteSession, import_torch, tolerate_warnings
+from gate.records.protocol import WorkerRequest, WorkerRole
+from gate.suite.fixture import TIMER, SuiteSession, tolerate_warnings
 from gate.workload import Workload
 
 
@@ -114,40 +117,78 @@ def _name_case(value: object) -> object:
     return value.id if isinstance(value, Case) else value
 
 
-def open_session_device(session: SuiteSession) -> Device:
-    """Open the session's device once, and set threads and the timer up for it.
+# What a first compile would import otherwise: importing is not compiling.
+_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
+# The same, of which another torch may lack some: then its first compile imports what it has instead.
+_OF_SOME = (
+    "torch.utils.cpp_extension",  # with setuptools, the longest
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.codegen.cpp_wrapper_gpu",
+    "torch._inductor.codegen.wrapper_fxir",
+    "torch.export._trace",
+)
+
+
+def import_compiler() -> None:
+    """Import torch's compiler, and hash torch's and Triton's own files."""
+    for name in _MODULES:
+        importlib.import_module(name)
+    with warnings.catch_warnings(action="ignore"):  # of modules that were not asked for by name
+        for name in _OF_SOME:
+            with suppress(ImportError):
+                importlib.import_module(name)
+    _hash_sources()
+
+
+def _hash_sources() -> None:
+    """Let torch hash its sources, 2,400 files, and Triton's library, for the keys of its caches.
+
+    It does that once a process. In a first compile it is a second that says nothing of the model, and of
+    loading a small one from its caches more than half: 0.35 s of it only where triton is installed, on a
+    processor too.
+    """
+    codecache = importlib.import_module("torch._inductor.codecache")
+    for name in ("torch_key", "triton_key"):
+        hash_sources = getattr(codecache, name, None)
+        if callable(hash_sources):
+            hash_sources()
+
+
+def open_session_device(request: WorkerRequest) -> Device:
+    """Open the device that a test is measured on, set threads and the timer up for it, and seed torch.
 
     Raises:
         MachineError: There is no such device.
     """
-    if "device" not in session.opened:
-        import_torch()
-        torch.set_num_threads(session.threads)
-        device = open_device(session.device)
-        if session.logbook.result.role is not WorkerRole.TRY:
-            load_toolchain(device)
-        TIMER.synchronize = device.synchronize
-        session.opened["device"] = device
+    import_compiler()
+    torch.set_num_threads(request.threads)
+    device = open_device(request.device)
+    if request.role is not WorkerRole.TRY:
+        load_toolchain(device)
+    TIMER.synchronize = device.synchronize
     seed_everything(SEED)
-    device_opened: Device = session.opened["device"]
-    return device_opened
+    return device
 
 
-def measure_case(session: SuiteSession, case: Case, workload: Workload | None, timer: BlockTimer) -> None:
-    """Measure a case as the session's role asks; in a trial, what goes wrong is in the result file too."""
-    device = open_session_device(session)
+def measure_case(
+    session: SuiteSession, case: Case, workload: Workload | None, device: Device, timer: BlockTimer
+) -> None:
+    """Measure a case as the session's request asks; in a trial, what goes wrong is in the result file too."""
+    request = session.request
     context = WorkerContext(
         case=case,
         device=device,
-        sampling=session.sampling,
+        sampling=request.sampling,
         logbook=session.logbook,
-        directory=session.directory,
+        directory=request.directory,
         turns=session.turns,
-        skips_calls=session.request is not None and session.request.skips_calls,
+        skips_calls=request.skips_calls,
     )
+    seed_everything(SEED)
     try:
         with tolerate_warnings():
-            _measure(context, workload, timer, session.request.role if session.request else None)
+            _measure(context, workload, timer, request.role if request.case else None)
     except Exception as error:
         context.logbook.fail(error)  # now: a test that catches it goes on as if all were well
         raise

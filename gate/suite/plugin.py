@@ -4,13 +4,21 @@ The option is registered here and not in a ``conftest.py``, which pytest does no
 package in time.
 """
 
-from typing import Any
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gate.errors import UsageError
-from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import SESSION, TIMER, make_plain_session
+from gate.measure.process.logbook import Logbook
+from gate.records import Case
+from gate.records.protocol import WorkerRequest, WorkerRole
+from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession
+
+if TYPE_CHECKING:
+    from gate.project.config import Config
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the session's settings."""
     try:
-        session = make_plain_session(config.getoption("--gate-select"))
+        session = _make_session(config.getoption("--gate-select"))
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[SESSION] = session
@@ -36,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say where the suite measures."""
     session = config.stash[SESSION]
-    source = f"{session.source}, " if session.source else ""
-    return f"compile-gate: {source}device {session.device}, {session.threads} threads"
+    where = f"device {session.request.device}, {session.request.threads} threads"
+    return f"compile-gate: {session.source}, {where}"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -50,3 +58,51 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def compile_benchmark(request: pytest.FixtureRequest, benchmark: Any) -> CompileBenchmark:  # noqa: ANN401 - untyped there
     """Measure a module or function, eager and compiled: ``compile_benchmark(module, inputs)``."""
     return CompileBenchmark(request.config.stash[SESSION], request, benchmark)
+
+
+def _make_session(select: str) -> SuiteSession:
+    """Make the session of a person who runs the suite, from ``gate.yml``; no ``select``: what that selects.
+
+    Factories are imported from the directory of ``gate.yml``, as in a trial.
+
+    Raises:
+        FileError: ``gate.yml`` cannot be used.
+    """
+    # An interpreter that only has to measure needs no configuration, and not its parsers.
+    from gate.project.config import apply_options, load_config  # noqa: PLC0415
+
+    config = apply_options(load_config(None), select=select or None)
+    directory = str(config.directory.resolve())
+    if directory not in sys.path:
+        sys.path.append(directory)  # last: measured code must not shadow the gate
+    request = WorkerRequest(
+        role=WorkerRole.ROUNDS,
+        case=None,
+        device=config.device,
+        threads=config.threads,
+        directory=directory,
+        result="",
+        sampling=config.sampling,
+    )
+    return SuiteSession(
+        request=request,
+        logbook=Logbook(None, request.role),
+        list_cases=lambda: _list_factory_cases(config),
+        source=config.source if config.is_found else f"no {config.source}, so the reference models",
+    )
+
+
+def _list_factory_cases(config: Config) -> tuple[Case, ...]:
+    """List the selected registry models; tests of one's own are run by their path.
+
+    Raises:
+        UsageError: The selection holds none.
+    """
+    from gate.project.registry import choose_cases, load_cases  # noqa: PLC0415 - as above
+
+    choice = choose_cases(config, load_cases(config))
+    built = tuple(case for case in choice.cases if case.factory)
+    if not built:
+        fix = "Run your own tests by their path; the suite runs the registry's models."
+        raise UsageError(f"{choice.selection!r} selects tests of your own only", fix)
+    return built

@@ -4,8 +4,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.records import Case
-from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import SESSION
+from gate.suite.fixture import SESSION, CompileBenchmark
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -7,7 +7,10 @@ are found. Unlike a list of what disturbs, that holds for unknown plugins.
 
 import copy
 import gc
+import importlib
 import sys
+import threading
+import tracemalloc
 import types
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -18,19 +21,10 @@ from pytest_benchmark.utils import NameWrapper
 
 from gate.errors import UsageError
 from gate.measure.process.logbook import Logbook, describe_error
+from gate.measure.process.turns import Turns
 from gate.records import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerRole
-from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import (
-    SESSION,
-    TIMER,
-    SuiteSession,
-    import_torch,
-    list_tracers,
-    make_trial_session,
-    refuse_tracers,
-    tolerate_warnings,
-)
+from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession, tolerate_warnings
 from gate.units import join_some
 
 _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
@@ -46,12 +40,15 @@ Hook = Generator[None, Any, Any]
 class TrialPlugin:
     """Runs a trial's session: whatever keeps the case from being measured is in the result file."""
 
-    def __init__(self, request: WorkerRequest) -> None:
+    def __init__(self, request: WorkerRequest, case: Case, logbook: Logbook) -> None:
         """Take ``request`` to be carried out; what watches this process already is not the project's."""
-        self._session: SuiteSession = make_trial_session(request)
-        self._logbook: Logbook = self._session.logbook
-        self._case: Case = self._session.list_cases()[0]
-        self._tracers = list_tracers()
+        turns = Turns(request.channel) if request.channel >= 0 else None
+        self._session = SuiteSession(
+            request=request, logbook=logbook, list_cases=lambda: (case,), turns=turns
+        )
+        self._logbook = logbook
+        self._case = case
+        self._tracers = _list_tracers()
         self._everyday = ""  # the project's options that do not hold here
         self._left_out = ""  # who left the test out
 
@@ -78,7 +75,7 @@ class TrialPlugin:
         """Import torch before any test module does, on its own account."""
         self._logbook.enter(Stage.IMPORT)
         with tolerate_warnings():
-            import_torch()
+            importlib.import_module("gate.suite.machinery").import_compiler()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -109,7 +106,7 @@ class TrialPlugin:
     def pytest_pyfunc_call(self) -> Hook:
         """Do so in the test, and refuse what its fixtures have begun to trace."""
         _seed()
-        refuse_tracers(self._tracers)
+        _refuse_tracers(self._tracers)
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
@@ -303,3 +300,41 @@ def _summarize(report: pytest.CollectReport) -> str:
     lines = [line.strip() for line in report.longreprtext.splitlines() if line.strip()]
     errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
     return (errors or lines or ["the test cannot be collected"])[-1]
+
+
+_TOOL_IDS = range(6)  # of sys.monitoring
+
+
+def _list_tracers() -> frozenset[str]:
+    """Name what watches: `coverage (sys.settrace)`."""
+    hooks = {
+        "sys.settrace": sys.gettrace() or threading.gettrace(),
+        "sys.setprofile": sys.getprofile() or threading.getprofile(),
+    }
+    found = {f"{_name_package(hook)} ({way})" for way, hook in hooks.items() if hook is not None}
+    if sys.version_info >= (3, 12):
+        tools = filter(None, map(sys.monitoring.get_tool, _TOOL_IDS))
+        found |= {f"{tool} (sys.monitoring)" for tool in tools}
+    if tracemalloc.is_tracing():
+        found.add("tracemalloc")
+    return frozenset(found)
+
+
+def _refuse_tracers(before: frozenset[str]) -> None:
+    """Refuse to measure beside what has begun to watch since ``before``.
+
+    Raises:
+        UsageError: Something has: its time would be taken for the model's, and its calls for the compiler's.
+    """
+    if begun := sorted(_list_tracers() - before):
+        raise UsageError(
+            f"{', '.join(begun)} traces what is measured: times and calls would be its own; "
+            "start it in no conftest.py, fixture or `args` of gate.yml",
+            "Start it in no conftest.py, fixture or `args` of gate.yml.",
+        )
+
+
+def _name_package(hook: object) -> str:
+    """Name the package that a hook comes from: a function's, or a type's as that of coverage's tracer."""
+    module = getattr(hook, "__module__", None) or type(hook).__module__
+    return str(module).partition(".")[0]

@@ -196,7 +196,7 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         set_search_path(request)
         for name in (*_FOR_EVERY_CASE, *(_FOR_FACTORIES if case and case.factory else ())):
             importlib.import_module(name)
-        importlib.import_module("gate.suite.session").import_torch()
+        importlib.import_module("gate.suite.machinery").import_compiler()
         threads = importlib.import_module("torch").get_num_threads()
         if case and case.factory:
             check_source(case.factory, request)

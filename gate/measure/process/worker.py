@@ -10,25 +10,18 @@ import sys
 import tempfile
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 
 from gate.devices import is_target
 from gate.errors import GateError
-from gate.files.messages import load_plain, save_plain
+from gate.files.messages import load_plain
 from gate.measure.device.imitation import imitate_gpu
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.imported import check_edits, check_imports, list_changed_imports
 from gate.measure.process.logbook import Logbook, find_fix, make_worker_failure
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Code, Fact, FailureKind, name_words
-from gate.records.protocol import (
-    Stage,
-    WorkerFailure,
-    WorkerRequest,
-    WorkerResult,
-    WorkerRole,
-)
+from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerRole
 
 _BEGUN = time.perf_counter()
 _TRIAL = "gate.suite.trial"  # by name: the suite is made of this package's parts
@@ -61,7 +54,7 @@ def run_request(path: str, begun: float) -> None:
     elif request.role == WorkerRole.IMPORT:
         _import_factories(request, logbook)
     else:
-        _run_pytest(request, path, logbook)
+        _run_pytest(request, logbook)
 
 
 def make_arguments(request: WorkerRequest, case: Case) -> list[str]:
@@ -77,52 +70,50 @@ def make_arguments(request: WorkerRequest, case: Case) -> list[str]:
     return [*own, *(f"--override-ini={setting}" for setting in settings), *case.pytest_args, case.node]
 
 
-def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
-    if request.case is None:
-        raise ValueError(f"{path}: a {request.role} request needs a case")
+def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
+    case = request.case
+    if case is None:
+        raise ValueError(f"a {request.role} request needs a case")
     logbook.save()
     try:
-        check_source(request.case.factory, request)
+        check_source(case.factory, request)
         if is_target(request.device):
             imitate_gpu(request.device)
     except GateError as error:
         logbook.enter(Stage.IMPORT)
         logbook.fail(error)
         return
-    if request.case.factory:
+    if case.factory:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none
 
-    trial = importlib.import_module(_TRIAL).TrialPlugin(request)
+    trial = importlib.import_module(_TRIAL).TrialPlugin(request, case, logbook)
     try:
-        status = int(pytest.main(make_arguments(request, request.case), plugins=[trial]))
+        status = int(pytest.main(make_arguments(request, case), plugins=[trial]))
         ended = Fact(code=Code.PYTEST_ENDED, numbers={"status": status})
     except Exception as error:  # noqa: BLE001 - what another plugin raises at the end of the session
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"
         ended = Fact(code=Code.PYTEST_RAISED, names=name_words(message=message))
-    _check_end(request, ended)
+    _check_end(request, logbook, ended)
 
 
-def _check_end(request: WorkerRequest, ended: Fact) -> None:
+def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
     """Add what was imported by the end, and how pytest ended when the suite's plugin never ran to its end.
 
     What was measured of another checkout's code is a failure.
     """
-    path = Path(request.result)
-    found = load_plain(WorkerResult, path)
-    result = replace(found, changed_imports=list_changed_imports(request))
-    if result.failure is None and result.stage != Stage.ENDED:
-        result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, fact=ended))
-    if result.failure is None:
+    logbook.record(changed_imports=list_changed_imports(request))
+    if logbook.result.failure is None and logbook.result.stage != Stage.ENDED:
+        logbook.record(failure=WorkerFailure(kind=FailureKind.ERROR, fact=ended))
+    if logbook.result.failure is None:
         try:
             check_imports(request)
             check_edits(request)
-            result = replace(result, stage=Stage.DONE)
+            logbook.record(stage=Stage.DONE)
         except Exception as error:  # noqa: BLE001 - what was not looked at might be another checkout's
-            result = replace(result, failure=make_worker_failure(error))
-    if result != found:
-        save_plain(result, path)
+            logbook.fail(error)
+    logbook.save()
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:

@@ -57,10 +57,10 @@ PLAIN_SCRIPT = """\
 import gc, resource, statistics, time
 import torch
 from torch._inductor.cpu_vec_isa import pick_vec_isa
-from gate.suite.session import import_torch
+from gate.suite.machinery import import_compiler
 import made_up
 
-import_torch()
+import_compiler()
 pick_vec_isa()
 torch.set_num_threads(2)
 torch.manual_seed(20240)

@@ -6,10 +6,10 @@ import pytest
 
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.suite.session import import_torch
+from gate.suite.machinery import import_compiler
 
 # A pytester session forgets what was imported in it; torch and the YAML parser can be imported once only.
-import_torch()
+import_compiler()
 load_cases(load_config(None))
 
 pytest_plugins = ["pytester"]
@@ -83,11 +83,11 @@ def test_factories_are_imported_from_beside_the_configuration(
     top = str(project.path.resolve())
     below.joinpath("test_import.py").write_text(
         "import sys\n"
-        "from gate.suite.session import SESSION\n"
+        "from gate.suite.fixture import SESSION\n"
         "def test_import(request):\n"
         "    import project_model\n"
         "    assert project_model.NAME == 'beside'\n"
-        f"    assert sys.path[-1] == request.config.stash[SESSION].directory == {top!r}\n"
+        f"    assert sys.path[-1] == request.config.stash[SESSION].request.directory == {top!r}\n"
     )
     monkeypatch.chdir(below)
     project.runpytest_inprocess(*PLUGIN, "test_import.py").assert_outcomes(passed=1)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from torch._inductor import codecache
 
-from gate.suite.session import import_torch
+from gate.suite.machinery import import_compiler
 
 
 def test_torchs_sources_are_hashed_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first compile takes the hash that was worked out, and reads no file of torch's again."""
-    import_torch()
+    import_compiler()
     monkeypatch.setattr(codecache, "build_code_hash", None)  # nothing to hash with
     assert len(codecache.torch_key()) == 32
 
 
 def test_tritons_library_is_hashed_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of megabytes, which a compile for a processor would read too where triton is installed."""
-    import_torch()
+    import_compiler()
     monkeypatch.setattr("torch._inductor.runtime.triton_compat.triton_key", None)
     assert len(codecache.triton_key() or "") > 0

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from gate.measure.process.logbook import Logbook
 from gate.measure.process.worker import make_arguments
 from gate.records import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
-from gate.suite.session import import_torch
+from gate.suite.machinery import import_compiler
 from gate.suite.trial import TrialPlugin
 
-import_torch()  # a pytester session forgets what was imported in it, and torch can be imported once only
+import_compiler()  # a pytester session forgets what was imported in it, and torch can be imported once only
 
 pytest_plugins = ["pytester"]
 
@@ -33,7 +34,8 @@ def run_trial(
     request = WorkerRequest(
         role=role, case=case, device="cpu", threads=1, directory=str(project.path), result=str(result)
     )
-    project.inline_run(*make_arguments(request, case), plugins=[TrialPlugin(request)])
+    logbook = Logbook(result, role)
+    project.inline_run(*make_arguments(request, case), plugins=[TrialPlugin(request, case, logbook)])
     content: dict[str, Any] = json.loads(result.read_text())
     return content
 
