@@ -16,8 +16,8 @@ import torch
 
 from gate.device_tests.report import DeviceReport
 from gate.measure import usage
+from gate.measure.device.cpu import open_device
 from gate.measure.device.device import Device
-from gate.measure.device.opening import open_device
 from gate.measure.rounds import time_calls
 from gate.selftest import planted
 

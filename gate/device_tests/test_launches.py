@@ -13,9 +13,9 @@ import torch
 from gate.device_tests.report import DeviceReport
 from gate.device_tests.test_clocks import make_graphed, make_product
 from gate.measure.compiler import graph, identity
-from gate.measure.device import torch_settings
+from gate.measure.device.cpu import open_device
 from gate.measure.device.device import Device
-from gate.measure.device.opening import open_device
+from gate.measure.environment import without_tf32
 from gate.measure.rounds import settle_step, time_calls
 from gate.measure.usage import PROFILED_CALLS, count_host_launches, sum_kernels
 from gate.programs import ask_program
@@ -168,10 +168,10 @@ def test_without_tf32_means_float32(device: Device, report: DeviceReport) -> Non
     Whichever of torch's two interfaces a user has set before.
     """
     torch.set_float32_matmul_precision("high")
-    with torch_settings.without_tf32():
+    with without_tf32():
         report.check_range(_measure_error(device), 0.0, 1e-6, part="by the older interface")
     torch.backends.cuda.matmul.fp32_precision = "tf32"
-    with torch_settings.without_tf32():
+    with without_tf32():
         report.check_range(_measure_error(device), 0.0, 1e-6, part="by the newer")
 
 

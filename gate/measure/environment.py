@@ -1,4 +1,4 @@
-"""Where code is compiled: the toolchain's one-off work, and the fingerprint of the host and its software.
+"""Where code is compiled and runs: the toolchain's one-off work, torch's settings, the fingerprint of all.
 
 The primer pays for what is done once, so that no case is charged for it. On a CPU, Inductor first finds out
 which vector instructions the compiler and the processor have (a compile and a load each, kept in its cache
@@ -8,6 +8,9 @@ directory) and precompiles its C++ header (kept below ``TMPDIR``). On CUDA, Trit
 Every process loads each probe of an instruction set in a process of its own: seconds that no case's compile
 needs. Where the primer saw that all of them pass, it leaves a mark in the cache that seeds each trial's, and
 workers take Inductor's word for it.
+
+Since torch 2.9 each library and operator has a property ``fp32_precision``. The older interface is checked
+against it whenever it is read: it raises once they disagree, while writing it brings both in line again.
 """
 
 import importlib
@@ -16,22 +19,20 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import torch
 
-from gate.devices import CPU, TARGET
+from gate.devices import CPU, TARGET, DeviceKind
 from gate.errors import MachineError
-from gate.measure.compiler.graph import find_cache
-from gate.measure.device import torch_settings
+from gate.measure.compiler.graph import find_cache, find_private
 from gate.measure.device.cpu import read_cpu_model
 from gate.measure.device.device import Device
-from gate.measure.device.torch_settings import find_private
 from gate.programs import ask_program, count_cores
 from gate.records import Environment
 from gate.records.protocol import WorkerRequest
@@ -195,10 +196,117 @@ def _describe_cores(device: Device) -> dict[str, str]:
 def _read_settings(device: Device) -> dict[str, str]:
     settings = {
         "deterministic": str(torch.are_deterministic_algorithms_enabled()),
-        "float32_matmul_precision": torch_settings.describe_matmul(),
+        "float32_matmul_precision": describe_matmul(),
         "system": f"{platform.system()} {platform.machine()}",
     }
     if device.kind.is_gpu:
         settings["cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call] # torch's
-        settings["cudnn_allow_tf32"] = torch_settings.describe_convolution()
+        settings["cudnn_allow_tf32"] = describe_convolution()
     return settings
+
+
+_EXACT_PRODUCTS = "highest"  # the older interface's word, and its default
+_EXACT = ("none", "ieee")  # of the newer one: set nowhere, also not for all, or set to be exact
+_T = TypeVar("_T")
+
+
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Multiply float32 matrices in float32 on CUDA too; on a CPU, without bfloat16.
+
+    Both interfaces agree within, since torch's own guards read the older one. What is exact already is left
+    as it is: torch 2.15 compiles anew where "none" became "ieee", though both mean the same.
+    """
+    newer = [(one, one.fp32_precision) for one in _list_settings()]
+    matmul = _read(torch.get_float32_matmul_precision, "")
+    convolution = convolves_in_tf32()
+    if matmul != _EXACT_PRODUCTS:
+        torch.set_float32_matmul_precision(_EXACT_PRODUCTS)
+    if convolution:
+        torch.backends.cudnn.allow_tf32 = False
+    for one, value in newer:  # the older interface leaves some to what is set for all libraries
+        if value not in _EXACT:
+            one.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        if matmul != _EXACT_PRODUCTS:
+            torch.set_float32_matmul_precision(matmul or _EXACT_PRODUCTS)
+        if convolution:
+            torch.backends.cudnn.allow_tf32 = True
+        for one, value in newer:
+            if one.fp32_precision != value:
+                one.fp32_precision = value
+
+
+def bakes_tf32() -> bool:
+    """Whether Inductor's own convolutions, which it tries when it tunes, are compiled with TF32 in them.
+
+    Their code then keeps it, whatever is set when they are called; torch's guards and caches do not mind it.
+    """
+    return torch.backends.cudnn.fp32_precision == "tf32"
+
+
+def convolves_in_tf32() -> bool:
+    """Whether cuDNN's convolutions and recurrent layers use TF32; a CUDA graph is recorded with that."""
+    return _read(_get_cudnn_tf32, True)
+
+
+def describe_settings(kind: DeviceKind) -> str:
+    """Describe, in a line, what a user's code may have set by now and what changes values and times."""
+    parts = [f"float32 products {describe_matmul()}"]
+    if kind.has_tf32:
+        parts.append(f"TF32 in convolutions {describe_convolution()}")
+        parts.append(f"cuDNN benchmark {torch.backends.cudnn.benchmark}")
+        matmul = torch.backends.cuda.matmul
+        parts.append(f"bfloat16 reduction {matmul.allow_bf16_reduced_precision_reduction}")
+        parts.append(f"float16 reduction {matmul.allow_fp16_reduced_precision_reduction}")
+    if torch.are_deterministic_algorithms_enabled():
+        parts.append("deterministic")
+    return ", ".join(parts)
+
+
+def describe_matmul() -> str:
+    """Describe the precision of matrix products: the older interface's word, else what the newer one says."""
+    return _read(torch.get_float32_matmul_precision, str(torch.backends.cuda.matmul.fp32_precision))
+
+
+def describe_convolution() -> str:
+    """Describe whether convolutions may use TF32; operators of cuDNN by name where they differ."""
+    cudnn: Any = torch.backends.cudnn
+    differing = f"conv {cudnn.conv.fp32_precision}, rnn {cudnn.rnn.fp32_precision}"
+    return _read(lambda: str(_get_cudnn_tf32()), differing)
+
+
+def _list_settings() -> list[Any]:
+    """List what has a precision of its own, libraries before their operators."""
+    own: Any = torch.backends
+    return [own.cudnn, own.cudnn.conv, own.cudnn.rnn, own.cuda.matmul, own.mkldnn.matmul]
+
+
+def _get_cudnn_tf32() -> bool:
+    return bool(torch.backends.cudnn.allow_tf32)
+
+
+def _read(ask: Callable[[], _T], unknown: _T) -> _T:
+    with suppress(RuntimeError):
+        return ask()
+    return unknown
+
+
+def describe_runtime() -> str:
+    """Describe, in a line, the threads, and whatever is not as torch and Python begin with."""
+    unusual = {
+        "oneDNN off": not torch.backends.mkldnn.enabled,
+        "cuDNN off": not torch.backends.cudnn.enabled,
+        "cuDNN deterministic": bool(torch.backends.cudnn.deterministic),
+        "denormals flushed": sys.float_info.min / 2 == 0.0,
+        "anomaly detection": torch.is_anomaly_enabled(),
+        "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public says
+        "a dispatch mode": torch._C._len_torch_dispatch_stack() > 0,  # noqa: SLF001
+        "Python traced": sys.gettrace() is not None or sys.getprofile() is not None,
+    }
+    threads = torch.get_num_threads()
+    return ", ".join(
+        [f"{threads} thread{'s' * (threads != 1)}", *(name for name, is_so in unusual.items() if is_so)]
+    )

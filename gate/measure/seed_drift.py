@@ -16,7 +16,7 @@ import torch
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
 from gate.measure.compiler.identity import compile_anew, compile_together
 from gate.measure.context import WorkerContext
-from gate.measure.device import torch_settings
+from gate.measure.environment import bakes_tf32, convolves_in_tf32, without_tf32
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import Habit, compare, excuse, find_habit, measure_beyond
@@ -157,7 +157,7 @@ def _compare_in_float32(
         # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
         compile_together() if context.device.kind.is_gpu else nullcontext(),
         compile_anew(_WITHOUT_CACHES) if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
-        torch_settings.without_tf32(),
+        without_tf32(),
     ):
         eager = _evaluate_eager(twin.subject, habit)
         if habit is Habit.RANDOM and twin is not pair:  # 16 bits draw other numbers than 32
@@ -167,8 +167,8 @@ def _compare_in_float32(
 
 def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
     """Whether what was compiled keeps TF32, whatever is set now: in its code, or in a CUDA graph."""
-    is_recorded = is_own and has_cudagraphs(twin.subject.case) and torch_settings.convolves_in_tf32()
-    return torch_settings.bakes_tf32() or is_recorded
+    is_recorded = is_own and has_cudagraphs(twin.subject.case) and convolves_in_tf32()
+    return bakes_tf32() or is_recorded
 
 
 def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called) -> Evaluation | None:

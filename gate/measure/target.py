@@ -25,7 +25,7 @@ from gate.measure.context import (
     record_graphs,
     use_gradients,
 )
-from gate.measure.device.opening import TargetDevice
+from gate.measure.device.cpu import TargetDevice
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import (
     TORCH_DTYPES,

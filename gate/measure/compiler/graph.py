@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from gate.git import find_checkout
-from gate.measure.device.torch_settings import find_private
 from gate.records import GRAPH_CACHES, CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
 
 MAX_CODE = 160  # characters of one line of code
@@ -167,6 +166,14 @@ def observe_graphs(directory: str) -> GraphReport:
         skipped=tuple(_list_skipped(records, directory)),
         unknown=tuple(unknown),
     )
+
+
+def find_private(module: str, name: str) -> Any:  # noqa: ANN401 - torch's and triton's
+    """Find an object by its name; None where this release has no such module, or none of that name."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
 
 
 def count_compiles() -> int:

@@ -140,7 +140,7 @@ def _prime(request: WorkerRequest, logbook: Logbook) -> None:
             imitate_gpu(request.device)
         import torch  # noqa: PLC0415 - what is timed here
 
-        from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
+        from gate.measure.device.cpu import open_device  # noqa: PLC0415 - torch
         from gate.measure.environment import capture_environment, prime_toolchain  # noqa: PLC0415 - torch
 
         torch.set_num_threads(request.threads)

@@ -14,8 +14,8 @@ from unittest import mock
 
 import torch
 
+from gate.measure.device.cpu import open_device
 from gate.measure.device.device import CudaDevice
-from gate.measure.device.opening import open_device
 
 UUID = "12345678-aaaa-bbbb-cccc-000000000000"
 H100: Mapping[str, object] = {

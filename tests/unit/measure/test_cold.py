@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
-from gate.measure import cold
+from gate.measure import trial
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.rounds import Rounds
-from gate.measure.warm import measure_warm
+from gate.measure.trial import measure_warm
 from gate.records import FIRST_CALL, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
@@ -48,7 +48,7 @@ def test_what_later_calls_capture_is_told(
     )
     report = GraphReport(counts={}, phases_s={"dynamo": 3.5, "cudagraph_capture": 1.25})
     monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
-    cold._record_later_phases(context)
+    trial._record_later_phases(context)
     assert logbook.result.phases_s == {**first, **later}
 
 
@@ -70,7 +70,7 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: (b"saved", None))
     monkeypatch.setattr(torch.compiler, "load_cache_artifacts", loaded.append)
-    monkeypatch.setattr(cold, "run_canaries", lambda _: {})
+    monkeypatch.setattr(trial, "run_canaries", lambda _: {})
     if is_there:
         (tmp_path / "artifacts.bin").write_bytes(b"of the first pair")
     logbook = Logbook(None, WorkerRole.ROUNDS)
@@ -83,7 +83,7 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
         skips_calls=True,
     )
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
-    cold.measure_again(context, workload, play_rounds)
+    trial.measure_again(context, workload, play_rounds)
     assert Metric.PACKAGE_BYTES not in logbook.result.samples
     torch.compiler.reset()
     measure_warm(context, workload)
@@ -94,7 +94,7 @@ def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
 def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the timed blocks compiled: what is left of them is no time of a call."""
     rounds = Rounds(times={}, calls={}, recompiled=2)
-    monkeypatch.setattr(cold, "run_rounds", lambda *_: rounds)
+    monkeypatch.setattr(trial, "run_rounds", lambda *_: rounds)
     logbook = Logbook(None, WorkerRole.COLD)
     context = WorkerContext(
         case=Case(id="m/c", model="m", backend="eager"),
@@ -105,6 +105,6 @@ def test_blocks_that_a_recompile_spoilt_are_told(monkeypatch: pytest.MonkeyPatch
     )
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
     with open_case(context, workload) as prepared:
-        assert cold.measure_rounds(context, prepared, play_rounds) is rounds
+        assert trial.measure_rounds(context, prepared, play_rounds) is rounds
     told = "recompiled during 2 of the timed blocks; they are left out"
     assert [describe_measuring(fact) for fact in logbook.result.warnings][-1] == told

@@ -15,7 +15,7 @@ from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
-from gate.measure.warm import measure_warm
+from gate.measure.trial import measure_warm
 from gate.measure.workload.build import make_subject
 from gate.records import Case, Code, DType, Kind, Metric, Task
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole

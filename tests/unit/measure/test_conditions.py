@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gate.lab.host.fitness import find_disturbances
-from gate.measure.cold import MachineState, make_conditions
 from gate.measure.device.nvml import DeviceState
+from gate.measure.trial import MachineState, make_conditions
 from gate.records import Disturbance
 
 

@@ -7,11 +7,11 @@ import gc
 import pytest
 
 from gate.errors import UsageError
-from gate.measure.cold import CacheStateError, check_cold
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.kinds.protocol import Protocol
 from gate.measure.rounds import compute_compile_time, time_first_call
+from gate.measure.trial import CacheStateError, check_cold
 from gate.records import CacheUse, Case, Code, Fact, Metric, name_words
 
 PLAIN = Protocol(Case(id="m/c", model="m"))

@@ -28,7 +28,7 @@ def make_frames(*files: str) -> list[FrameSummary]:
     ("files", "shown"),
     [
         pytest.param(
-            [f"{pytest.__file__}", f"{GATE}/suite/fixture.py", f"{GATE}/measure/cold.py", "m.py", "n.py"],
+            [f"{pytest.__file__}", f"{GATE}/suite/fixture.py", f"{GATE}/measure/trial.py", "m.py", "n.py"],
             ["m.py", "n.py"],
             id="the gate's and pytest's are left out",
         ),
@@ -43,22 +43,22 @@ def make_frames(*files: str) -> list[FrameSummary]:
             id="of torch's what raised",
         ),
         pytest.param(
-            [f"{GATE}/measure/cold.py", f"{TORCH}/a.py", f"{TORCH}/b.py"],
+            [f"{GATE}/measure/trial.py", f"{TORCH}/a.py", f"{TORCH}/b.py"],
             [f"{TORCH}/a.py", f"{TORCH}/b.py"],
             id="a fault of torch alone is told whole",
         ),
         pytest.param(
-            [f"{GATE}/measure/cold.py", f"{GATE}/models/bert.py"],
+            [f"{GATE}/measure/trial.py", f"{GATE}/models/bert.py"],
             [f"{GATE}/models/bert.py"],
             id="a reference model is measured code",
         ),
         pytest.param(
-            [f"{GATE}/measure/cold.py", f"{GATE}/selftest/planted.py"],
+            [f"{GATE}/measure/trial.py", f"{GATE}/selftest/planted.py"],
             [f"{GATE}/selftest/planted.py"],
             id="a planted fault stands for measured code",
         ),
         pytest.param([contextlib.__file__, f"{GATE}/a.py", "m.py"], ["m.py"], id="a context that was left"),
-        pytest.param([f"{GATE}/measure/cold.py"], [], id="nothing but the gate"),
+        pytest.param([f"{GATE}/measure/trial.py"], [], id="nothing but the gate"),
     ],
 )
 def test_frames_are_those_of_measured_code(files: list[str], shown: list[str]) -> None:

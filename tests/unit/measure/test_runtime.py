@@ -10,7 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gate.measure.device.torch_settings import describe_runtime
+from gate.measure.environment import describe_runtime
 
 
 @contextmanager

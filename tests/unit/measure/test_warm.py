@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from gate.measure import warm
+from gate.measure import trial
 from gate.measure.compiler import graph
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
 from gate.measure.process.logbook import Logbook
-from gate.measure.warm import measure_warm
+from gate.measure.trial import measure_warm
 from gate.records import CacheUse, Case, Code, Metric, Task
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
@@ -84,7 +84,7 @@ class Watched(torch.nn.Linear):
 
 def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note."""
-    monkeypatch.setattr(warm, "_MOST_CALLS", 64)
+    monkeypatch.setattr(trial, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
     context = WorkerContext(
         case=case,
@@ -154,9 +154,9 @@ def test_a_graph_that_repeats_within_a_model_is_counted(
     """A graph is found once the same call has compiled it; only if all were found was something left over."""
     context = make_context(CpuDevice())
     logbook = context.logbook
-    monkeypatch.setattr(warm, "count_compile_calls", lambda *_: 7)
+    monkeypatch.setattr(trial, "count_compile_calls", lambda *_: 7)
     observed = SimpleNamespace(cache=found, caches={}, unknown=())
     monkeypatch.setattr(graph, "observe_graphs", lambda _: observed)
     prepared: Any = SimpleNamespace(compiled_step=lambda: None)
-    warm._count_calls(context, prepared)
+    trial._count_calls(context, prepared)
     assert logbook.result.samples.get(Metric.COMPILE_CALLS) == ((7,) if is_counted else None)

@@ -108,11 +108,11 @@ def test_cases_that_lack_the_same_are_told_together() -> None:
                 "Fatal Python error: Segmentation fault\n\nThread 0x1 (most recent call first):\n"
                 '  File "/usr/lib/python3.12/ctypes/__init__.py", line 5 in string_at\n'
                 '  File "model.py", line 3 in forward\n  File "bench.py", line 7 in build\n'
-                '  File "/opt/gate/measure/cold.py", line 88 in measure\n'
+                '  File "/opt/gate/measure/trial.py", line 88 in measure\n'
             ),
             "model.py:3",
         ),
-        ('  File "/opt/gate/measure/cold.py", line 88 in measure\n', ""),
+        ('  File "/opt/gate/measure/trial.py", line 88 in measure\n', ""),
         ("no result\n", ""),
     ],
     ids=["traceback", "dump", "not the user's", "nothing"],

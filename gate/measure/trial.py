@@ -1,4 +1,7 @@
-"""The cold process: the first compiled call on empty caches, then the timed rounds."""
+"""The two processes of a trial. The cold one: the first compiled call on empty caches, then the timed rounds.
+
+The warm one: the first compiled call on full caches, then memory, kept bytes, Python calls, drift.
+"""
 
 import statistics
 from collections.abc import Mapping
@@ -7,7 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
+from gate.kinds import has_metric
 from gate.measure.compiler import graph
+from gate.measure.compiler.identity import count_compile_calls, list_graph_keys
 from gate.measure.context import (
     Prepared,
     WorkerContext,
@@ -17,6 +22,8 @@ from gate.measure.context import (
     record_graphs,
 )
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
+from gate.measure.numerics.state import copy_state
+from gate.measure.process.logbook import describe_error
 from gate.measure.process.turns import ThreadWaits
 from gate.measure.rounds import (
     FirstCall,
@@ -27,10 +34,18 @@ from gate.measure.rounds import (
     run_rounds,
     settle_step,
     size_blocks,
+    time_calls,
     time_first_call,
     warm_up,
 )
-from gate.measure.usage import record_usage, run_canaries
+from gate.measure.seed_drift import (
+    CompiledSubject,
+    compute_step_drift,
+    has_steps,
+    measure_drift,
+    record_drift,
+)
+from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
 from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.workload import Workload
@@ -58,7 +73,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
     """
     with open_case(context, workload) as prepared:
         before = _observe_machine(context)
-        first = _compile_first(context, prepared)
+        first = _compile_cold(context, prepared)
         context.logbook.enter(Stage.WARMUP)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         record_graphs(context, prepared.protocol)
@@ -155,7 +170,7 @@ def _observe_machine(context: WorkerContext) -> MachineState:
     return MachineState(state=state, canaries_s=run_canaries(context.device))
 
 
-def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
+def _compile_cold(context: WorkerContext, prepared: Prepared) -> FirstCall:
     context.logbook.enter(Stage.COMPILE)
     graph.start_observation()
     first = time_first_call(prepared.compiled_step, context.device)
@@ -214,3 +229,115 @@ def make_conditions(before: MachineState, after: MachineState, *, is_paired: boo
         throttled=list_throttling(before.state, after.state),
         foreign_processes=count_strangers((before.state, after.state), own=2 if is_paired else 1),
     )
+
+
+STEADY_CALLS = 5  # the median of these is subtracted from the first call
+
+
+def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
+    """Measure a case in a second process on the caches of its cold one; the logbook gets it all.
+
+    Raises:
+        NotFiniteError: An output or a gradient is NaN or infinite. What the model or the compiler
+            raises passes through.
+    """
+    with open_case(context, workload, is_cold=False) as prepared:
+        state = copy_state(prepared.subject)  # compiled calls may write it: drift begins from what eager left
+        # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
+        eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
+        _compile_warm(context, prepared)
+        _measure_memory(context, prepared, eager_bytes)
+        _measure_kept(context, prepared)
+        if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):
+            _count_calls(context, prepared)
+        context.logbook.enter(Stage.DRIFT)
+        state.restore()
+        pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
+        repeats = measure_drift(context, pair)
+        if not has_steps(prepared.subject):
+            return
+        if not repeats:
+            context.logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
+            return
+        state.restore()
+        _measure_steps(context, prepared)
+
+
+def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
+    context.device.free_memory()
+    try:
+        drift = compute_step_drift(prepared.subject, prepared.compiled)
+    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
+        context.logbook.note_unmeasured(Metric.DRIFT_STEPS, describe_error(error))
+        return
+    if drift.log2_ratio is None:
+        context.logbook.note_unmeasured(Metric.DRIFT_STEPS, "no parameter is finite in float64")
+        return
+    record_drift(context.logbook, Metric.DRIFT_STEPS, [drift])
+
+
+def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
+    logbook, step, device = context.logbook, prepared.compiled_step, context.device
+    logbook.enter(Stage.COMPILE)
+    graph.start_observation()
+    left = list_graph_keys(graph.find_cache())
+    first = time_first_call(step, device)
+    logbook.enter(Stage.WARMUP)
+    settle_step(step, device, context.sampling.min_warmup_calls)
+    report = graph.observe_graphs(context.directory)
+    steady_s = statistics.median([time_calls(step, device, 1) for _ in range(STEADY_CALLS)])
+    compile_s = compute_compile_time(first.wall_s, steady_s)
+    logbook.record(caches=report.caches)
+    misses = prepared.protocol.count_misses(report)
+    if misses and left and list_graph_keys(graph.find_cache()) - left:
+        logbook.note(Code.GRAPH_DIFFERS)
+    logbook.add_samples(
+        {
+            Metric.WARM_COMPILE_TIME: (compile_s,),
+            Metric.CACHE_MISSES: (misses,),
+        }
+    )
+
+
+def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
+    context.logbook.enter(Stage.CALLS)
+    graph.start_observation()
+    calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
+    found = graph.observe_graphs(context.directory).cache
+    if found.hits and not found.misses:  # a graph that repeats within a model is found once it was compiled
+        context.logbook.note_unmeasured(Metric.COMPILE_CALLS, "graphs came from a cache")
+        return
+    context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
+
+
+def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: int) -> None:
+    """Measure both sides' peaks; ``eager_resident`` bytes stayed in use before there was a compiled side."""
+    context.logbook.enter(Stage.MEMORY)
+    device, tensor_bytes = context.device, prepared.subject.compute_resident_bytes()
+    resident_bytes = device.read_resident(tensor_bytes)
+    try:
+        # The profiler that lists allocations leaves memory of its own behind: it comes last.
+        peak_bytes = resident_bytes + device.measure_growth(prepared.compiled_step)
+        compiled_bytes = resident_bytes + device.measure_tensor_growth(prepared.compiled_step)
+        eager_bytes = eager_resident + device.measure_tensor_growth(prepared.eager_step)
+    except OSError as error:
+        context.logbook.note_unmeasured(Metric.PEAK_MEMORY, str(error))
+        return
+    context.logbook.add_samples({Metric.PEAK_MEMORY: (peak_bytes,)})
+    if eager_bytes:
+        context.logbook.add_samples({Metric.MEMORY_RATIO: (compiled_bytes / eager_bytes,)})
+
+
+def _measure_kept(context: WorkerContext, prepared: Prepared) -> None:
+    """Measure what each compiled call keeps for good; of one that does, where, and whether eager does too."""
+    try:
+        kept = measure_kept(prepared.compiled_step, context.device)
+        eager_bytes = measure_kept(prepared.eager_step, context.device).bytes if kept.bytes else 0.0
+    except OSError as error:
+        context.logbook.note_unmeasured(Metric.MEMORY_GROWTH, str(error))
+        return
+    context.logbook.add_samples({Metric.MEMORY_GROWTH: (kept.bytes,)})
+    if kept.bytes:
+        numbers = {"bytes": kept.bytes, "calls": kept.calls, "eager": eager_bytes}
+        location = find_keeper(prepared.compiled_step, context.directory)
+        context.logbook.note(Code.MEMORY_KEPT, numbers, **({"location": location} if location else {}))
