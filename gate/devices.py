@@ -14,48 +14,34 @@ from dataclasses import dataclass, replace
 
 TARGET_KIND = "target"  # as ``Environment.device_kind``
 TARGET_PATTERN = "cuda:sm_[0-9]{2,3}"
-_GIB = 2**30
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Board:
-    """What Inductor and Triton ask of a GPU; bytes and counts as the board's data sheet gives them."""
+    """What Inductor and Triton ask of a GPU, as the board's data sheet gives it."""
 
     name: str
     multiprocessors: int
     memory_gib: int
-    l2_cache_bytes: int
-    threads_per_multiprocessor: int
-    shared_per_block_bytes: int  # at most, where a kernel asks for it
-    shared_per_multiprocessor_bytes: int
+    l2_cache_mib: int
+    threads: int  # of a multiprocessor
+    shared_kib: int  # of a multiprocessor
 
     @property
-    def memory_bytes(self) -> int:
-        """The board's memory."""
-        return self.memory_gib * _GIB
+    def block_shared_kib(self) -> int:
+        """The shared memory that a block can have at most, where a kernel asks for it."""
+        return self.shared_kib - 1
 
 
-def _make_board(name: str, size: tuple[int, int, int], threads: int, shared_kib: int) -> Board:
-    """Make a board of (multiprocessors, GiB, MiB of L2); a block can have all shared memory but 1 KiB."""
-    return Board(
-        name=name,
-        multiprocessors=size[0],
-        memory_gib=size[1],
-        l2_cache_bytes=size[2] * 2**20,
-        threads_per_multiprocessor=threads,
-        shared_per_block_bytes=(shared_kib - 1) * 1024,
-        shared_per_multiprocessor_bytes=shared_kib * 1024,
-    )
-
-
-# One board for each capability, of those that CI and clouds have most.
+# One board for each capability, of those that CI and clouds have most. In the order of the fields: a name,
+# multiprocessors, GiB of memory, MiB of L2, threads and KiB of shared memory.
 BOARDS: Mapping[int, Board] = {
-    80: _make_board("NVIDIA A100-SXM4-80GB", (108, 80, 40), 2048, 164),
-    86: _make_board("NVIDIA A10G", (80, 24, 6), 1536, 100),
-    89: _make_board("NVIDIA L4", (58, 24, 48), 1536, 100),
-    90: _make_board("NVIDIA H100 80GB HBM3", (132, 80, 50), 2048, 228),
-    100: _make_board("NVIDIA B200", (148, 180, 126), 2048, 228),
-    120: _make_board("NVIDIA GeForce RTX 5090", (170, 32, 96), 1536, 100),
+    80: Board("NVIDIA A100-SXM4-80GB", 108, 80, 40, 2048, 164),
+    86: Board("NVIDIA A10G", 80, 24, 6, 1536, 100),
+    89: Board("NVIDIA L4", 58, 24, 48, 1536, 100),
+    90: Board("NVIDIA H100 80GB HBM3", 132, 80, 50, 2048, 228),
+    100: Board("NVIDIA B200", 148, 180, 126, 2048, 228),
+    120: Board("NVIDIA GeForce RTX 5090", 170, 32, 96, 1536, 100),
 }
 
 

@@ -41,9 +41,9 @@ class Workload:
         _check_callable("forward", self.forward, "a torch.nn.Module or a function")
         if not isinstance(self.inputs, tuple):
             fix = "Write a tuple of the arguments of forward: inputs=(x,) for a single one."
-            raise UsageError(f"gate.Workload: inputs is {_name_type(self.inputs)}, not a tuple", fix)
+            raise UsageError(f"gate.Workload: inputs is {type(self.inputs).__name__}, not a tuple", fix)
         if not isinstance(self.kwargs, Mapping) or not all(isinstance(name, str) for name in self.kwargs):
-            message = f"gate.Workload: kwargs is {_name_type(self.kwargs)}, not a mapping of names"
+            message = f"gate.Workload: kwargs is {type(self.kwargs).__name__}, not a mapping of names"
             raise UsageError(message, "Write the keyword arguments of forward: kwargs={'mask': mask}.")
         if self.loss is not None:
             _check_callable("loss", self.loss, "a function of forward's output that returns a scalar tensor")
@@ -56,9 +56,5 @@ class Workload:
 
 def _check_callable(name: str, value: object, what: str) -> None:
     if not callable(value):
-        message = f"gate.Workload: {name} is {_name_type(value)}, not callable"
+        message = f"gate.Workload: {name} is {type(value).__name__}, not callable"
         raise UsageError(message, f"Give {what}.")
-
-
-def _name_type(value: object) -> str:
-    return type(value).__name__

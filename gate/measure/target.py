@@ -5,8 +5,7 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,24 +17,13 @@ from gate.errors import MachineError, UsageError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.measure.compiler import graph
 from gate.measure.compiler.identity import count_compile_calls, count_launches
-from gate.measure.context import (
-    WorkerContext,
-    build_subject,
-    record_first,
-    record_graphs,
-    use_gradients,
-)
+from gate.measure.context import WorkerContext, build_subject, record_first, record_graphs, use_gradients
 from gate.measure.device.cpu import TargetDevice
 from gate.measure.kinds.protocol import find_protocol
-from gate.measure.workload.build import (
-    TORCH_DTYPES,
-    Subject,
-    assemble_subject,
-    has_cudagraphs,
-    make_step,
-)
+from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
 from gate.measure.workload.holding import Held, hold, rebind
 from gate.measure.workload.tensors import map_tensors
+from gate.programs import ask_program
 from gate.records import Case, Metric
 from gate.records.protocol import Stage
 from gate.workload import Workload
@@ -74,8 +62,11 @@ def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
     }
 
 
-def parse_usage(output: str) -> Mapping[str, int]:
+def parse_usage(output: str) -> tuple[int, int]:
     """Parse what ``cuobjdump --dump-resource-usage`` prints for a binary with one kernel.
+
+    Returns:
+        A thread's registers, and the bytes of its stack.
 
     Raises:
         ValueError: It prints nothing of the kind.
@@ -84,18 +75,18 @@ def parse_usage(output: str) -> Mapping[str, int]:
     if match is None:
         raise ValueError(f"cuobjdump reports no resource usage: {output[:80]!r}")
     registers, stack, local = map(int, match.groups())
-    return {"registers": registers, "stack_bytes": stack + local}
+    return registers, stack + local
 
 
 def _read_cubin(path: Path) -> Cubin:
     command = [str(_find_tool()), "--dump-resource-usage", str(path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIMIT_S).stdout
-    usage = parse_usage(told)
+    answer = ask_program(command, limit_s=_LIMIT_S)
+    registers, stack_bytes = parse_usage(answer.output or answer.problem or answer.err)
     metadata = json.loads(path.with_suffix(".json").read_text())
     return Cubin(
         kernel=path.stem,
-        registers=usage["registers"],
-        stack_bytes=usage["stack_bytes"],
+        registers=registers,
+        stack_bytes=stack_bytes,
         shared_bytes=int(metadata["shared"]),
         size_bytes=path.stat().st_size,
     )

@@ -23,7 +23,7 @@ def test_each_kind_is_found_by_name() -> None:
 
 def test_a_block_gets_all_shared_memory_but_a_kibibyte() -> None:
     """As NVIDIA's guide gives it: 163, 99 and 227 KiB of 164, 100 and 228."""
-    kib = {number: board.shared_per_block_bytes / 1024 for number, board in BOARDS.items()}
+    kib = {number: board.block_shared_kib for number, board in BOARDS.items()}
     assert kib == {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 
 

@@ -23,13 +23,7 @@ from gate.measure.numerics.exact import (
     replay,
 )
 from gate.measure.numerics.state import State, copy_state, list_numbers, list_written, write_tensor
-from gate.measure.workload.build import (
-    SEED,
-    Function,
-    Subject,
-    cast_inputs,
-    seed_everything,
-)
+from gate.measure.workload.build import SEED, Function, Subject, cast_inputs, seed_everything
 from gate.measure.workload.holding import hold, pair_up, rebind
 from gate.measure.workload.tensors import (
     convert_module,

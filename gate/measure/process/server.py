@@ -28,21 +28,13 @@ import traceback
 import warnings
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from gate.errors import GateError
 from gate.files import codec
-from gate.files.messages import (
-    ServerAnswer,
-    ServerDoes,
-    ServerOrder,
-    close_descriptors,
-    receive,
-    send,
-)
+from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, close_descriptors, receive, send
 from gate.measure.process import worker
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.imported import check_edits
@@ -59,13 +51,8 @@ _POPULATE_READ, _POPULATE_WRITE = 22, 23
 _OF_THE_KERNEL = ("[vvar]", "[vdso]", "[vsyscall]")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageRange:
-    """Pages that follow each other and are in memory; ``start`` and ``size`` in bytes."""
-
-    start: int
-    size: int
-    advice: int
+# Pages that follow each other and are in memory: where they begin, their bytes, and how to map them.
+PageRange = tuple[int, int, int]
 
 
 def list_present() -> tuple[PageRange, ...]:
@@ -85,8 +72,8 @@ def map_pages(ranges: tuple[PageRange, ...]) -> None:
     """Map the pages of ``ranges``, which this process has inherited."""
     libc = ctypes.CDLL(None)
     libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    for one in ranges:
-        libc.madvise(one.start, one.size, one.advice)
+    for start, size, advice in ranges:
+        libc.madvise(start, size, advice)
 
 
 def _list_mapping(line: str, page_map: BinaryIO) -> Iterator[PageRange]:
@@ -101,7 +88,7 @@ def _list_mapping(line: str, page_map: BinaryIO) -> Iterator[PageRange]:
         pages = sum(1 for _ in group)
         if is_present:
             advice = _POPULATE_WRITE if "w" in rights else _POPULATE_READ
-            yield PageRange(start=page * mmap.PAGESIZE, size=pages * mmap.PAGESIZE, advice=advice)
+            yield page * mmap.PAGESIZE, pages * mmap.PAGESIZE, advice
         page += pages
 
 

@@ -46,7 +46,7 @@ def make_cubin(kernel: str, *, registers: int = 10, stack_bytes: int = 0) -> Cub
 
 def test_registers_and_stack_are_read_from_what_the_tool_tells() -> None:
     """Stack and local memory are both a thread's own memory; shared memory is asked of Triton."""
-    assert parse_usage(TOLD) == {"registers": 12, "stack_bytes": 24}
+    assert parse_usage(TOLD) == (12, 24)
 
 
 def test_a_tool_that_tells_nothing_is_no_zero() -> None:
