@@ -65,8 +65,8 @@ def _start(case: str, *, traced: bool) -> dict[str, float]:
 def _compile_once(case_id: str) -> dict[str, float]:
     import torch  # noqa: PLC0415 - the processes that measure alone
 
-    from gate.measure.compiler import graph  # noqa: PLC0415 - torch
-    from gate.measure.compiler.identity import read_sources  # noqa: PLC0415 - torch
+    from gate.measure import graph  # noqa: PLC0415 - torch
+    from gate.measure.identity import read_sources  # noqa: PLC0415 - torch
     from gate.measure.kinds.protocol import find_protocol  # noqa: PLC0415 - torch
     from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
 

@@ -5,22 +5,66 @@ Torch is imported where a device is asked for: seconds for a test that asks for 
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gate.device_tests.report import DeviceReport, ResultStatus, has_status, read_lines
+from gate.device_tests.runner import ResultStatus, has_status, read_lines, render_line
 from gate.devices import CPU, CUDA, DEVICE_FORMS, find_kind
 from gate.errors import GateError
+from gate.files.disk import write_atomic
 
 if TYPE_CHECKING:
     from gate.measure.device.device import Device
 
 _LIMIT_S = 120
 _FOUND_CHARS = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceReport:
+    """Writes the results of one test to ``path``, each at once: a crash loses none of those before it."""
+
+    path: Path
+    name: str
+    assumed: str  # the first line of the test's docstring
+    meant_for: str = ""  # what ranges are for, where this device is another: then values are INFO
+
+    def check_range(self, value: float, low: float, high: float, unit: str = "", part: str = "") -> None:
+        """Compare a number with a range, both ends included."""
+        where = f" on {self.meant_for}" if self.meant_for else ""
+        expected = f" (expected {low:g} to {high:g}{where})"
+        self.check(low <= value <= high, f"{value:.4g} {unit}".strip() + expected, part)
+
+    def check(self, holds: bool, found: object, part: str = "") -> None:
+        """Report whether something is so, and what was seen."""
+        if self.meant_for:
+            self.note(found, part)
+        elif holds:
+            self.add(ResultStatus.PASSED, found, part)
+        else:
+            self.add(ResultStatus.FAILED, f"{found}; assumed: {self.assumed}", part)
+
+    def note(self, found: object, part: str = "") -> None:
+        """Report what was seen, for a person to judge."""
+        self.add(ResultStatus.INFO, found, part)
+
+    def add(self, status: ResultStatus, found: object, part: str = "") -> None:
+        """Write down a result; ``part`` is the part of the test that it is about."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{render_line(status, f'{self.name}, {part}' if part else self.name, found)}\n")
+
+    def keep(self, file: str, content: object) -> None:
+        """Keep what was seen for the bundle: text as it is, else as JSON."""
+        text = content if isinstance(content, str) else json.dumps(content, indent=1, default=str)
+        write_atomic(self.path.parent / file, text)
+
+
 _REPORT: pytest.StashKey[DeviceReport] = pytest.StashKey()
 
 

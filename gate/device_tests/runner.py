@@ -1,4 +1,7 @@
-"""``first-contact``: run the tests of a device, a process each, and pack what was seen. Torch-free."""
+"""``first-contact``: run the tests of a device, a process each, and pack what was seen. Torch-free.
+
+Each reports a line of text for each result.
+"""
 
 import os
 import shutil
@@ -6,12 +9,12 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from gate.cli.setup import load_configured
-from gate.device_tests.report import ResultStatus, count_results, has_status, read_lines, render_line
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.lab.host.gpu import look_up_gpu, refuse_service, show_alone
 from gate.lab.host.scratch import open_scratch
@@ -28,6 +31,16 @@ _PYTEST = (
 _RAN, _NOT_RUN = range(2), range(2, 6)  # pytest's statuses once a test has passed or failed, and its others
 _TABLE_FILE = "table.txt"
 _BUNDLE_FILE = "first-contact.zip"
+_LABEL_CHARS = 8  # of the longest status, and a space
+
+
+class ResultStatus(StrEnum):
+    """Whether what was assumed holds; the first word of a line."""
+
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    INFO = "INFO"  # a value for a person to look at: there is no range for it, or not on this device
+    SKIPPED = "SKIPPED"  # there was no time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,3 +156,23 @@ def _run_pytest(
             limit_s=limit_s,
         )
     )
+
+
+def render_line(status: ResultStatus, name: str, found: object) -> str:
+    """Render a result."""
+    return f"{status:<{_LABEL_CHARS}} {name}: {' '.join(str(found).split())}"
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the results of a test; none if it did not get so far."""
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def has_status(lines: Iterable[str], status: ResultStatus) -> bool:
+    """Whether a result has this status."""
+    return any(line.startswith(status) for line in lines)
+
+
+def count_results(lines: Sequence[str]) -> str:
+    """Count the statuses in a line."""
+    return ", ".join(f"{sum(line.startswith(status) for line in lines)} {status}" for status in ResultStatus)

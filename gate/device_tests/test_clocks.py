@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.device_tests.report import DeviceReport
+from gate.device_tests.plugin import DeviceReport
 from gate.measure import usage
 from gate.measure.device.cpu import open_device
 from gate.measure.device.device import Device

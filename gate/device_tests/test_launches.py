@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gate.device_tests.report import DeviceReport
+from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import make_graphed, make_product
-from gate.measure.compiler import graph, identity
+from gate.measure import graph, identity
 from gate.measure.device.cpu import open_device
 from gate.measure.device.device import Device
 from gate.measure.environment import without_tf32

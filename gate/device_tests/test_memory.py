@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.device_tests.report import DeviceReport
+from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import make_graphed
 from gate.lab.trials.pairs import is_crowded
 from gate.measure.device.device import Device

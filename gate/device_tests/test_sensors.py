@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from gate.device_tests.report import DeviceReport
+from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import make_product
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import find_gpu, load_gpus

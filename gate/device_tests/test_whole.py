@@ -12,7 +12,7 @@ import pytest
 
 from gate.cli.setup import RUN_FILE
 from gate.decide.evidence.case_evidence import part_phases
-from gate.device_tests.report import DeviceReport
+from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import expect_estimates
 from gate.devices import CUDA
 from gate.files.codec import RUN

@@ -12,11 +12,11 @@ from torch.utils import _pytree as pytree
 
 from gate.errors import UsageError
 from gate.kinds import has_metric
-from gate.measure.compiler import graph
-from gate.measure.compiler.graph import GraphReport
-from gate.measure.compiler.identity import read_sources, tune_together
+from gate.measure import graph
 from gate.measure.device.device import Device
 from gate.measure.environment import describe_runtime, describe_settings
+from gate.measure.graph import GraphReport
+from gate.measure.identity import read_sources, tune_together
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
 from gate.measure.process.logbook import Logbook

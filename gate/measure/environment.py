@@ -30,9 +30,9 @@ import torch
 
 from gate.devices import CPU, TARGET, DeviceKind
 from gate.errors import MachineError
-from gate.measure.compiler.graph import find_cache, find_private
 from gate.measure.device.cpu import read_cpu_model
 from gate.measure.device.device import Device
+from gate.measure.graph import find_cache, find_private
 from gate.programs import ask_program, count_cores
 from gate.records import Environment
 from gate.records.protocol import WorkerRequest
@@ -137,6 +137,10 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
     """Capture the environment of this process, which measures on ``device`` as ``request`` says."""
     identity = device.identify()
     isas = list_isas() if device.kind is CPU else ()
+    # A GPU's worker is held to cores near it, where the lab knows them.
+    cores = (
+        {"host_cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}"} if device.kind.is_gpu else {}
+    )
     return Environment(
         device_kind=device.kind.name,
         device_model=identity.model,
@@ -156,7 +160,7 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         workers="forked" if request.is_forked else "",
         libraries=_list_libraries(device),
         settings=_read_settings(device),
-        device_traits={**identity.traits, **_describe_cores(device)},
+        device_traits={**identity.traits, **cores},
     )
 
 
@@ -184,13 +188,6 @@ def _read_compiler() -> str:
     if answer.status != 0:
         return ""
     return f"{os.path.basename(command[0])} {answer.output}"  # noqa: PTH119 - a string of the user's
-
-
-def _describe_cores(device: Device) -> dict[str, str]:
-    """How many of the host's cores a GPU's worker is held to: those near it, where the lab knows them."""
-    if not device.kind.is_gpu:
-        return {}
-    return {"host_cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}"}
 
 
 def _read_settings(device: Device) -> dict[str, str]:

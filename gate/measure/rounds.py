@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gate.measure.compiler import graph
+from gate.measure import graph
 from gate.measure.device.device import Device
 from gate.measure.process.turns import MAX_WAITED_SHARE, ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side

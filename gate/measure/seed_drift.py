@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from gate.decide.constants import DRIFT_LIMIT_FLOAT32
-from gate.measure.compiler.identity import compile_anew, compile_together
 from gate.measure.context import WorkerContext
 from gate.measure.environment import bakes_tf32, convolves_in_tf32, without_tf32
+from gate.measure.identity import compile_anew, compile_together
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import Habit, compare, excuse, find_habit, measure_beyond

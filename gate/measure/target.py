@@ -15,10 +15,10 @@ import torch
 
 from gate.errors import MachineError, UsageError
 from gate.kinds import KIND_SPECS as KINDS
-from gate.measure.compiler import graph
-from gate.measure.compiler.identity import count_compile_calls, count_launches
+from gate.measure import graph
 from gate.measure.context import WorkerContext, build_subject, record_first, record_graphs, use_gradients
 from gate.measure.device.cpu import TargetDevice
+from gate.measure.identity import count_compile_calls, count_launches
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject, has_cudagraphs, make_step
 from gate.measure.workload.holding import Held, hold, rebind

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 
 from gate.kinds import has_metric
-from gate.measure.compiler import graph
-from gate.measure.compiler.identity import count_compile_calls, list_graph_keys
+from gate.measure import graph
 from gate.measure.context import Prepared, WorkerContext, open_case, record_code, record_first, record_graphs
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
+from gate.measure.identity import count_compile_calls, list_graph_keys
 from gate.measure.numerics.state import copy_state
 from gate.measure.process.logbook import describe_error
 from gate.measure.process.turns import ThreadWaits

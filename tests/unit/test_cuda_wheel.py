@@ -12,7 +12,7 @@ import torch
 from check_cuda_wheel import CALLED, COUNTERS, METRICS
 
 import gate
-from gate.measure.compiler import graph
+from gate.measure import graph
 
 TOOL = Path(__file__).parents[2] / "tools" / "check_cuda_wheel.py"
 SOURCES = [path.read_text(encoding="utf-8") for path in Path(gate.__file__).parent.rglob("*.py")]

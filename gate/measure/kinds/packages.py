@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 
 from gate.errors import UsageError
 from gate.kinds import KIND_SPECS
-from gate.measure.compiler import identity
-from gate.measure.compiler.graph import GraphReport, find_cache
+from gate.measure import identity
+from gate.measure.graph import GraphReport, find_cache
 from gate.measure.kinds.protocol import Protocol, Seen
 from gate.measure.rounds import Step
 from gate.measure.workload.build import TORCH_DTYPES, Function, Subject

@@ -8,9 +8,9 @@ from itertools import islice
 from gate.errors import UsageError
 from gate.installation import find_page
 from gate.kinds import has_metric
-from gate.measure.compiler import identity
-from gate.measure.compiler.graph import GraphReport, find_cache
+from gate.measure import identity
 from gate.measure.device.device import Device
+from gate.measure.graph import GraphReport, find_cache
 from gate.measure.rounds import Step
 from gate.measure.workload.build import (
     SEED,

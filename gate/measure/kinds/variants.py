@@ -19,8 +19,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gate.errors import UsageError
 from gate.kinds import Dims, Part, get_setting
-from gate.measure.compiler.graph import GraphReport, find_cache
 from gate.measure.device.device import Device
+from gate.measure.graph import GraphReport, find_cache
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.device_tests.report import DeviceReport
+from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import expect_estimates, report_rates
 from gate.device_tests.test_whole import check_times
 from gate.records import Metric, Trial

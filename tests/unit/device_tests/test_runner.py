@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from gate.device_tests import runner
-from gate.device_tests.report import DeviceReport, count_results
-from gate.device_tests.runner import DeviceSession, run_device_tests
+from gate.device_tests.plugin import DeviceReport
+from gate.device_tests.runner import DeviceSession, count_results, run_device_tests
 from gate.errors import MachineError, UsageError
 
 MADE_UP = '''

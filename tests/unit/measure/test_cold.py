@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
-from gate.measure import trial
-from gate.measure.compiler import graph
-from gate.measure.compiler.graph import GraphReport
+from gate.measure import graph, trial
 from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.graph import GraphReport
 from gate.measure.process.logbook import Logbook
 from gate.measure.rounds import Rounds
 from gate.measure.trial import measure_warm

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from gate.measure.compiler import graph
-from gate.measure.compiler.graph import GraphReport
+from gate.measure import graph
 from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.graph import GraphReport
 from gate.measure.process.logbook import Logbook
 from gate.records import CacheUse, Case, Code
 from gate.records.protocol import Sampling, WorkerRole

@@ -7,8 +7,8 @@ import gc
 import pytest
 
 from gate.errors import UsageError
-from gate.measure.compiler.graph import GraphReport
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.graph import GraphReport
 from gate.measure.kinds.protocol import Protocol
 from gate.measure.rounds import compute_compile_time, time_first_call
 from gate.measure.trial import CacheStateError, check_cold

@@ -12,7 +12,7 @@ import torch
 from torch._dynamo.utils import CompilationMetrics
 from torch.utils._traceback import shorten_filename
 
-from gate.measure.compiler import graph
+from gate.measure import graph
 from gate.records import CacheUse, Code, Fact, Metric, Recompile, name_words
 from gate.report.words.facts import describe_measuring
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gate.measure.compiler.identity import (
+from gate.measure.identity import (
     compute_identity,
     count_kernels,
     list_kernels,

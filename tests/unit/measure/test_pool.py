@@ -10,8 +10,8 @@ import torch._inductor.async_compile
 import torch._inductor.config
 import torch._inductor.select_algorithm
 
-from gate.measure.compiler import identity
-from gate.measure.compiler.identity import compile_together, count_compilers, tune_together
+from gate.measure import identity
+from gate.measure.identity import compile_together, count_compilers, tune_together
 
 
 @pytest.fixture

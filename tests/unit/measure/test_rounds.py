@@ -9,8 +9,7 @@ from typing import cast
 import pytest
 
 from gate.devices import CUDA
-from gate.measure import rounds
-from gate.measure.compiler import graph
+from gate.measure import graph, rounds
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.process.turns import ThreadWaits
 from gate.measure.rounds import (

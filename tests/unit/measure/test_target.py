@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.measure.compiler.identity import count_launches
 from gate.measure.device import imitation
 from gate.measure.device.imitation import imitate_gpu
+from gate.measure.identity import count_launches
 from gate.measure.target import Cubin, check_knowable, parse_usage, sum_cubins
 from gate.records import Case, Metric, Mode
 

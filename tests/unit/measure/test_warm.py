@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from gate.measure import trial
-from gate.measure.compiler import graph
+from gate.measure import graph, trial, usage
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
@@ -84,7 +83,7 @@ class Watched(torch.nn.Linear):
 
 def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note."""
-    monkeypatch.setattr(trial, "_MOST_CALLS", 64)
+    monkeypatch.setattr(usage, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
     context = WorkerContext(
         case=case,

@@ -1,1 +1,0 @@
-"""What the compiler says it did: graphs, breaks, kernels, identity, Python calls."""
