@@ -269,6 +269,24 @@ def has_steps(subject: Subject) -> bool:
     )
 
 
+def measure_step_drift(context: WorkerContext, pair: CompiledSubject, *, repeats: bool) -> None:
+    """Measure drift over steps where calls just repeat; the subject's state must be as built."""
+    logbook = context.logbook
+    if not repeats:
+        logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
+        return
+    context.device.free_memory()
+    try:
+        drift = compute_step_drift(pair.subject, pair.compiled)
+    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
+        logbook.note_unmeasured(Metric.DRIFT_STEPS, describe_error(error))
+        return
+    if drift.log2_ratio is None:
+        logbook.note_unmeasured(Metric.DRIFT_STEPS, "no parameter is finite in float64")
+        return
+    record_drift(logbook, Metric.DRIFT_STEPS, [drift])
+
+
 def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
     """Compute the drift of the parameters after ``STEPS`` steps; the subject's state is as before.
 

@@ -16,7 +16,6 @@ from gate.measure.context import Prepared, WorkerContext, open_case, record_code
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
 from gate.measure.identity import count_compile_calls, list_graph_keys
 from gate.measure.numerics.state import copy_state
-from gate.measure.process.logbook import describe_error
 from gate.measure.process.turns import ThreadWaits
 from gate.measure.rounds import (
     FirstCall,
@@ -31,13 +30,7 @@ from gate.measure.rounds import (
     time_first_call,
     warm_up,
 )
-from gate.measure.seed_drift import (
-    CompiledSubject,
-    compute_step_drift,
-    has_steps,
-    measure_drift,
-    record_drift,
-)
+from gate.measure.seed_drift import CompiledSubject, has_steps, measure_drift, measure_step_drift
 from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
 from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
@@ -247,26 +240,9 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         state.restore()
         pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
         repeats = measure_drift(context, pair)
-        if not has_steps(prepared.subject):
-            return
-        if not repeats:
-            context.logbook.note_unmeasured(Metric.DRIFT_STEPS, "calls do not repeat")
-            return
-        state.restore()
-        _measure_steps(context, prepared)
-
-
-def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
-    context.device.free_memory()
-    try:
-        drift = compute_step_drift(prepared.subject, prepared.compiled)
-    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
-        context.logbook.note_unmeasured(Metric.DRIFT_STEPS, describe_error(error))
-        return
-    if drift.log2_ratio is None:
-        context.logbook.note_unmeasured(Metric.DRIFT_STEPS, "no parameter is finite in float64")
-        return
-    record_drift(context.logbook, Metric.DRIFT_STEPS, [drift])
+        if has_steps(prepared.subject):
+            state.restore()
+            measure_step_drift(context, pair, repeats=repeats)
 
 
 def _compile_warm(context: WorkerContext, prepared: Prepared) -> None:
