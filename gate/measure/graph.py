@@ -13,7 +13,7 @@ import linecache
 import os
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,10 @@ _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # behind a graph
 _ADDRESS = re.compile(r"(?<=_id\()(.+), \d+(?=\))| at 0x[0-9a-f]+")
 
 
-def list_recompiles(records: Iterable[Any], directory: str) -> Iterable[Recompile]:
+def list_recompiles(records: Sequence[Any], directory: str) -> Iterable[Recompile]:
     """Each recompile in torch's compilation metrics; places below ``directory`` are named relative to it."""
-    known = list(records)
-    files = _name_files(known)
-    for record in known:
+    files = _name_files(records)
+    for record in records:
         if reason := getattr(record, "recompile_reason", None):
             yield _parse_reason(reason.strip().partition("\n")[0], record, files, directory)
 

@@ -57,7 +57,8 @@ def check_imports(request: WorkerRequest) -> None:
         UsageError: A module did; it names the first.
     """
     if not request.checkout:
-        _check_installed(Path(request.directory).resolve())
+        directory = Path(request.directory).resolve()
+        _check_installed(find_checkout(directory) or directory)
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
@@ -89,9 +90,8 @@ def check_imports(request: WorkerRequest) -> None:
         )
 
 
-def _check_installed(directory: Path) -> None:
+def _check_installed(top: Path) -> None:
     """Check that no copy was measured that pip installed from this checkout before a file was changed."""
-    top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
     tops = _list_tops(top)
     found = [(name, place) for name, place in list_imported() if name.partition(".")[0] in tops]
     copies = [
