@@ -28,9 +28,9 @@ from unittest.mock import patch
 
 import torch
 
-from gate.devices import CPU, TARGET, DeviceKind
+from gate.devices import CPU, DeviceKind
 from gate.errors import MachineError
-from gate.measure.device.cpu import read_cpu_model
+from gate.measure.device.cpu import TargetDevice, read_cpu_model
 from gate.measure.device.device import Device
 from gate.measure.graph import find_cache, find_private
 from gate.programs import ask_program, count_cores
@@ -56,7 +56,10 @@ def prime_toolchain(device: Device) -> None:
         else:
             load_toolchain(device)
         with use_throwaway_caches():
-            (_compile_for_target if device.kind is TARGET else _compile_trivial)(device)
+            if isinstance(device, TargetDevice):
+                _compile_for_target(device)
+            else:
+                _compile_trivial(device)
     except Exception as error:
         what = f"the {device.kind.toolchain} does not work: {_describe_cause(error)}"
         raise MachineError(what, "Try `compile-gate doctor`.") from error
@@ -112,7 +115,7 @@ def _compile_trivial(device: Device) -> None:
     torch.compiler.reset()
 
 
-def _compile_for_target(device: Any) -> None:  # noqa: ANN401 - a TargetDevice, which is not to be loaded elsewhere
+def _compile_for_target(device: TargetDevice) -> None:
     value = device.place(torch.ones(_TRIVIAL_SIZE), torch.float32)
     with device.mode:
         torch.compile(lambda tensor: tensor * 2 + 1)(value)
