@@ -4,7 +4,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,12 +20,10 @@ from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records import (
-    Environment,
     Estimate,
     Metric,
     Pairing,
     Policy,
-    Provenance,
     Run,
     Verdict,
 )
@@ -203,7 +201,7 @@ def append_run(config: Config, run: Run, kind: HistoryKind) -> None:
         }
         if figures:
             cases[case.id] = figures
-    _append(config.history, _make_head(kind, run.environment, run.provenance), cases)
+    _append(config.history, _make_head(kind, run), cases)
 
 
 def record_creep(config: Config, verdict: Verdict) -> None:
@@ -215,9 +213,7 @@ def record_creep(config: Config, verdict: Verdict) -> None:
         if row.change is not None and row.metric in _KEPT:
             change = (row.change.centre, row.change.low, row.change.high)
             cases.setdefault(row.case_id, {})[row.metric] = change
-    head = _make_head(HistoryKind.ANCHOR, verdict.environment, verdict.provenance)
-    anchor = verdict.base.commit if verdict.base else ""
-    _append(config.history, replace(head, anchor=anchor), cases)
+    _append(config.history, _make_head(HistoryKind.ANCHOR, verdict), cases)
 
 
 def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> None:
@@ -227,7 +223,8 @@ def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures
         print(f"warning: {error.what}: this run is not in the history. {error.fix}", file=sys.stderr)
 
 
-def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenance) -> HistoryHead:
+def _make_head(kind: HistoryKind, record: Run | Verdict) -> HistoryHead:
+    environment, provenance = record.environment, record.provenance
     model = environment.device_model or environment.cpu
     return HistoryHead(
         id="",
@@ -239,6 +236,7 @@ def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenan
         run_url=provenance.run_url,
         torch=environment.torch,
         driver=environment.driver,
+        anchor=record.base.commit if isinstance(record, Verdict) and record.base else "",
     )
 
 
