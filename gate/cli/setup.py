@@ -18,7 +18,6 @@ from gate.project.arm_cases import mark_removed
 from gate.project.config import (
     DEFAULT_FILE,
     Config,
-    Origin,
     apply_options,
     fit_limits,
     load_config,
@@ -136,7 +135,7 @@ def _place_config(config: Config, directory: Path, commit: str) -> Config:
     """Let a configuration that was taken from a commit be about ``directory``, and be named so."""
     placed = replace(config, directory=directory, commit=commit)
     placed = replace(placed, source=os.path.relpath(directory / Path(config.source).name))
-    return replace(placed, origins=dict.fromkeys(config.origins, Origin(placed.label)))
+    return replace(placed, origins=dict.fromkeys(config.origins, placed.label))
 
 
 def describe_source(config: Config) -> str:

@@ -11,14 +11,14 @@ from gate.cli.setup import Project, describe_source, load_configured, load_proje
 from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, encode
 from gate.project.cases import Card, list_absent, list_unavailable
-from gate.project.config import LIMIT_KEYS, Config, Origin, fit_limits, render_config
+from gate.project.config import LIMIT_KEYS, Config, fit_limits, render_config
 from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
 from gate.project.registry import choose_cases, load_cases, select_cases
 from gate.records import Case, CaseFailure, Run
 from gate.report.tables import render_attempt, render_doctor, render_models, render_plan, render_tally
 from gate.report.words.facts import describe_unavailable
 
-_FITTED = Origin("what expected_s of the selected cases asks for")
+_FITTED = "what expected_s of the selected cases asks for"
 
 
 def run_models(options: Namespace) -> ExitCode:

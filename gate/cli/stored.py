@@ -16,7 +16,7 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, VERDICT, pause_collector, write_atomic
 from gate.files.disk import is_present
 from gate.project.arm_cases import mark_removed
-from gate.project.config import Config, Origin, check_places, load_config
+from gate.project.config import Config, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import find_cases, load_cases, select_cases
 from gate.records import Baseline, Case, Code, Outcome, Run
@@ -47,8 +47,8 @@ def run_compare(options: Namespace) -> ExitCode:
     # What was accepted lies in the directory of the baselines.
     stored = Path(options.baseline) if Path(options.baseline).is_dir() else None
     if stored and options.out:
-        kept = Origin("BASELINE", is_option=True)
-        check_places(replace(config, baselines=stored, origins={**config.origins, "baselines": kept}))
+        origins = {**config.origins, "baselines": "BASELINE"}
+        check_places(replace(config, baselines=stored, origins=origins))
     policy = load_policy(config, options.accepted, stored, find_gate(options, config))
     candidate = RUN.load(Path(options.candidate))
     if options.baseline == options.candidate:

@@ -65,20 +65,12 @@ _SHORT_SHA = 7  # digits by which git names a commit
 _KEYS = tuple(name for name in GateFile.__dataclass_fields__ if name != "version")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a value was set: ``gate.yml:12``, or an option of the command line."""
-
-    place: str
-    is_option: bool = False
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """The configuration in force. Keys mean what they mean in ``gate.yml``; paths are resolved.
 
-    ``origins`` maps a key path (``sampling.block_s``, ``models[0]``) to where it was set; a key that is
-    not there has its default.
+    ``origins`` maps a key path (``sampling.block_s``, ``models[0]``) to where it was set: ``gate.yml:12``, or
+    an option of the command line, ``--out``. A key that is not there has its default.
     """
 
     device: str
@@ -110,12 +102,11 @@ class Config:
     commit: str = ""  # that all of this was taken from; empty where it was taken from the working tree
     is_found: bool = field(default=True, compare=False)  # false: all of this is defaults
     source: str = field(default=DEFAULT_FILE, compare=False)
-    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def locate(self, key: str) -> str:
         """Say where a key or its nearest ancestor was set: ``gate.yml:12``, an option, or the file."""
-        origin = find_above(key, self.origins)
-        return origin.place if origin else self.label
+        return find_above(key, self.origins) or self.label
 
     @property
     def label(self) -> str:
@@ -124,8 +115,7 @@ class Config:
 
     def is_option(self, key: str) -> bool:
         """Whether an option said what a key is."""
-        origin = self.origins.get(key)
-        return origin is not None and origin.is_option
+        return self.origins.get(key) == name_option(key)
 
 
 def name_base(commit: str) -> str:
@@ -143,7 +133,7 @@ def load_config(path: Path | None) -> Config:
     if source is None:
         return make_default_config()
     file, document = load_yaml(GateFile, source)
-    origins = {key: Origin(f"{source}:{line}") for key, line in document.lines.items()}
+    origins = {key: f"{source}:{line}" for key, line in document.lines.items()}
     return _set_limits(replace(make_config(file, source.parent), source=str(source), origins=origins))
 
 
@@ -191,7 +181,7 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     except ValidationError as error:
         raise join_errors([_refuse_option(invalid) for invalid in error.found]) from None
     checked = make_config(file)
-    origins = {**config.origins, **{name: Origin(name_option(name), is_option=True) for name in given}}
+    origins = {**config.origins, **{name: name_option(name) for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
     check_places(changed)
     return _set_limits(replace(changed, max_trials=max(changed.trials, changed.max_trials)))
@@ -332,9 +322,8 @@ def _to_text(path: Path, directory: Path) -> str:
 
 def _find_origin(config: Config, key: str) -> str:
     """Find where a key was set; the default of a part that its parent leaves out is the default."""
-    inner = [path for path in config.origins if path.startswith((f"{key}.", f"{key}["))]
-    origin = config.origins.get(key) or next((config.origins[path] for path in inner), None)
-    return origin.place if origin else _DEFAULTS.get(key, "default")
+    inner = (place for path, place in config.origins.items() if path.startswith((f"{key}.", f"{key}[")))
+    return config.origins.get(key) or next(inner, _DEFAULTS.get(key, "default"))
 
 
 def _render_line(text: str, origin: str) -> str:

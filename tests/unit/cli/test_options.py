@@ -13,7 +13,6 @@ from gate.cli.parser import make_parser
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode
 from gate.files.codec import RUN
-from gate.project.config import Origin
 from gate.report import FORMATS
 
 pytestmark = pytest.mark.usefixtures("project")
@@ -110,7 +109,7 @@ def test_an_option_stands_for_a_key() -> None:
     """--lock-timeout is lock_timeout_s, and config shows where it was set."""
     config = load_configured(make_parser().parse_args(["check", "--lock-timeout", "30.5"]))
     assert config.lock_timeout_s == 30.5
-    assert config.origins["lock_timeout_s"] == Origin("--lock-timeout", is_option=True)
+    assert config.origins["lock_timeout_s"] == "--lock-timeout"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError, UsageError
 from gate.files.codec import decode
 from gate.metrics import SPECS
-from gate.project.config import Origin, apply_options, load_config, make_config, render_config
+from gate.project.config import apply_options, load_config, make_config, render_config
 from gate.project.entries import GateFile
 from gate.records import Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
@@ -165,7 +165,7 @@ def test_options_replace_keys_and_none_leaves_them(tmp_path: Path) -> None:
     config = load_config(write_config(tmp_path, FULL))
     changed = apply_options(config, out="elsewhere", device=None, trials=9)
     assert changed == replace(config, out=Path("elsewhere"), trials=9, max_trials=9)
-    assert changed.origins["out"] == Origin("--out", is_option=True)
+    assert changed.origins["out"] == "--out"
 
 
 def test_wrong_options_are_refused_as_such() -> None:

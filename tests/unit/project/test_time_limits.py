@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.project.config import Origin, fit_limits, make_config
+from gate.project.config import fit_limits, make_config
 from gate.project.entries import GateFile
 from gate.records import Case
 
@@ -41,5 +41,5 @@ def test_slow_cases_get_the_time_that_they_are_expected_to_take(
 def test_what_somebody_has_set_stays() -> None:
     """Whoever gives a limit means it, however slow the cases are."""
     keys = ("trial_timeout_s", "budget_s", "pair_budget_s")
-    config = replace(CONFIG, origins=dict.fromkeys(keys, Origin("gate.yml:3")))
+    config = replace(CONFIG, origins=dict.fromkeys(keys, "gate.yml:3"))
     assert fit_limits(config, [make_case(5000.0)]) == config

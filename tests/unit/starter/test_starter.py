@@ -372,3 +372,10 @@ def test_of_a_file_that_cannot_be_written_nothing_is_left(
     with pytest.raises(MachineError, match=r"b\.yml: cannot be written: the disk is full"):
         write_missing(tmp_path, files)
     assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
+
+
+def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
+    """It is neither kept nor written over."""
+    (tmp_path / ".github").touch()
+    with pytest.raises(UsageError, match=r"\.github is not a directory"):
+        write_missing(tmp_path, {".github/workflows/gate.yml": "on: push"})
