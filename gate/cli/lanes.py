@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gate.check.measurer import Measurer
-from gate.cli.options import LanesAsked
 from gate.cli.output import RunSaver
 from gate.cli.setup import RUN_FILE, Project, describe_source, is_surprising
 from gate.decide.evidence.values import list_short
@@ -159,7 +158,7 @@ _PATIENCE = 8
 
 @contextmanager
 def _open_fleet(
-    asked: LanesAsked, options: Namespace, config: Config, opening: OpenLane, observe: Observer
+    asked: tuple[int, str], options: Namespace, config: Config, opening: OpenLane, observe: Observer
 ) -> Iterator[RayEngine]:
     """Open the lanes.
 
@@ -178,7 +177,7 @@ def _open_fleet(
         raise UsageError("--lanes needs Ray", "Install it: pip install 'ray>=2.49'.") from None
     make_results_directory(config.out)
     try:
-        with open_fleet(asked.count, asked.address, opening, config, observe) as opened:
+        with open_fleet(*asked, opening, config, observe) as opened:
             yield opened
     except KeyboardInterrupt:
         fix = "What was measured is saved: continue with --resume."

@@ -131,17 +131,10 @@ def _read_shard(text: str) -> tuple[int, int]:
     return int(number), int(of)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LanesAsked:
-    """Lanes of this host, or all of a cluster of Ray's."""
-
-    count: int = 0
-    address: str = ""  # "auto": the cluster that this host is of
-
-
-def _read_lanes(text: str) -> LanesAsked:
+def _read_lanes(text: str) -> tuple[int, str]:
+    """Read so many lanes of this host, or all of the cluster at an address; "auto": that this host is of."""
     name, _, address = text.partition(":")
-    return LanesAsked(address=address or "auto") if name == "ray" else LanesAsked(count=int(text))
+    return (0, address or "auto") if name == "ray" else (int(text), "")
 
 
 parse_count = written_as("[0-9]{1,6}", "a number from 0 to 999999", int)

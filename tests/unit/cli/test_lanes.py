@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.cli.options import LanesAsked, parse_lanes
+from gate.cli.options import parse_lanes
 from gate.errors import ExitCode
 
 
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
-        ("8", LanesAsked(count=8)),
-        ("ray", LanesAsked(address="auto")),
-        ("ray:head:6379", LanesAsked(address="head:6379")),
+        ("8", (8, "")),
+        ("ray", (0, "auto")),
+        ("ray:head:6379", (0, "head:6379")),
     ],
 )
-def test_lanes_of_this_host_or_of_a_cluster(text: str, asked: LanesAsked) -> None:
+def test_lanes_of_this_host_or_of_a_cluster(text: str, asked: tuple[int, str]) -> None:
     """A number, or Ray's."""
     assert parse_lanes(text) == asked
 
