@@ -280,7 +280,7 @@ def _collect_values(config: Config) -> dict[str, object]:
         "out": _to_text(config.out, config.directory),
         "history": _to_text(config.history, config.directory) if config.history else None,
         "registry": [_to_text(path, config.directory) for path in config.registry],
-        "error_budget": _to_share(config.error_budget),
+        "error_budget": write_percent(config.error_budget) or config.error_budget,
         "thresholds": {
             metric.value: _render_parts(threshold, SPECS[metric].family)
             for metric, threshold in config.thresholds.items()
@@ -306,14 +306,10 @@ def _render_parts(parts: Threshold | Override, family: Family | None = None) -> 
     """Render the parts that there are, and that the family looks at, as gate.yml would hold them."""
     rendered: dict[str, object] = {}
     if parts.relative is not None and family is not Family.LOG2:
-        rendered["relative"] = _to_share(parts.relative)
+        rendered["relative"] = write_percent(parts.relative) or parts.relative
     if parts.absolute is not None:
         rendered["absolute"] = parts.absolute
     return rendered
-
-
-def _to_share(fraction: float) -> str | float:
-    return write_percent(fraction) or fraction
 
 
 def _to_text(path: Path, directory: Path) -> str:

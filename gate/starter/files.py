@@ -129,12 +129,8 @@ def make_project_files(sketch: Sketch, device: str, schema: str) -> dict[str, st
     module = name_factory(sketch.target)
     factory = sketch.target if sketch.is_factory else f"{module}:build"
     made = {} if sketch.is_factory else {f"{module}.py": render_factory(sketch)}
-    return {CONFIG_FILE: render_starter_config(sketch, factory, device), **made, SCHEMA_FILE: schema}
-
-
-def render_starter_config(sketch: Sketch, factory: str, device: str) -> str:
-    """Render a commented ``gate.yml`` of one model with one case."""
-    return _render("gate.yml.jinja", **_list_entry(sketch, factory), device=device, schema=SCHEMA_FILE)
+    config = _render("gate.yml.jinja", **_list_entry(sketch, factory), device=device, schema=SCHEMA_FILE)
+    return {CONFIG_FILE: config, **made, SCHEMA_FILE: schema}
 
 
 def render_model(sketch: Sketch, factory: str) -> str:
@@ -150,7 +146,10 @@ def _list_entry(sketch: Sketch, factory: str) -> dict[str, object]:
 def render_factory(sketch: Sketch) -> str:
     """Render the module with the factory of what was named."""
     module, _, name = sketch.target.partition(":")
-    typed = ", ".join(key + _annotate(value) for key, value in sketch.arguments.items())
+    # null does not show what else may be given.
+    typed = ", ".join(
+        key if value is None else f"{key}: {type(value).__name__}" for key, value in sketch.arguments.items()
+    )
     return _render(
         "factory.py.jinja",
         module=module,
@@ -172,11 +171,6 @@ def _render(template: str, **values: object) -> str:
         keep_trailing_newline=True,
     )
     return environment.get_template(template).render(values)
-
-
-def _annotate(value: object) -> str:
-    """The annotation of an argument; none for null, which does not show what else may be given."""
-    return "" if value is None else f": {type(value).__name__}"
 
 
 def _render_tensor(tensor: TensorSketch) -> str:
