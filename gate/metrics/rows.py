@@ -28,7 +28,8 @@ from gate.metrics.spec import (
 from gate.records import CauseKind, Metric, Threshold
 from gate.records.studies import FaultKind
 
-TIMES = (
+ROWS = (
+    # Times.
     replace(
         RATE,
         metric=Metric.WARM_SPEEDUP,
@@ -130,16 +131,11 @@ TIMES = (
             (Metric.REQUEST_P99, "99th percentile"),
         )
     ),
-)
-
-
-MIB = 1024 * 1024
-
-AMOUNTS = (
+    # Amounts.
     # The floor is above one and a half times the largest jump that an unchanged case made in 80 stored trials
     # on CPUs, 3.7 MiB, since the high-water mark of a process includes what its allocator happens to hold.
     replace(
-        limit(MEMORY, 0.03, 6 * MIB),
+        limit(MEMORY, 0.03, 6 * 2**20),
         metric=Metric.PEAK_MEMORY,
         column="peak memory",
         title="peak memory of a warm compiled call, resident tensors included",
@@ -164,7 +160,7 @@ AMOUNTS = (
         causes=(CauseKind.KEPT,),
     ),
     replace(
-        limit(MEMORY, 0.10, 20 * MIB),
+        limit(MEMORY, 0.10, 20 * 2**20),
         metric=Metric.COMPILE_PEAK_MEMORY,
         title="peak memory while compiling",
         family=Family.NOISY,
@@ -206,10 +202,7 @@ AMOUNTS = (
         title="size of the exported package, or of the saved cache artifacts; kinds export and cache",
         source=Source.COLD,
     ),
-)
-
-
-COUNTS = (
+    # Counts.
     replace(SIGNATURE, metric=Metric.GRAPH_BREAKS, title="graph breaks", planted=(FaultKind.GRAPH_BREAK,)),
     replace(
         SIGNATURE,
@@ -313,6 +306,3 @@ COUNTS = (
         title="groups of parameters whose gradients are reduced together; kind distributed",
     ),
 )
-
-
-ROWS = (*TIMES, *AMOUNTS, *COUNTS)
