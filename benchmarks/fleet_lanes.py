@@ -19,7 +19,7 @@ from gate.check.measurer import Measurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import want_whole
 from gate.check.work import Part, Unit
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.records import Provenance
 from gate.records.events import ignore_event
 

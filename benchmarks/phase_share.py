@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 
-from gate.decide.evidence.case_evidence import part_phases
+from gate.decide.evidence.programs import part_phases
 from gate.files.codec import RUN
 from gate.records import FIRST_CALL, OTHER_PHASE, PHASES, Trial
 

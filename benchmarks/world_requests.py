@@ -10,8 +10,8 @@ from draws import POLICY, Drawer
 from gate.calibrate.rehearsal import Rehearsal
 from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines, check_pairs
 from gate.check.schedule import Slot, compute_trial_s, want_whole
-from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair
+from gate.decide.evidence.trials import make_baselines
 from gate.records import Comparison, Pairing, Provenance, Status
 
 MAX_TRIALS = 3  # of a case, without a base

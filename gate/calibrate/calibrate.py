@@ -25,10 +25,8 @@ from gate.check.pair_schedule import name_device
 from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines
 from gate.check.schedule import Slot, want_whole
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
-from gate.decide.evidence.baselines import make_baselines
-from gate.decide.evidence.disturbed import list_hopeless, note_disturbed
 from gate.decide.evidence.pairs import Pair, list_pairs
-from gate.decide.explain.notes import note_stop
+from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
 from gate.decide.stats import compute_rate
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records import (
@@ -108,7 +106,8 @@ def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
 
 
 def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[Fact]:
-    yield from note_stop(finished=run.finished)
+    if not run.finished:
+        yield Fact(code=Code.STOPPED)
     yield from note_disturbed(run)
     if unknown := list_unknown(run):
         numbers = {"more": len(unknown) - 1, "trials": _MIN_KNOWN}

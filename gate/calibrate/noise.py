@@ -8,19 +8,8 @@ from statistics import fmean
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, LOOKS
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
-from gate.decide.judge.compare import SESSION, find_threshold
-from gate.decide.judge.families import judge_steady
-from gate.decide.judge.interval import (
-    Bar,
-    Level,
-    Reading,
-    compute_edge,
-    compute_margin,
-    extend_reading,
-    find_level,
-    read_stored,
-    to_fraction,
-)
+from gate.decide.judge.compare import find_threshold, judge_steady
+from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
 from gate.decide.judge.pairs import (
     CasePairs,
     PairRules,
@@ -29,6 +18,7 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
     read_metric,
 )
+from gate.decide.judge.stored import SESSION
 from gate.decide.stats import (
     LogArms,
     Variance,
@@ -127,13 +117,13 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
 
 def _compute_noticed(reading: Reading, threshold: Threshold) -> float:
     """Smallest change, as a fraction, that matters and shows in the noise, whatever the error budget."""
-    floor = sum(compute_margin(reading, p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
+    floor = sum(reading.compute_margin(p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
     return max(compute_edge(threshold, reading.baseline), to_fraction(floor))
 
 
 def is_too_noisy(reading: Reading, bar: Bar) -> bool:
     """Whether even no change at all would be left open."""
-    return find_level(replace(reading, change=0.0), bar) is not Level.CLEAR
+    return bar.find_level(replace(reading, change=0.0)) is not Level.CLEAR
 
 
 def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Series]:
@@ -213,13 +203,13 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return
-    certain = abs(reading.change) > compute_margin(reading, 1 - BIAS_P / 2)
+    certain = abs(reading.change) > reading.compute_margin(1 - BIAS_P / 2)
     if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
         fact = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, fact=fact)
     # The same noise and no change, with as many pairs as the last look has.
-    last = replace(extend_reading(reading, LOOKS[-1]), change=0.0)
+    last = replace(reading.extend(LOOKS[-1]), change=0.0)
     if is_too_noisy(last, series.bar):
         detectable = compute_pair_detectable(last, series.bar)
         numbers = {"unseen": detectable, "pairs": LOOKS[-1]}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.decide.conclude.accept import is_lack_accepted, keep_own
-from gate.decide.conclude.outcome import FailOn, compute_exit_code, measure_coverage
-from gate.decide.evidence.disturbed import set_aside_disturbed
+from gate.decide.conclude.accept import keep_own
+from gate.decide.conclude.outcome import FailOn, compute_exit_code, is_lack_accepted, measure_coverage
+from gate.decide.evidence.trials import set_aside_disturbed
 from gate.decide.evidence.values import collect_values
 from gate.decide.stats import estimate_metric
 from gate.errors import ExitCode, GateError, UsageError

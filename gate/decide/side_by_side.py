@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
 from gate.decide.constants import LOOKS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.evidence.proxies import (
+from gate.decide.evidence.programs import (
     has_other_counts,
     has_torch_calls_alone,
     is_code_changed,
     is_other_workload,
 )
-from gate.decide.judge.machine import Machine
+from gate.decide.evidence.values import find_base_cases
 from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
+from gate.decide.judge.stored import Machine
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import (
@@ -332,7 +333,7 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
 
 
 def _explain_absence(run: Run, case_id: str) -> Code:
-    if not run.base or case_id not in {case.id for case in run.base.cases}:
+    if case_id not in find_base_cases(run):
         return Code.BASE_LACKS_CASE
     if case_id not in list_alike(run):
         return Code.BASE_DEFINES_OTHERWISE

@@ -9,39 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.decide.conclude.absolute_limits import apply_limits
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
-from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
-from gate.decide.conclude.summary import summarize_suite
-from gate.decide.evidence.case_evidence import add_traces, bound_sources, note_unchanged_code, show_case
-from gate.decide.evidence.disturbed import (
+from gate.decide.conclude.outcome import (
+    apply_limits,
+    decide_outcome,
+    is_judged,
+    measure_tally,
+    remark_regressed_anyway,
+)
+from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
+from gate.decide.evidence.trials import (
     blame_disturbance,
     doubt_stored,
     note_disturbed,
     set_aside_disturbed,
 )
 from gate.decide.evidence.values import Evidence, gather_evidence
-from gate.decide.explain.advice import (
-    list_next_steps,
-    make_headline,
-    say_beside,
-    suggest,
-)
+from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.inquiry import MAYBE_MOVED
-from gate.decide.explain.notes import (
-    list_notes,
-    note_acquitted,
-    note_cases,
-    note_difference,
-    note_gone,
-    note_machine,
-    note_target,
-    note_unchanged_speedup,
-    note_warnings,
-)
-from gate.decide.judge.compare import compare_case, make_rules, pose_questions
-from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
+from gate.decide.judge.compare import pose_questions
+from gate.decide.judge.stored import Machine, compare_case, compare_machine, make_machine_shift, make_rules
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.records import (
     NOT_WORSE,
@@ -99,14 +87,12 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
     places = {
         name: compare_machine(there) for name, there in group_by(evidence, lambda one: one.place).items()
     }
-    machine = compare_machine(evidence)
     # The cases of other shards have their part of the error budget: what convicts here does once joined.
     share = len(run.cases) / run.shard.cases if run.shard else 1.0
     own = replace(policy, error_budget=policy.error_budget * share)
-    rules = make_rules(evidence, own, machine, has_base=run.base is not None)
-    there = {place: replace(rules, machine=its_own) for place, its_own in places.items()}
-    comparisons = tuple(row for one in evidence for row in compare_case(one, there[one.place]))
-    return Screening(evidence=evidence, comparisons=comparisons, machine=machine, places=places)
+    rules = make_rules(evidence, own, has_base=run.base is not None)
+    rows = tuple(row for one in evidence for row in compare_case(one, rules, places[one.place]))
+    return Screening(evidence=evidence, comparisons=rows, machine=compare_machine(evidence), places=places)
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
@@ -114,27 +100,27 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     policy = keep_own(policy, run.environment)
     comparisons = _apply_policy(run, screening, policy)
     outcome, in_pairs = decide_outcome(comparisons, finished=run.finished), screening.in_pairs
-    headline = make_headline(outcome, comparisons, run.cases, finished=run.finished)
+    headline = advice.make_headline(outcome, comparisons, run.cases, finished=run.finished)
     drifted = [one.case_id for one in screening.acquitted] if policy.has_anchor else []
     matches = (one.find_baseline(metric) for one in screening.evidence for metric in one.values)
     used = tuple({id(match): match for match in matches if match is not None}.values())
     return Verdict(
         outcome=outcome,
-        headline=say_beside(headline) if in_pairs else headline,
+        headline=advice.say_beside(headline) if in_pairs else headline,
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
         causes=_rank_all(screening, comparisons, run.environment),
         next_steps=(
             *blame_disturbance(run, comparisons),
-            *list_next_steps(run, comparisons, policy, in_pairs=in_pairs),
-            *suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
+            *advice.list_next_steps(run, comparisons, policy, in_pairs=in_pairs),
+            *advice.suggest(Code.HOLD_AGAINST_ANCHOR, drifted),
         ),
         evidence=_show_all(run, screening, comparisons),
         notes=(
-            *note_target(run.environment),
-            *(note_unchanged_code(run) if in_pairs else ()),
-            *list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
+            *notes.note_target(run.environment),
+            *(notes.note_unchanged_code(run) if in_pairs else ()),
+            *notes.list_notes(run, comparisons, used, policy, in_pairs=in_pairs),
             *_list_more_notes(run, screening, comparisons),
             *note_quarantine(comparisons, policy),
         ),
@@ -157,17 +143,19 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
 def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[Fact, ...]:
     """Notes on what was held against what, and on how it was measured."""
     # In a shard they are not known: the base has what the other shards measure as well.
-    vanished = note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
+    vanished = (
+        notes.note_gone((one.id for one in run.base.cases), run.cases) if run.base and not run.shard else ()
+    )
     is_judged_at_all = any(map(is_judged, comparisons))
     return (
-        *note_acquitted(screening.acquitted),
-        *note_unchanged_speedup(comparisons),
-        *note_cases(Code.UNCHANGED_SOURCES, screening.same),
+        *notes.note_acquitted(screening.acquitted),
+        *notes.note_unchanged_speedup(comparisons),
+        *notes.note_cases(Code.UNCHANGED_SOURCES, screening.same),
         *vanished,
-        *note_difference(screening.evidence, run.environment),
-        *note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
+        *notes.note_difference(screening.evidence, run.environment),
+        *notes.note_machine(make_machine_shift(screening.machine), judged=is_judged_at_all),
         *note_disturbed(run),
-        *note_warnings(run),
+        *notes.note_warnings(run),
     )
 
 

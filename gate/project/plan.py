@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gate.decide.evidence.case_evidence import find_unchanged_code
+from gate.decide.evidence.programs import find_unchanged_code
 from gate.devices import TARGET_KIND
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host

@@ -13,9 +13,8 @@ from gate.decide.conclude.accept import (
     apply_acceptances,
     can_be_accepted,
     compute_acceptance_limit,
-    is_lack_accepted,
 )
-from gate.decide.conclude.outcome import decide_outcome, list_uncompared, measure_coverage
+from gate.decide.conclude.outcome import decide_outcome, is_lack_accepted, list_uncompared, measure_coverage
 from gate.errors import UsageError
 from gate.files.entry import LINE
 from gate.fingerprint import compute_environment_id

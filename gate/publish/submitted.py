@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gate.decide.evidence.baselines import make_baselines
-from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
+from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, VERDICT, NewerFileError, check_baseline
 from gate.files.untrusted import MAX_INTEGER

@@ -10,16 +10,17 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.decide.conclude.accept import is_in_force, is_lack_accepted, keep_own, list_covered, note_elsewhere
+from gate.decide.conclude.accept import is_in_force, keep_own, list_covered, note_elsewhere
 from gate.decide.conclude.outcome import (
     Coverage,
     FailOn,
     compute_exit_code,
     decide_outcome,
     is_judged,
+    is_lack_accepted,
     measure_coverage,
 )
-from gate.decide.conclude.summary import summarize_suite
+from gate.decide.conclude.shown import summarize_suite
 from gate.decide.explain.advice import make_headline
 from gate.decide.explain.notes import list_notes, note_machine, note_tally, note_target
 from gate.errors import ExitCode

@@ -12,7 +12,7 @@ from refreshes import make_run
 from gate.action.base import BaseCommit
 from gate.action.inputs import ActionStep, parse_inputs
 from gate.action.rules import RuleSource, prepare_rules
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import BASELINE
 from gate.project.config import Config, load_config

@@ -20,7 +20,7 @@ from gate.action import step
 from gate.action.modes import run_action
 from gate.action.step import Ended
 from gate.cli import main
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import RUN, VERDICT
 from gate.project.config import load_config
 from gate.project.plan import pick_shard

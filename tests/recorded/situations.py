@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.metrics import LATENCIES
 from gate.records import Disturbance, FailureKind, Metric, Pairing, Run
 from tests.recorded.runs import (

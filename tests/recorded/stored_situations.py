@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.metrics import COMPILE_TIMES, LATENCIES
 from gate.records import Baseline, Disturbance, FailureKind, GraphBreak, Metric, Recompile, Run
 from tests.recorded.runs import (

@@ -12,18 +12,9 @@ from gate.check.work import REPEAT_SHARE
 from gate.decide import constants
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
-from gate.decide.judge.compare import SESSION
-from gate.decide.judge.interval import (
-    Bar,
-    Level,
-    Reading,
-    compute_bound,
-    compute_log_edge,
-    find_level,
-    read_pairs,
-    read_stored,
-)
+from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
 from gate.decide.judge.pairs import assume_noise, decide_pairs
+from gate.decide.judge.stored import SESSION
 from gate.decide.stats import ASSUMED, summarize_logs
 from gate.lab.host import fitness
 from gate.metrics import SPECS
@@ -109,7 +100,7 @@ def test_example_is_what_the_code_computes() -> None:
     )
     for name, reading in (("clock", clock), ("ratio", ratio)):
         assert rows[name] == [*describe(reading, stored), "open"]
-        assert find_level(reading, stored) is Level.OPEN
+        assert stored.find_level(reading) is Level.OPEN
     pairs, eager = (
         Paired(metric=metric, changes=changes, base=(10.0, 10.0, 10.0), head=(10.6,), is_live=True)
         for metric, changes in (
@@ -134,8 +125,8 @@ def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Read
 
 def describe(reading: Reading, bar: Bar) -> list[str]:
     """d, SE, low, high and e, as the table has them."""
-    bounds = (compute_bound(reading, p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
-    values = (reading.change, reading.error, *bounds, compute_log_edge(reading, bar))
+    bounds = (reading.compute_bound(p) for p in (bar.alpha, constants.CLEAR_CONFIDENCE))
+    values = (reading.change, reading.error, *bounds, bar.find_edge(reading))
     return [f"{value:.3f}" for value in values]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.decide.conclude.outcome import list_uncompared
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -39,14 +38,14 @@ def keep_own(policy: Policy, environment: Environment) -> Policy:
     What was accepted of a commit for others is moved to ``elsewhere``: a second call changes nothing.
     """
     here = compute_environment_id(environment)
-    own = tuple(one for one in policy.acceptances if _is_own(one, policy.gate, here))
-    others = tuple(one for one in policy.acceptances if one.commit and not _is_own(one, policy.gate, here))
-    return replace(policy, acceptances=own, elsewhere=(*policy.elsewhere, *others))
-
-
-def _is_own(entry: Acceptance, gate: str, environment: str) -> bool:
-    is_of_gate = not entry.commit or gate in {"", entry.gate}
-    return is_of_gate and fnmatchcase(environment, entry.environment)
+    own, others = [], []
+    for one in policy.acceptances:
+        is_of_gate = not one.commit or policy.gate in {"", one.gate}
+        if is_of_gate and fnmatchcase(here, one.environment):
+            own.append(one)
+        elif one.commit:
+            others.append(one)
+    return replace(policy, acceptances=tuple(own), elsewhere=(*policy.elsewhere, *others))
 
 
 def note_elsewhere(policy: Policy) -> list[Fact]:
@@ -139,25 +138,6 @@ def round_allowance(metric: Metric, amount: float) -> float:
     step = _STEPS.get(SPECS[metric].family, _PERCENT)
     rounded = round(amount * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
     return rounded / step if rounded / step >= amount else math.ceil(amount * step) / step
-
-
-def list_unaccepted(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
-    """Ids of the cases without a baseline for which that is not accepted, today, of each commit judged."""
-    taken = {
-        (one.commit, one.case)
-        for one in policy.acceptances
-        if one.metric is None and is_in_force(one, policy)
-    }
-    return tuple(
-        case
-        for case in list_uncompared(comparisons)
-        if not policy.commits or any((commit, case) not in taken for commit in policy.commits)
-    )
-
-
-def is_lack_accepted(comparisons: Sequence[Comparison], policy: Policy) -> bool:
-    """Whether somebody accepts, today, of each case without a baseline that it has none."""
-    return bool(list_uncompared(comparisons)) and not list_unaccepted(comparisons, policy)
 
 
 def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_ERRORS
-from gate.decide.evidence.proxies import sum_processor_s
-from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
+from gate.decide.evidence.programs import sum_processor_s
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values, find_base_cases
 from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records import BASE_ARM, CANDIDATE_ARM, Metric, Pairing, Run, Trial
@@ -114,24 +114,24 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
 
 def list_alike(run: Run) -> frozenset[str]:
     """Ids of the cases that the base has too, and defines alike: only they get pairs."""
-    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
+    bases = {name: case.definition for name, case in find_base_cases(run).items()}
     return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
 def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
     """Every noisy metric that both arms of a pair measured, with one change a pair."""
     found = tuple(pairs)
-    rows = [
-        (pair.is_live, changes, compute_values(pair.base), compute_values(pair.head))
-        for pair, changes in zip(found, compute_pair_changes(found), strict=True)
-    ]
-    collected = {}
-    for metric in dict.fromkeys(metric for row in rows for metric in row[1]):
-        known = [row for row in rows if metric in row[1]]
-        values = [(changes[metric], base[metric], head[metric]) for _, changes, base, head in known]
-        is_live = metric in INTERLEAVED and all(is_live for is_live, _, _, _ in known)
-        collected[metric] = _make_paired(metric, values, is_live=is_live)
-    return collected
+    known: dict[Metric, list[tuple[float, float, float]]] = {}
+    turns: set[Metric] = set()  # metrics of which a pair was not live
+    for pair, changes in zip(found, compute_pair_changes(found), strict=True):
+        base, head = compute_values(pair.base), compute_values(pair.head)
+        for metric, change in changes.items():
+            known.setdefault(metric, []).append((change, base[metric], head[metric]))
+        turns |= set() if pair.is_live else changes.keys()
+    return {
+        metric: _make_paired(metric, values, is_live=metric in INTERLEAVED and metric not in turns)
+        for metric, values in known.items()
+    }
 
 
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:

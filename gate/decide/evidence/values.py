@@ -153,10 +153,8 @@ _NESTED = ("arguments", "options", "settings")
 
 
 def find_base_cases(run: Run) -> Mapping[str, Case]:
-    """Find the cases that the run's base defines otherwise, by their id."""
-    bases = {one.id: one for one in run.base.cases} if run.base else {}
-    planned = {one.id: one.definition for one in run.cases}
-    return {key: one for key, one in bases.items() if planned.get(key, one.definition) != one.definition}
+    """Find the cases of the run's base, by their id; it may define them otherwise."""
+    return {one.id: one for one in run.base.cases} if run.base else {}
 
 
 def compare_definitions(before: Case, after: Case) -> dict[str, tuple[str, str]]:
@@ -209,7 +207,7 @@ class Evidence:
     questions: Mapping[Metric, Question] = field(default_factory=dict)  # of the metrics that both sides have
     absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
     planned: int = 0  # trials at least, of those that run alone
-    base_case: Case | None = None  # as the run's base defines it, where that is otherwise
+    base_case: Case | None = None  # as the run's base defines it
     place: str = ""  # where all its trials ran, where that is known
     card: str = ""  # UUID of the card that it ran on, where that is known
 

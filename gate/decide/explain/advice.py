@@ -4,12 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 
-from gate.decide.conclude.accept import (
-    list_set_apart,
-    measure_since_stored,
-    measure_worsening,
-    round_allowance,
-)
+from gate.decide.conclude import accept
 from gate.decide.conclude.outcome import (
     decide_outcome,
     find_regressed,
@@ -61,7 +56,7 @@ def make_headline(
         judged = sum(one.status in JUDGED for one in deciding)  # what had no time for a pair among them
         return (Fact(code=Code.COULD_NOT_TELL, numbers={"undecided": undecided, "judged": judged}),)
     if outcome is Outcome.NOTHING_COMPARED:
-        apart = len(list_set_apart(comparisons))
+        apart = len(accept.list_set_apart(comparisons))
         return (Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": len(cases), "quarantined": apart}),)
     improved = sum(one.status is Status.IMPROVED for one in deciding)
     numbers = {**asdict(measure_coverage(deciding)), "improved": improved}  # neither may hide the other
@@ -172,7 +167,7 @@ def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Compari
 
 
 def _suggest_baselines(comparisons: Sequence[Comparison], *, finished: bool) -> list[Fact]:
-    deciding, apart = [one for one in comparisons if one.decides], list_set_apart(comparisons)
+    deciding, apart = [one for one in comparisons if one.decides], accept.list_set_apart(comparisons)
     outcome = decide_outcome(comparisons, finished=finished)
     nothing = outcome is Outcome.NOTHING_COMPARED
     steps = []
@@ -224,5 +219,6 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
 def _choose_allowance(comparison: Comparison) -> float:
     """A fraction, log2 units, or a count: enough that noise does not undo it."""
     margin = 1.0 if SPECS[comparison.metric].family is Family.EXACT else _ALLOWANCE_MARGIN
-    in_all = max(measure_worsening(comparison), measure_since_stored(comparison))  # a standing one is of all
-    return round_allowance(comparison.metric, margin * in_all)
+    # A standing acceptance is of all that is worse than the stored baseline.
+    in_all = max(accept.measure_worsening(comparison), accept.measure_since_stored(comparison))
+    return accept.round_allowance(comparison.metric, margin * in_all)

@@ -30,7 +30,7 @@ from gate.decide.explain.inquiry import (
     rank_moves,
     shorten,
 )
-from gate.decide.judge.machine import Machine, is_machine_steady, make_machine_shift, name_shifts
+from gate.decide.judge.stored import Machine, make_machine_shift, name_shifts
 from gate.fingerprint import describe_acting
 from gate.metrics import explained_by
 from gate.records import (
@@ -111,8 +111,9 @@ def find_definition(inquiry: Inquiry) -> list[Cause]:
     evidence = inquiry.evidence
     if any(one.same_definition for one in evidence.stored):  # that is what it was held against
         return []
-    if evidence.base_case is not None:
-        changes = compare_definitions(evidence.base_case, evidence.case)
+    base = evidence.base_case
+    if base is not None and base.definition != evidence.case.definition:
+        changes = compare_definitions(base, evidence.case)
     elif evidence.fullest and any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):
         changes = compare_items(evidence.stored[0].baseline.workload, evidence.fullest.workload)
     else:
@@ -168,10 +169,9 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
     """The machine as a whole; it explains nothing that pairs say, whose arms ran on it at one moment."""
-    machine = make_machine_shift(inquiry.machine)
-    if inquiry.is_of_pairs or is_machine_steady(machine):
+    numbers = name_shifts(make_machine_shift(inquiry.machine))
+    if inquiry.is_of_pairs or not numbers:
         return []
-    numbers = name_shifts(machine)
     # Of a count it has no part, and none where a base beside it shows the worst. That it moved the other way,
     # or moved nothing, a note on the machine says.
     times = inquiry.list_moved_alone()

@@ -2,12 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gate.decide.evidence.case_evidence import count_words, match_kernels, name_operators, part_phases
-from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
+from gate.decide.evidence.programs import (
+    count_words,
+    is_code_changed,
+    is_tuned_otherwise,
+    match_kernels,
+    name_operators,
+    part_phases,
+)
 from gate.decide.evidence.values import collect_medians, find_worst
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
@@ -165,18 +171,19 @@ def _find_changes(inquiry: Inquiry) -> list[Cause]:
     made = next((trial.identity for trial in trials if trial.identity.kernels), None)
     if baseline is None or not baseline.identity.kernels or made is None:
         return [inquiry.weigh(Fact(code=Code.CODE_CHANGED))]
-    both = baseline.identity, made
+    before, after = baseline.identity, made
+    kernels = match_kernels(before.kernels, after.kernels)
     operations = _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
     has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
+    calls = _find_calls(before, after)
     found = [
-        _find_precision(*both),
-        _find_calls(*both),
-        _find_fusion(*both, has_more=has_more),
+        _find_precision(before, after),
+        calls,
+        _find_fusion(kernels, (len(before.kernels), len(after.kernels)), has_more=has_more),
         operations,
-        _compare_kernels(*both),
+        _name_kernels(kernels, len(before.kernels)),
     ]
     # A call that took nothing out of a kernel is one of the operations that were added.
-    calls = found[1]
     share = _NOTHING_LOST if calls and "operators" not in calls.names else 1.0
     return [inquiry.weigh(fact, share if fact is calls else 1.0) for fact in found if fact]
 
@@ -204,17 +211,20 @@ def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
     more = {name: count for name, count in after.calls.items() if name not in before.calls}
     if not more:
         return None
-    lost = tuple(Counter(count_words(before.kernels)) - Counter(count_words(after.kernels)))[:MAX_NAMED]
+    lost = tuple(count_words(before.kernels) - count_words(after.kernels))[:MAX_NAMED]
     names = {"calls": tuple(more)[:MAX_NAMED], **({"operators": lost} if lost else {})}
     return Fact(code=Code.CALLS_ADDED, numbers={"calls": sum(more.values())}, names=names)
 
 
-def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -> Fact | None:
-    old, new = len(before.kernels), len(after.kernels)
+def _find_fusion(
+    kernels: Sequence[tuple[str, str]], counts: tuple[int, int], *, has_more: bool
+) -> Fact | None:
+    """Whether there are as many kernels: else they were joined, split or added, by what they fuse."""
+    old, new = counts
     if old == new:
         return None
-    pairs = [one for one in match_kernels(before.kernels, after.kernels) if one.before != one.after]
-    sides = {"was": [one.before for one in pairs], "now": [one.after for one in pairs]}
+    renamed = [(before, after) for before, after in kernels if before != after]
+    sides = {"was": [before for before, _ in renamed], "now": [after for _, after in renamed]}
     added = has_more or count_words(sides["now"]).keys() - count_words(sides["was"]).keys()
     code = Code.KERNELS_JOINED if new < old else Code.KERNELS_ADDED if added else Code.KERNELS_SPLIT
     names = {key: tuple(filter(None, map(name_operators, side)))[:MAX_NAMED] for key, side in sides.items()}
@@ -233,16 +243,15 @@ def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None
     return Fact(code=code, numbers={"before": row.baseline.centre, "after": row.candidate.centre})
 
 
-def _compare_kernels(before: CodeIdentity, after: CodeIdentity) -> Fact:
-    pairs = match_kernels(before.kernels, after.kernels)
+def _name_kernels(kernels: Sequence[tuple[str, str]], count: int) -> Fact:
     changes = {
-        "changed": [one.after for one in pairs if one.before and one.after],
-        "added": [one.after for one in pairs if not one.before],
-        "removed": [one.before for one in pairs if not one.after],
+        "changed": [after for before, after in kernels if before and after],
+        "added": [after for before, after in kernels if not before],
+        "removed": [before for before, after in kernels if not after],
     }
     return Fact(
         code=Code.CODE_CHANGED,
-        numbers={"kernels": len(before.kernels), **{verb: len(names) for verb, names in changes.items()}},
+        numbers={"kernels": count, **{verb: len(names) for verb, names in changes.items()}},
         names={verb: tuple(names[:MAX_NAMED]) for verb, names in changes.items()},
     )
 

@@ -4,21 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from gate.decide.conclude.accept import (
-    fits_row,
-    is_in_force,
-    is_lack_accepted,
-    list_unaccepted,
-    measure_since_stored,
-    measure_worsening,
-    name_terms,
-    note_elsewhere,
-)
-from gate.decide.conclude.outcome import find_unjudged_code
-from gate.decide.evidence.disturbed import note_count
+from gate.decide.conclude import accept
+from gate.decide.conclude.outcome import find_unjudged_code, is_lack_accepted, list_unaccepted
+from gate.decide.evidence.programs import find_unchanged_code
+from gate.decide.evidence.trials import note_count
 from gate.decide.evidence.values import Evidence
-from gate.decide.judge.families import get_limit
-from gate.decide.judge.machine import is_machine_steady, name_shifts
+from gate.decide.judge.compare import get_limit
+from gate.decide.judge.stored import name_shifts
 from gate.devices import TARGET_KIND
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
@@ -76,14 +68,14 @@ def list_notes(
     alone = {one.case_id for one in comparisons if is_unconfirmed(one) and not in_pairs}
     lost = (one.case_id for one in run.failures if one.arm == BASE_ARM)
     return (
-        *note_stop(finished=run.finished),
+        *([] if run.finished else [Fact(code=Code.STOPPED)]),
         *note_cases(Code.BASE_CASES_FAILED, lost),
         *_note_unjudged(comparisons, _UNJUDGED_IN_PAIRS if in_pairs else _UNJUDGED),
         *([Fact(code=Code.STORED_ONLY, numbers={"cases": len(alone)})] if alone else []),
         *_note_lack(comparisons, policy),
         *_note_expired(comparisons, policy),
         *_note_exceeded(comparisons, policy),
-        *note_elsewhere(policy),
+        *accept.note_elsewhere(policy),
         *_note_limits(run, comparisons),
         *([] if in_pairs else _note_age(used, policy)),
     )
@@ -92,6 +84,16 @@ def list_notes(
 def note_target(environment: Environment) -> tuple[Fact, ...]:
     """A note on what of a target is not known by rule: it is absent, and not missing."""
     return (Fact(code=Code.NO_DEVICE),) if environment.device_kind == TARGET_KIND else ()
+
+
+def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
+    """A note on how much of a target's code is the base's: a GPU need not measure those cases."""
+    if run.environment.device_kind != TARGET_KIND or not run.finished:
+        return ()
+    same = find_unchanged_code(run)
+    others = tuple(case.id for case in run.cases if case.id not in same)
+    code = Code.CODE_DIFFERS if others else Code.CODE_IS_THE_BASES
+    return (Fact(code=code, numbers={"same": len(same), "cases": len(run.cases)}, cases=others),)
 
 
 def note_difference(evidence: Iterable[Evidence], environment: Environment) -> tuple[Fact, ...]:
@@ -103,9 +105,8 @@ def note_difference(evidence: Iterable[Evidence], environment: Environment) -> t
 
 def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
     """A note on the machine as a whole, where it moved."""
-    if not judged or is_machine_steady(machine):
-        return ()
-    return (Fact(code=Code.MACHINE_CHANGED, numbers=name_shifts(machine)),)
+    numbers = name_shifts(machine)
+    return (Fact(code=Code.MACHINE_CHANGED, numbers=numbers),) if judged and numbers else ()
 
 
 def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
@@ -116,19 +117,19 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
             names=name_words(pattern=one.case, expires=one.expires, reason=one.reason.rstrip(".")),
         )
         for one in policy.acceptances
-        if not is_in_force(one, policy) and any(fits_row(one, row, policy) for row in comparisons)
+        if not accept.is_in_force(one, policy)
+        and any(accept.fits_row(one, row, policy) for row in comparisons)
     ]
 
 
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """Regressions beyond an acceptance; with what is stored, where that alone is more than it allows."""
     notes = []
-    for known in (one for one in policy.acceptances if is_in_force(one, policy)):
-        for found in comparisons:
-            if found.status is not Status.REGRESSED or not found.change or not fits_row(known, found, policy):
-                continue
-            since = measure_since_stored(found)
-            is_stored = measure_worsening(found) <= known.allowance < since
+    worse = [one for one in comparisons if one.status is Status.REGRESSED and one.change]
+    for known in (one for one in policy.acceptances if accept.is_in_force(one, policy)):
+        for found in (one for one in worse if accept.fits_row(known, one, policy)):
+            since = accept.measure_since_stored(found)
+            is_stored = accept.measure_worsening(found) <= known.allowance < since
             note = Fact(
                 code=Code.ACCEPTANCE_EXCEEDED,
                 numbers={"allowance": known.allowance, **({"stored": since} if is_stored else {})},
@@ -145,12 +146,12 @@ def _note_lack(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     accepted = [one for one in policy.acceptances if one.metric is None]
     if not accepted or not is_unjudged(comparisons):
         return []
-    in_force = [one for one in accepted if is_in_force(one, policy)]
+    in_force = [one for one in accepted if accept.is_in_force(one, policy)]
     if is_lack_accepted(comparisons, policy):
         first = min(in_force, key=lambda one: one.expires)  # all of them must still count
-        return [Fact(code=Code.LACK_ACCEPTED, names=name_terms(first))]
+        return [Fact(code=Code.LACK_ACCEPTED, names=accept.name_terms(first))]
     if not in_force:
-        return [Fact(code=Code.LACK_EXPIRED, names=name_terms(accepted[0]))]
+        return [Fact(code=Code.LACK_EXPIRED, names=accept.name_terms(accepted[0]))]
     return [Fact(code=Code.LACK_UNACCEPTED, cases=list_unaccepted(comparisons, policy))]
 
 
@@ -260,16 +261,11 @@ def note_tally(tally: Tally) -> tuple[Fact, ...]:
     """All notes that the counts alone give."""
     worse = {"comparisons": tally.cleared}
     return (
-        *note_stop(finished=tally.finished),
+        *([] if tally.finished else [Fact(code=Code.STOPPED)]),
         *([Fact(code=Code.CLEARED, numbers=worse)] if tally.cleared else []),
         *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
         *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
     )
-
-
-def note_stop(*, finished: bool) -> tuple[Fact, ...]:
-    """A note on a run that did not come to its end."""
-    return () if finished else (Fact(code=Code.STOPPED),)
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:

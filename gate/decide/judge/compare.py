@@ -1,30 +1,33 @@
-"""One comparison per case and metric: finds the two sides, their thresholds, and lets the family judge."""
+"""One comparison per case and metric: what is asked, what repeats judged, and how ratios follow.
+
+Noisy metrics are judged by their readings, of stored values or of pairs, and all else here, by either.
+"""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import fmean, median
 from typing import TypeVar
 
-from gate.decide.constants import ALONE_EDGES, BASE_EDGES, MIN_BASELINE_TRIALS, SESSION_SD
-from gate.decide.evidence.proxies import compare_work, runs_stored_code
-from gate.decide.evidence.values import Evidence, Question, find_worst
-from gate.decide.judge.families import (
-    Times,
-    follow_leader,
-    follow_misses,
-    judge_drift_alone,
-    judge_steady,
-    judge_time,
-    make_finding,
+from gate.decide.constants import (
+    DRIFT_BEYOND_ROUNDING,
+    DRIFT_LIMIT_FLOAT32,
+    DRIFT_LIMIT_HALF,
+    DRIFT_ROUNDING_STEPS,
+    DRIFT_SD_FLOOR,
+    DRIFT_SIGMAS,
 )
-from gate.decide.judge.interval import Bar, compute_detectable, make_change, read_stored
-from gate.decide.judge.machine import NOTABLE_SHIFT, Machine
-from gate.decide.stats import Variance, compute_prior, estimate_metric, summarize_logs
-from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Scope
+from gate.decide.evidence.values import Evidence, Question, find_worst
+from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
+from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
+from gate.metrics import SPECS, Family, Role
 from gate.records import (
     MAYBE_WORSE,
+    Case,
+    Change,
     Code,
     Comparison,
+    DType,
     Fact,
     Metric,
     Policy,
@@ -33,56 +36,6 @@ from gate.records import (
     Threshold,
     quote_failure,
 )
-from gate.records.cases import group_by
-
-# What the machine's speed moves; ratios carry their own control.
-_BY_CLOCK = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
-# What two sessions of a steady machine differ by.
-SESSION = Variance(value=SESSION_SD**2, df=math.inf)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JudgingRules:
-    """What one case's judgement needs from all the others: error budget, priors and the machine."""
-
-    alpha: float  # one-sided, for each deciding noisy comparison
-    priors: Mapping[Metric, Variance]
-    machine: Machine
-    has_base: bool = False  # pairs with it settle what stored values leave open
-
-    def find_machine(self, metric: Metric) -> Machine:
-        """Which of the two a time is of: a GPU, or its host, which compiles."""
-        return self.machine.host or self.machine if metric in COMPILE_TIMES else self.machine
-
-    def find_shift(self, metric: Metric) -> float:
-        """By how much a time is longer for the machine's sake, as a logarithm.
-
-        Without a base that of all cases' eager calls is the machine's too, for want of a better witness.
-        """
-        if metric not in _BY_CLOCK:
-            return 0.0
-        is_call = metric in LATENCIES and not self.has_base
-        if is_call and self.machine.suite_shift:
-            return self.machine.suite_shift
-        return self.find_machine(metric).shift
-
-
-def make_rules(
-    evidence: Iterable[Evidence], policy: Policy, machine: Machine, *, has_base: bool
-) -> JudgingRules:
-    """Divide the error budget and learn priors from all the cases."""
-    asked = [question for one in evidence for question in one.questions.values() if question.logs]
-    deciding = sum(one.spec.role is Role.DECIDES and len(one.before) >= MIN_BASELINE_TRIALS for one in asked)
-    variances = group_by(asked, lambda one: one.metric)
-    return JudgingRules(
-        alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
-        priors={
-            metric: compute_prior([one.logs.variance for one in found if one.logs])
-            for metric, found in variances.items()
-        },
-        machine=machine,
-        has_base=has_base,
-    )
 
 
 def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
@@ -133,46 +86,6 @@ def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fa
 CASE_METRIC = Metric.COMPILED_LATENCY
 
 
-def compare_case(evidence: Evidence, rules: JudgingRules) -> tuple[Comparison, ...]:
-    """All comparisons of one case with its stored baselines."""
-    questions = evidence.questions
-    readings = {
-        metric: read_stored(
-            metric,
-            question.logs,
-            rules.priors[metric],
-            rules.find_machine(metric).session if metric in _BY_CLOCK else SESSION,
-            rules.find_shift(metric),
-        )
-        for metric, question in questions.items()
-        if question.logs is not None
-    }
-    edges = BASE_EDGES if rules.has_base else ALONE_EDGES
-    times = Times(
-        readings=readings,
-        bars={
-            metric: Bar(alpha=rules.alpha, threshold=questions[metric].threshold, edges=edges)
-            for metric in readings
-        },
-        work=compare_work(evidence),
-        stored_code=runs_stored_code(evidence),
-        suite=rules.machine.suite or 0.0,
-    )
-    findings = {}
-    for metric, question in questions.items():
-        if metric not in readings:
-            findings[metric] = judge_steady(question)
-        elif question.spec.scope is Scope.HOST and not rules.has_base and rules.find_machine(metric).is_far:
-            # The machine runs at another speed, and no base is at hand.
-            speed = _name_speed(rules.find_machine(metric).shift)
-            findings[metric] = question.find(Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, remarks=speed)
-        else:
-            reading, speed = readings[metric], _name_speed(rules.find_shift(metric))
-            change = make_change(reading, compute_detectable(reading, times.bars[metric]))
-            findings[metric] = make_finding(question, reading, judge_time(metric, times), change, speed)
-    return list_comparisons(evidence, follow_leaders(findings))
-
-
 def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) -> tuple[Comparison, ...]:
     """What was found of a case, and the metrics that only one side has.
 
@@ -211,25 +124,6 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     return ()
 
 
-def _name_speed(shift: float) -> tuple[Fact, ...]:
-    """By how much times are longer for the machine's sake, where that is known and worth a word."""
-    numbers = {"shift": math.expm1(shift)}
-    return (Fact(code=Code.MACHINE_SPEED, numbers=numbers),) if abs(shift) > NOTABLE_SHIFT else ()
-
-
-def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
-    """Let ratios stand only as far as what they are ratios of carries them."""
-    eager = findings.get(Metric.EAGER_LATENCY)
-    for metric, finding in findings.items():
-        if leader := SPECS[metric].follows:
-            beside = eager if leader is Metric.COMPILED_LATENCY else None
-            findings[metric] = follow_leader(finding, findings.get(leader), beside)
-    if Metric.COMPILE_CALLS in findings:
-        misses = findings.get(Metric.CACHE_MISSES)
-        findings[Metric.COMPILE_CALLS] = follow_misses(findings[Metric.COMPILE_CALLS], misses)
-    return findings
-
-
 def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     """A metric that only one side has; ``None`` where that is as it should be."""
     after = evidence.values.get(metric, ())
@@ -247,3 +141,166 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
     status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
     found = evidence.find_alone(metric, status, reason)
     return replace(found, candidate=estimate_metric(metric, after))
+
+
+def make_finding(
+    question: Question, reading: Reading, ruling: Ruling, change: Change, remarks: tuple[Fact, ...] = ()
+) -> Comparison:
+    """What was found by a reading, with both values and the noise that it believes."""
+    before, after = math.log(reading.baseline), math.log(reading.candidate)
+    return replace(
+        question.find(*ruling, change, remarks),
+        baseline=estimate_mean(before, reading.noise, reading.baseline_trials, of_logs=True),
+        candidate=estimate_mean(after, reading.noise, reading.trials, of_logs=True),
+    )
+
+
+def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
+    """Let ratios stand only as far as what they are ratios of carries them, and calls as the caches let them.
+
+    A process that found nothing in the caches has compiled before its calls are counted, and set the compiler
+    up: it counts up to two thirds fewer.
+    """
+    eager = findings.get(Metric.EAGER_LATENCY)
+    for metric, finding in findings.items():
+        if leader := SPECS[metric].follows:
+            beside = eager if leader is Metric.COMPILED_LATENCY else None
+            findings[metric] = follow_leader(finding, findings.get(leader), beside)
+    calls, misses = findings.get(Metric.COMPILE_CALLS), findings.get(Metric.CACHE_MISSES)
+    more = misses.change.centre if misses and misses.change else 0.0
+    explained = {Status.IMPROVED} if more > 0 else MAYBE_WORSE if more < 0 else ()
+    if calls and calls.status in explained:
+        findings[calls.metric] = replace(calls, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS)
+    return findings
+
+
+def judge_steady(question: Question) -> Comparison:
+    """Judge a metric that is not noisy: a counter, memory, Python calls or drift.
+
+    A noisy one that no reading can be made of, since a value is zero or less, stays open.
+    """
+    if question.spec.family is Family.NOISY:
+        return question.find(*OPEN, remarks=(Fact(code=Code.NO_RATIO),))
+    return judge_drift(question) if question.spec.family is Family.LOG2 else judge_counted(question)
+
+
+def judge_counted(question: Question) -> Comparison:
+    """Judge a counter or an amount: more is worse, and every value of head counts against every stored one.
+
+    Noise is far below what counts, so that nothing is left to chance while each arm agrees with itself.
+    """
+    before, after = question.before, question.after
+    tolerance = max(question.threshold.relative * median(before), question.threshold.absolute)
+    low, high = min(after) - max(before), max(after) - min(before)
+    status, reason = OPEN
+    if low > tolerance:
+        status, reason = WORSE
+    elif high < -tolerance:
+        status, reason = BETTER
+    elif high <= tolerance:
+        status, reason = CLEAR
+    if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
+        status = Status.UNCHANGED
+    is_ratio = question.spec.is_ratio
+    scale = (median(before) or 1.0) if is_ratio else 1.0
+    noticed = tolerance + max(before) - min(before)
+    change = Change(
+        centre=(median(after) - median(before)) / scale,
+        low=low / scale,
+        high=high / scale,
+        detectable=(noticed if is_ratio else max(1.0, noticed)) / scale,
+    )
+    return question.find(status, reason, change)
+
+
+def follow_leader(
+    ratio: Comparison, leader: Comparison | None, eager: Comparison | None = None
+) -> Comparison:
+    """Let a ratio move only as far as what it is a ratio of: else eager needs less, or more.
+
+    That is compiled's latency or peak of memory; unknown, it carries nothing. ``eager`` is what was found of
+    eager's, where that is known.
+    """
+    if ratio.status is Status.UNCHANGED or ratio.reason is Reason.FEW_TRIALS:
+        return ratio
+    status = leader.status if leader else Status.INCONCLUSIVE
+    if status is ratio.status or (status is Status.REGRESSED and ratio.status in MAYBE_WORSE):
+        return ratio
+    if leader is None or status is Status.INCONCLUSIVE:
+        more = leader.more_pairs if leader else None
+        return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, more_pairs=more)
+    change = eager.change.centre if eager and eager.change else None
+    if change is None and ratio.change and leader.change:
+        ours, theirs = 1 + ratio.change.centre, 1 + leader.change.centre
+        change = theirs / ours - 1 if min(ours, theirs) > 0 else None
+    fact = () if change is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": change}),)
+    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=fact, more_pairs=None)
+
+
+def judge_drift(question: Question) -> Comparison:
+    """Judge the difference of the means against the absolute threshold, noise and the limit.
+
+    A value beyond the limit convicts only when the baseline is within it and clearly lower.
+    """
+    before, after, threshold = question.before, question.after, question.threshold.absolute
+    sd = math.sqrt(pool_variances(compute_variance(before), compute_variance(after)).value)
+    noise = DRIFT_SIGMAS * max(sd, DRIFT_SD_FLOOR) * math.sqrt(1 / len(before) + 1 / len(after))
+    change, limit = fmean(after) - fmean(before), get_limit(question.case, question.metric)
+    if change > threshold:
+        ruling = WORSE if change > noise else OPEN
+    elif fmean(before) <= limit < fmean(after) and change > noise:
+        ruling = Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    elif change < -threshold and -change > noise:
+        ruling = BETTER
+    else:
+        ruling = OPEN if noise > threshold else CLEAR
+    interval = Change(
+        centre=change, low=change - noise, high=change + noise, detectable=max(threshold, noise) + noise
+    )
+    status, reason = ruling
+    said = Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit})
+    return question.find(status, reason, interval, (said,) if reason is Reason.LIMIT_EXCEEDED else ())
+
+
+def judge_drift_alone(evidence: Evidence, metric: Metric) -> Comparison | None:
+    """Judge drift that no baseline applies to: beyond the limit, and what rounding costs, it has regressed.
+
+    A value beyond the limit that a baseline of another environment holds for the same definition waives it.
+    ``None`` when there is nothing to say. The change is against the limit: it is what an acceptance allows.
+    """
+    case, after = evidence.case, evidence.values[metric]
+    others = [one.baseline.trials.get(metric, ()) for one in evidence.stored if one.same_definition]
+    limit = get_limit(case, metric)
+    waived = any(fmean(values) > limit for values in others if values)
+    if waived or fmean(after) <= limit or _is_rounding(evidence, metric):
+        return None
+    candidate = estimate_metric(metric, after)
+    return replace(
+        evidence.find_alone(metric, Status.REGRESSED, Reason.LIMIT_EXCEEDED),
+        candidate=candidate,
+        change=Change(
+            centre=candidate.centre - limit,
+            low=(candidate.centre if candidate.low is None else candidate.low) - limit,
+            high=(candidate.centre if candidate.high is None else candidate.high) - limit,
+            detectable=0.0,
+        ),
+        remarks=(Fact(code=Code.DRIFT_LIMIT, numbers={"limit": limit}),),
+    )
+
+
+def _is_rounding(evidence: Evidence, metric: Metric) -> bool:
+    """Whether every trial is known to be no further from float64 than rounding explains."""
+    most_steps = DRIFT_ROUNDING_STEPS if get_limit(evidence.case, metric) == DRIFT_LIMIT_FLOAT32 else 0.0
+    known = [trial.worst.get(metric) for trial in evidence.trials if trial.samples.get(metric)]
+    return all(
+        one is not None
+        and (0 < one.steps <= most_steps or (one.beyond is not None and one.beyond <= DRIFT_BEYOND_ROUNDING))
+        for one in known
+    )
+
+
+def get_limit(case: Case, metric: Metric) -> float:
+    """Largest drift, in log2 units, that is taken without a stored value to compare with."""
+    if metric is not Metric.DRIFT_FLOAT32 and case.dtype is not DType.FLOAT32:
+        return DRIFT_LIMIT_HALF
+    return DRIFT_LIMIT_FLOAT32

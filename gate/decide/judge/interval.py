@@ -8,6 +8,7 @@ the same two questions of an interval: is all of it beyond the edge, is all of i
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Self
 
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, WIDEST
 from gate.decide.evidence.pairs import Paired
@@ -62,6 +63,39 @@ class Reading:
     baseline_trials: int
     own: Variance | None = None  # of pairs: the noise that they show themselves, whatever is assumed
 
+    def mirror(self) -> Self:
+        """The same with better and worse exchanged, so that one rule serves both."""
+        return replace(self, change=-self.change)
+
+    def extend(self, pairs: int) -> Self:
+        """The same estimate and noise, of so many pairs."""
+        now, then = count_winsorized_df(self.trials), count_winsorized_df(pairs)
+        return replace(
+            self,
+            trials=pairs,
+            error=compute_pooled_error(self.noise, pairs),
+            noise=replace(self.noise, df=self.noise.df + (then - now)),
+            own=replace(self.own, df=self.own.df * then / now) if self.own else None,
+        )
+
+    def compute_margin(self, p: float) -> float:
+        """How far above the estimate lies what the true change is below with probability ``p``."""
+        return compute_t_quantile(p, self.noise.df) * self.error
+
+    def compute_bound(self, p: float) -> float:
+        """What the true change is below with probability ``p``."""
+        return self.change + self.compute_margin(p)
+
+    def make_change(self, detectable: float) -> Change:
+        """The change as fractions with its two-sided interval; + is worse."""
+        half = self.compute_margin(1 - (1 - INTERVAL_CONFIDENCE) / 2)
+        return Change(
+            centre=to_fraction(self.change),
+            low=to_fraction(self.change - half),
+            high=to_fraction(self.change + half),
+            detectable=detectable,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
@@ -70,6 +104,34 @@ class Bar:
     alpha: float  # one-sided, after division over comparisons and looks
     threshold: Threshold
     edges: float = 1.0  # what is called unchanged is surely below so many edges, and estimated below one
+
+    def find_edge(self, reading: Reading) -> float:
+        """The smallest log change that matters."""
+        return math.log1p(compute_edge(self.threshold, reading.baseline))
+
+    def is_exceeded_by(self, reading: Reading) -> bool:
+        """Whether the estimate alone exceeds what matters."""
+        return reading.change > self.find_edge(reading)
+
+    def find_level(self, reading: Reading) -> Level:
+        """Where the interval lies: its lower bound is sure at ``alpha``, the upper at CLEAR_CONFIDENCE.
+
+        One that would leave no change at all open clears nothing: what lies below it does so by luck.
+        """
+        edge = self.find_edge(reading)
+        if reading.compute_bound(self.alpha) > edge:
+            return Level.BEYOND
+        high = reading.compute_bound(CLEAR_CONFIDENCE)
+        is_clear = (
+            high < self.edges * edge and high - reading.change < WIDEST * edge and reading.change < edge
+        )
+        return Level.CLEAR if is_clear else Level.OPEN
+
+    def compute_detectable(self, reading: Reading) -> float:
+        """Smallest true change, as a fraction, that would not have been called UNCHANGED in 95 % of cases."""
+        edge = self.find_edge(reading)
+        clear, seen = map(reading.compute_margin, (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
+        return to_fraction(min(self.edges * edge - clear, edge) + seen)
 
 
 def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Variance, shift: float) -> Reading:
@@ -115,76 +177,9 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     )
 
 
-def extend_reading(reading: Reading, pairs: int) -> Reading:
-    """The same estimate and noise, of so many pairs."""
-    gained = count_winsorized_df(pairs) - count_winsorized_df(reading.trials)
-    own = reading.own
-    if own is not None:
-        own = replace(own, df=own.df * count_winsorized_df(pairs) / count_winsorized_df(reading.trials))
-    error = compute_pooled_error(reading.noise, pairs)
-    noise = replace(reading.noise, df=reading.noise.df + gained)
-    return replace(reading, trials=pairs, noise=noise, error=error, own=own)
-
-
-def mirror_reading(reading: Reading) -> Reading:
-    """The same reading with better and worse exchanged, so that one rule serves both."""
-    return replace(reading, change=-reading.change)
-
-
-def find_level(reading: Reading, bar: Bar) -> Level:
-    """Where the interval lies: its lower bound is sure at ``bar.alpha``, the upper at CLEAR_CONFIDENCE.
-
-    One that would leave no change at all open clears nothing: what lies below it does so by luck.
-    """
-    edge = compute_log_edge(reading, bar)
-    if compute_bound(reading, bar.alpha) > edge:
-        return Level.BEYOND
-    high = compute_bound(reading, CLEAR_CONFIDENCE)
-    is_clear = high < bar.edges * edge and high - reading.change < WIDEST * edge and reading.change < edge
-    return Level.CLEAR if is_clear else Level.OPEN
-
-
-def is_estimated_beyond(reading: Reading, bar: Bar) -> bool:
-    """Whether the estimate alone exceeds what matters."""
-    return reading.change > compute_log_edge(reading, bar)
-
-
-def compute_bound(reading: Reading, p: float) -> float:
-    """What the true change is below with probability ``p``."""
-    return reading.change + compute_margin(reading, p)
-
-
-def compute_margin(reading: Reading, p: float) -> float:
-    """How far that lies above the estimate."""
-    return compute_t_quantile(p, reading.noise.df) * reading.error
-
-
 def compute_edge(threshold: Threshold, baseline: float) -> float:
     """The smallest fraction of a positive ``baseline`` that exceeds both parts of the threshold."""
     return max(threshold.relative, threshold.absolute / baseline)
-
-
-def compute_log_edge(reading: Reading, bar: Bar) -> float:
-    """The smallest log change that matters."""
-    return math.log1p(compute_edge(bar.threshold, reading.baseline))
-
-
-def compute_detectable(reading: Reading, bar: Bar) -> float:
-    """Smallest true change, as a fraction, that would not have been called UNCHANGED in 95 % of cases."""
-    edge = compute_log_edge(reading, bar)
-    clear, seen = (compute_margin(reading, p) for p in (CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE))
-    return to_fraction(min(bar.edges * edge - clear, edge) + seen)
-
-
-def make_change(reading: Reading, detectable: float) -> Change:
-    """The change as fractions with its two-sided interval; + is worse."""
-    half = compute_margin(reading, 1 - (1 - INTERVAL_CONFIDENCE) / 2)
-    return Change(
-        centre=to_fraction(reading.change),
-        low=to_fraction(reading.change - half),
-        high=to_fraction(reading.change + half),
-        detectable=detectable,
-    )
 
 
 def to_fraction(change: float) -> float:

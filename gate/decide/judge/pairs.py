@@ -19,16 +19,17 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
 )
-from gate.decide.evidence.baselines import make_baseline
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.proxies import Work, compare_work
+from gate.decide.evidence.programs import Work, compare_work
+from gate.decide.evidence.trials import make_baseline
 from gate.decide.evidence.values import Evidence, Question, Stored, collect_values, find_base_cases
 from gate.decide.judge.compare import (
     follow_leaders,
+    judge_steady,
     list_comparisons,
+    make_finding,
     pose_questions,
 )
-from gate.decide.judge.families import judge_steady, make_finding
 from gate.decide.judge.interval import (
     BETTER,
     CLEAR,
@@ -38,14 +39,7 @@ from gate.decide.judge.interval import (
     Level,
     Reading,
     Ruling,
-    compute_bound,
-    compute_log_edge,
     compute_pooled_error,
-    extend_reading,
-    find_level,
-    is_estimated_beyond,
-    make_change,
-    mirror_reading,
     read_pairs,
     to_fraction,
 )
@@ -89,8 +83,7 @@ def gather_case_pairs(
 ) -> tuple[CasePairs, ...]:
     """The sides of these cases, or of all the plan's, in the plan's order."""
     wanted = {case.id for case in run.cases} if case_ids is None else set(case_ids)
-    pairs, redefined = list_pairs(run), find_base_cases(run)
-    bases = {case.id: case for case in run.base.cases} if run.base else {}
+    pairs, bases = list_pairs(run), find_base_cases(run)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
@@ -101,7 +94,8 @@ def gather_case_pairs(
     for case in (case for case in run.cases if case.id in wanted):
         own, known = pairs.get(case.id, ()), bases.get(case.id)
         trials = [pair.head for pair in own] or list(heads.get(case.id, ()))
-        absence = Reason.STALE_DEFINITION if case.id in redefined else Reason.UNPAIRED
+        is_alike = known is not None and known.definition == case.definition
+        absence = Reason.UNPAIRED if is_alike else Reason.STALE_DEFINITION
         side = CasePairs(
             case=case,
             # The fullest last: causes are read off the last one, and some trials measure latencies only.
@@ -110,7 +104,7 @@ def gather_case_pairs(
             values=collect_values(trials),
             stored=_store_base(run.base, known, own, case.definition),
             absence=absence if known else Reason.NO_BASELINE,
-            base_case=redefined.get(case.id),
+            base_case=known,
             paired=collect_paired(own),
             processor=collect_processor(own),
         )
@@ -205,15 +199,15 @@ def decide_pairs(reading: Reading, bar: Bar) -> Ruling:
         return OPEN
     if is_confirmed(reading, bar):
         return WORSE
-    if is_confirmed(mirror_reading(reading), bar):
+    if is_confirmed(reading.mirror(), bar):
         return BETTER
-    return CLEAR if find_level(reading, bar) is Level.CLEAR else OPEN
+    return CLEAR if bar.find_level(reading) is Level.CLEAR else OPEN
 
 
 def is_confirmed(reading: Reading, bar: Bar) -> bool:
     """Whether a worsening is certain within the error budget and estimated beyond the threshold."""
     enough = reading.trials >= SETTLING_PAIRS
-    return enough and is_estimated_beyond(reading, bar) and _compute_low(reading, bar) > 0
+    return enough and bar.is_exceeded_by(reading) and _compute_low(reading, bar) > 0
 
 
 def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
@@ -221,21 +215,21 @@ def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
     if reading.trials < MIN_PAIRS:
         return to_fraction(math.inf)
     needed = reading.change - _compute_low(reading, bar)
-    margin = compute_bound(reading, 0.95) - reading.change
-    return to_fraction(max(compute_log_edge(reading, bar), needed) + margin)
+    margin = reading.compute_bound(0.95) - reading.change
+    return to_fraction(max(bar.find_edge(reading), needed) + margin)
 
 
 def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
     """Fewest pairs that would settle it if estimate and noise stayed; ``None`` beyond MAX_FURTHER_PAIRS."""
     for more in range(1, MAX_FURTHER_PAIRS + 1):
-        if decide_pairs(extend_reading(reading, reading.trials + more), bar) != OPEN:
+        if decide_pairs(reading.extend(reading.trials + more), bar) != OPEN:
             return more
     return None
 
 
 def _compute_low(reading: Reading, bar: Bar) -> float:
     """The lower bound: by the noise that others teach of as well, and of a latency by its own alone too."""
-    low = compute_bound(reading, bar.alpha)
+    low = reading.compute_bound(bar.alpha)
     if reading.own is None:
         return low
     error = compute_pooled_error(reading.own, reading.trials)
@@ -263,14 +257,14 @@ def _judge_reading(
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
     ruling = decide_pairs(judged, bar)
     is_same = metric in COMPILE_TIMES and not work.is_other and judged.trials >= SETTLING_PAIRS
-    if ruling == OPEN and is_same and not is_estimated_beyond(judged, bar):
+    if ruling == OPEN and is_same and not bar.is_exceeded_by(judged):
         ruling = CLEAR
     if ruling[0] in NOT_WORSE and is_confirmed(clock, bar):
         ruling = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     eager = readings.get(Metric.EAGER_LATENCY)
     if eager and ruling[0] is Status.REGRESSED and metric is Metric.COMPILED_LATENCY:
         remarks = (Fact(code=Code.EAGER_CHANGED, numbers={"change": math.expm1(eager.change)}),)
-    change = make_change(clock, compute_pair_detectable(judged, bar))
+    change = clock.make_change(compute_pair_detectable(judged, bar))
     if clock.trials < MIN_PAIRS:
         change = replace(change, low=change.centre, high=change.centre)
     return replace(

@@ -17,7 +17,7 @@ from pathlib import Path
 from gate.check.measurer import Measurer
 from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
 from gate.check.work import Answer, Part, Unit
-from gate.decide.evidence.disturbed import sum_up_disturbances
+from gate.decide.evidence.trials import sum_up_disturbances
 from gate.kinds import KIND_SPECS
 from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import CALIBRATION, RUN
 from gate.records import Metric, Pairing, Policy
 from gate.store.baselines import propose_baselines, save_baselines

@@ -14,7 +14,6 @@ from gate.calibrate.noise import (
     list_pair_instabilities,
     measure_pair_noise,
 )
-from gate.decide.judge.interval import extend_reading
 from gate.records import Metric, Policy, Run
 from gate.records.studies import Flaw
 from gate.report.studies import describe_instability
@@ -69,7 +68,7 @@ def test_bias_must_be_certain_to_either_side(make_pairs: Make, policy: Policy) -
 def test_last_look_counts_what_winsorizing_takes(make_pairs: Make, policy: Policy) -> None:
     """Of the last look's sixteen pairs one on each side is winsorized: 12 degrees of freedom, not 15."""
     series = gather(make_pairs, policy, (-0.01, 0.0, 0.01, 0.0, 0.005, -0.005))
-    last = extend_reading(series.reading, 16)
+    last = series.reading.extend(16)
     assert last.noise.df == series.reading.noise.df - 5 + 12
     assert last.error == pytest.approx(series.reading.error * math.sqrt(6 / 16))
 

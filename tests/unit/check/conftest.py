@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.check.pair_schedule import count_pairs
 from gate.check.procedure import CheckTerms
-from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.trials import make_baselines
 from gate.decide.side_by_side import Suspect
 from gate.metrics import SPECS
 from gate.records import (

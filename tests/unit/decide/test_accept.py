@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from gate.decide.conclude.accept import (
     can_be_accepted,
     compute_acceptance_limit,
-    is_lack_accepted,
     keep_own,
     list_covered,
     note_left,
 )
+from gate.decide.conclude.outcome import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,

@@ -6,15 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.case_evidence import (
-    MAX_ALL_CHARS,
-    add_traces,
-    bound_sources,
-    count_words,
-    name_operators,
-    part_phases,
-    show_case,
-)
+from gate.decide.conclude.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
+from gate.decide.evidence.programs import count_words, name_operators, part_phases
 from gate.decide.evidence.values import Evidence, Stored
 from gate.records import (
     FIRST_CALL,

@@ -50,10 +50,10 @@ def test_every_key_that_differs_is_named() -> None:
     }
 
 
-def test_case_of_the_same_definition_has_no_other(host: Environment) -> None:
-    """Nor has one of a run without a base."""
-    assert find_base_cases(run_of(host, (CASE,), (CASE,))).get(CASE.id) is None
-    assert find_base_cases(run_of(host, (CASE,), None)).get(CASE.id) is None
+def test_cases_of_the_base_are_found_by_their_id(host: Environment) -> None:
+    """A run without a base has none."""
+    assert find_base_cases(run_of(host, (CASE,), (CASE,))) == {CASE.id: CASE}
+    assert find_base_cases(run_of(host, (CASE,), None)) == {}
 
 
 def test_argument_that_the_base_has_otherwise_is_the_cause(

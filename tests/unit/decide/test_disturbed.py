@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.decide.conclude.outcome import list_open
-from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed, set_aside_disturbed
+from gate.decide.evidence.trials import note_disturbed, note_kept_disturbed, set_aside_disturbed
 from gate.decide.verdict import decide_verdict
 from gate.metrics import SPECS
 from gate.records import (

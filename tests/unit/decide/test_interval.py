@@ -11,18 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.judge.compare import SESSION
-from gate.decide.judge.interval import (
-    LARGEST_FACTOR,
-    Bar,
-    Level,
-    Reading,
-    compute_detectable,
-    find_level,
-    make_change,
-    mirror_reading,
-    read_stored,
-)
+from gate.decide.judge.interval import LARGEST_FACTOR, Bar, Level, Reading, read_stored
+from gate.decide.judge.stored import SESSION
 from gate.decide.stats import Variance, summarize_logs
 from gate.records import Metric, Threshold
 
@@ -72,7 +62,7 @@ def test_lower_speedup_is_worse() -> None:
     """A speedup that falls from 2x to 1x is ln 2 worse, told as 100 %."""
     reading = read([2.0] * 5, [1.0] * 3, metric=Metric.WARM_SPEEDUP)
     assert reading.change == pytest.approx(math.log(2))
-    assert make_change(reading, 0.1).centre == pytest.approx(1.0)
+    assert reading.make_change(0.1).centre == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +84,14 @@ def test_lower_speedup_is_worse() -> None:
 )
 def test_level_by_hand(edges: float, error: float, change: float, level: Level) -> None:
     """The edge is ln 1.05, the lower bound t(.999) = 4.144 errors below, the upper t(.90) = 1.372 above."""
-    assert find_level(make_reading(change, error), replace(BAR, edges=edges)) is level
+    assert replace(BAR, edges=edges).find_level(make_reading(change, error)) is level
 
 
 def test_twice_as_slow_by_ten_microseconds_is_below_a_floor_of_twenty() -> None:
     """The absolute threshold is three times 10 us, and two thirds of 30 us."""
     bar = Bar(alpha=0.001, threshold=Threshold(relative=0.05, absolute=20e-6))
-    assert find_level(make_reading(math.log(2), baseline=10e-6), bar) is CLEAR
-    assert find_level(make_reading(math.log(2), baseline=30e-6), bar) is BEYOND
+    assert bar.find_level(make_reading(math.log(2), baseline=10e-6)) is CLEAR
+    assert bar.find_level(make_reading(math.log(2), baseline=30e-6)) is BEYOND
 
 
 @pytest.mark.parametrize(
@@ -110,7 +100,7 @@ def test_twice_as_slow_by_ten_microseconds_is_below_a_floor_of_twenty() -> None:
 )
 def test_detectable_change_by_hand(edges: float, error: float, largest: float) -> None:
     """The largest estimate that clears, and t(.95) = 1.812 errors above it."""
-    detectable = compute_detectable(make_reading(0.0, error), replace(BAR, edges=edges))
+    detectable = replace(BAR, edges=edges).compute_detectable(make_reading(0.0, error))
     assert detectable == pytest.approx(math.expm1(largest + T95 * error), rel=1e-5)
 
 
@@ -119,17 +109,17 @@ def test_detectable_change_is_detected_as_often_as_it_says(edges: float) -> None
     """Of 4,000 estimates around the detectable change 95 % are not cleared."""
     rng = random.Random(4)  # noqa: S311 - repeatable, not secret
     error, bar = 0.01, replace(BAR, edges=edges)
-    true = math.log1p(compute_detectable(make_reading(0.0, error, 1e6), bar))
+    true = math.log1p(bar.compute_detectable(make_reading(0.0, error, 1e6)))
     drawn = (make_reading(rng.gauss(true, error), error, 1e6) for _ in range(4000))
-    assert sum(find_level(one, bar) is not CLEAR for one in drawn) / 4000 == pytest.approx(0.95, abs=0.012)
+    assert sum(bar.find_level(one) is not CLEAR for one in drawn) / 4000 == pytest.approx(0.95, abs=0.012)
 
 
 def test_interval_by_hand() -> None:
     """t(.975) = 2.228 errors to each side, and never wider than a number can hold."""
-    shown = make_change(make_reading(0.05), 0.1)
+    shown = make_reading(0.05).make_change(0.1)
     expected = [math.expm1(0.05 + side * T975 * 0.02) for side in (-1, 0, 1)]
     assert [shown.low, shown.centre, shown.high] == pytest.approx(expected)
-    assert make_change(make_reading(0.05, error=1e4), 0.1).high == pytest.approx(LARGEST_FACTOR - 1)
+    assert make_reading(0.05, error=1e4).make_change(0.1).high == pytest.approx(LARGEST_FACTOR - 1)
 
 
 @given(before=TIMES, after=TIMES, factor=st.floats(0.01, 100))
@@ -151,17 +141,17 @@ def test_a_reading_depends_on_the_ratio_alone(before: list[float], after: list[f
 def test_worse_never_lies_lower(change: float, more: float, error: float, edges: float) -> None:
     """The level does not fall as the change grows, nor rise as the error budget shrinks."""
     bar = replace(BAR, edges=edges)
-    level = find_level(make_reading(change, error), bar)
-    assert find_level(make_reading(change + more, error), bar) >= level
-    assert find_level(make_reading(change, error), replace(bar, alpha=1e-6)) <= level
+    level = bar.find_level(make_reading(change, error))
+    assert bar.find_level(make_reading(change + more, error)) >= level
+    assert replace(bar, alpha=1e-6).find_level(make_reading(change, error)) <= level
 
 
 @given(change=st.floats(-1, 1), error=st.floats(0.005, 0.2))
 def test_mirrored_reading_is_its_own_mirror(change: float, error: float) -> None:
     """Mirrored twice it is the same, and no change is beyond the edge both ways."""
     reading = make_reading(change, error)
-    assert mirror_reading(mirror_reading(reading)) == reading
-    assert {find_level(one, BAR) for one in (reading, mirror_reading(reading))} != {BEYOND}
+    assert reading.mirror().mirror() == reading
+    assert {BAR.find_level(one) for one in (reading, reading.mirror())} != {BEYOND}
 
 
 def test_null_changes_are_beyond_no_more_often_than_the_budget_allows() -> None:
@@ -171,5 +161,5 @@ def test_null_changes_are_beyond_no_more_often_than_the_budget_allows() -> None:
     beyond = 0
     for _ in range(3000):
         before, after = ([math.exp(rng.gauss(0, 0.02)) for _ in range(count)] for count in (5, 3))
-        beyond += find_level(read(before, after), bar) is BEYOND
+        beyond += bar.find_level(read(before, after)) is BEYOND
     assert beyond / 3000 <= 0.025

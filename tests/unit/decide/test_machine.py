@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.judge.machine import Machine
+from gate.decide.judge.stored import Machine
 from gate.decide.verdict import screen_run
 from gate.records import BaseArm, Metric, Reason, Status
 from tests.hosts import CUDA_HOST
@@ -82,7 +82,6 @@ def test_a_canary_moved_as_the_median_over_the_cases() -> None:
 def test_a_shift_is_sure_beyond_its_own_noise(stored: Sequence[float], log: float, is_sure: bool) -> None:
     """Three trials at 1 %, one new: SE = sqrt((1 + 1/3) pi / 2) = 1.447 %, t(.975; 2) = 4.303: 6.23 %."""
     machine = compare(with_canaries({"loop": (stored, (math.exp(log),))}))
-    assert machine.is_sure is is_sure
     assert machine.shift == pytest.approx(log if is_sure else 0.0)
 
 
@@ -90,7 +89,7 @@ def test_noise_of_a_canary_is_learned_from_all_cases() -> None:
     """Where another case holds more trials of the same canary, a single stored one is enough."""
     first = with_canaries({"loop": ((1.0,), (1.1,))}, case_id="m0/x")
     second = with_canaries({"loop": (EXACT, (1.1,))}, case_id="m1/x")
-    assert (compare(first).is_sure, compare(first, second).is_sure) == (False, True)
+    assert (compare(first).shift, compare(first, second).shift) == (0.0, pytest.approx(math.log(1.1)))
 
 
 def test_a_canary_of_zero_is_left_out() -> None:
@@ -114,16 +113,14 @@ def test_the_wandering_of_the_canary_is_the_noise_of_a_sitting(stored: Sequence[
     assert (session.value, session.df) == (pytest.approx(sd**2), math.inf)
 
 
-@pytest.mark.parametrize(("cases", "suite"), [(3, None), (4, math.log(1.3))])
-def test_eager_of_four_cases_speaks_for_the_machine(cases: int, suite: float | None) -> None:
+@pytest.mark.parametrize(("cases", "suite"), [(3, 0.0), (4, math.log(1.3))])
+def test_eager_of_four_cases_speaks_for_the_machine(cases: int, suite: float) -> None:
     """Eager 30 % slower everywhere: the median of the cases' changes, sure beyond 1 % of noise."""
     machine = compare(*make_cases(cases, eager=1.3))
     centre = math.log(0.02) - sum(math.log(0.02 * one) for one in NINE) / 9  # 2.7e-5
-    assert machine.suite == (None if suite is None else pytest.approx(suite + centre))
-    assert machine.suite_shift == (0.0 if suite is None else machine.suite)
-    assert decide(*make_cases(cases, eager=1.3)).machine.suite == pytest.approx(
-        0.0 if suite is None else 0.3, abs=1e-3
-    )
+    assert machine.suite == (pytest.approx(suite + centre) if suite else 0.0)
+    assert machine.suite_shift == machine.suite
+    assert decide(*make_cases(cases, eager=1.3)).machine.suite == pytest.approx(math.expm1(suite), abs=1e-3)
 
 
 def test_one_slow_eager_of_four_is_no_machine() -> None:
@@ -204,7 +201,7 @@ def test_compile_times_are_of_a_gpus_host_and_calls_of_the_card(
 
 def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
     """20 % more is a logarithm of 0.182: the session's SD, though canaries agree to 1 %."""
-    far, near = (Machine(canary=math.log(ratio), is_sure=True, wander=0.01) for ratio in (1.2, 1.1))
+    far, near = (Machine(shift=math.log(ratio), wander=0.01) for ratio in (1.2, 1.1))
     assert math.sqrt(far.session.value) == pytest.approx(0.182, abs=0.001)
     assert math.sqrt(near.session.value) == pytest.approx(0.01)
 

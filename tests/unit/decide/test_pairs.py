@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gate.decide.constants import LIVE_PAIR_SD, LOOKS, PRIOR_DF
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
-from gate.decide.judge.interval import POOLING_LOSS, Bar, Reading, extend_reading, make_change, read_pairs
+from gate.decide.judge.interval import POOLING_LOSS, Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records import (
@@ -300,7 +300,7 @@ def test_own_noise_by_hand() -> None:
 
 def test_further_pairs_tell_more_of_the_own_noise() -> None:
     """Three pairs of 2 degrees of freedom become sixteen, of which two are winsorized: 12."""
-    reading = extend_reading(read_pairs(make_paired([0.0, 0.01, 0.02]), PRIOR, make_paired([0.0] * 3)), 16)
+    reading = read_pairs(make_paired([0.0, 0.01, 0.02]), PRIOR, make_paired([0.0] * 3)).extend(16)
     assert reading.own is not None
     assert (reading.own.value, reading.own.df) == (pytest.approx(0.0001), 12.0)
     assert (reading.trials, reading.noise.df) == (16, 16.0)
@@ -345,7 +345,7 @@ def test_interval_covers_the_truth(count: int) -> None:
     rng = random.Random(count)  # noqa: S311 - repeatable, not secret
     held = 0
     for _ in range(4000):
-        change = make_change(read_pairs(make_paired(draw_pairs(rng, count, math.log(1.05))), PRIOR), 0.0)
+        change = read_pairs(make_paired(draw_pairs(rng, count, math.log(1.05))), PRIOR).make_change(0.0)
         held += change.low <= 0.05 <= change.high
     assert 0.94 <= held / 4000 <= 0.975
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.evidence.baselines import make_baselines as record
+from gate.decide.evidence.trials import make_baselines as record
 from gate.decide.evidence.values import gather_evidence
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.records import AbsoluteLimit, Metric, Outcome, Place, Provenance, Reason, Run, Status

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.conclude.summary import compute_geometric_mean, summarize_suite
+from gate.decide.conclude.shown import compute_geometric_mean, summarize_suite
 from gate.decide.evidence.values import compute_break_even
 from gate.kinds import find_family
 from gate.records import Case, Comparison, Estimate, Kind, Metric, Mode, Reason, Status, Task

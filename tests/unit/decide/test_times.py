@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.proxies import Work
-from gate.decide.judge.families import Times, judge_time
+from gate.decide.evidence.programs import Work
 from gate.decide.judge.interval import Bar, Reading
+from gate.decide.judge.stored import Times, judge_time
 from gate.decide.side_by_side import list_suspects
 from gate.decide.stats import Variance
 from gate.decide.verdict import Screening, decide_verdict

@@ -7,7 +7,8 @@ from itertools import chain
 
 import pytest
 
-from gate.decide.evidence.case_evidence import find_unchanged_code, note_unchanged_code
+from gate.decide.evidence.programs import find_unchanged_code
+from gate.decide.explain.notes import note_unchanged_code
 from gate.records import (
     Case,
     CodeIdentity,

@@ -10,8 +10,8 @@ from gate.calibrate.rehearsal import Rehearsal
 from gate.check.measurer import Measurer
 from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import Slot, want_whole
-from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair, list_pairs
+from gate.decide.evidence.trials import make_baselines
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab

@@ -1,17 +1,24 @@
-"""Noise-free signs that a compile did other work than its baseline, and that a trial had its device alone."""
+"""What both sides of a case compiled: with how much work, to which code, kernels and phases.
 
-from __future__ import annotations
+These are the signs without noise that a compile did other work, or that a call runs the same code.
+
+Inductor names a kernel by the operators that it fuses and a number: ``cpp_fused_add_relu_3``. A kernel more
+changes all numbers behind it, so that kernels are matched by their code first, and by their name without
+the number after.
+"""
 
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
 from gate.decide.constants import MORE_PROCESSOR, MORE_WORK
 from gate.decide.evidence.values import Evidence, compare_items
 from gate.metrics import COMPILE_SIGNATURES, COMPILE_TIMES
-from gate.records import Kind, Metric, Task
+from gate.records import BASE_ARM, FIRST_CALL, OTHER_PHASE, PHASES, Kind, Metric, Pairing, Run, Task
+from gate.records.cases import group_cases
 
 # Where these are not zero a call runs Python that was not compiled.
 _PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
@@ -42,7 +49,7 @@ class Work:
         """Whether it did other work that can be counted, or was not counted."""
         return self.calls is None or self.counts or self.has_more_calls
 
-    def mirror(self) -> Work:
+    def mirror(self) -> "Work":
         """The same with more and less exchanged."""
         calls, processor = (None if one is None else -one for one in (self.calls, self.processor))
         return replace(self, calls=calls, processor=processor)
@@ -146,3 +153,91 @@ def is_tuned_otherwise(evidence: Evidence) -> bool:
     baseline = evidence.code_baseline
     tuned = {trial.identity.tuned for trial in evidence.trials} - {""}
     return bool(tuned) and (baseline is None or tuned != {baseline.identity.tuned})
+
+
+def find_unchanged_code(run: Run) -> frozenset[str]:
+    """Find the cases whose generated code is the base's, digest by digest.
+
+    A case counts only where every pair says so: one that failed, was not compiled, or was compiled in one arm
+    alone may have changed.
+    """
+    failed = {failure.case_id for failure in run.failures}
+    paired = group_cases(trial for trial in run.trials if trial.pairing is not Pairing.ALONE)
+    same = set()
+    for case_id, own in paired.items():
+        base = {trial.identity.digest for trial in own if trial.arm == BASE_ARM}
+        head = {trial.identity.digest for trial in own if trial.arm != BASE_ARM}
+        if case_id not in failed and len(base) == 1 and base == head and "" not in base:
+            same.add(case_id)
+    return frozenset(same)
+
+
+_NUMBER = re.compile(r"_\d+$")
+_FUSED = re.compile(r"^(?:cpp|mps|pallas|triton(?:_[a-z]{3,4})?)_fused_?")
+
+
+def match_kernels(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Match the kernels, name to hash, that do not have the same code on both sides.
+
+    A pair of names for each, before and after; ``""`` where a side has none.
+    """
+    same = set(before.values()) & set(after.values())
+    old = [name for name, code in before.items() if code not in same]
+    new = [name for name, code in after.items() if code not in same]
+    pairs = []
+    for key in (str, _name_stem):
+        for name in list(new):
+            match = next((one for one in old if key(one) == key(name)), None)
+            if match is not None:
+                pairs.append((match, name))
+                old.remove(match)
+                new.remove(name)
+    return (*pairs, *(("", name) for name in new), *((name, "") for name in old))
+
+
+def _name_stem(kernel: str) -> str:
+    return _NUMBER.sub("", kernel)
+
+
+def name_operators(kernel: str) -> str:
+    """Name the operators that a kernel fuses, joined as in its name; ``""`` where it has none."""
+    stem = _name_stem(kernel)
+    return _FUSED.sub("", stem) if _FUSED.match(stem) else ""
+
+
+def count_words(kernels: Iterable[str]) -> Counter[str]:
+    """Count the words of operators in the names of kernels."""
+    words = (word for kernel in kernels for word in name_operators(kernel).split("_"))
+    return Counter(filter(None, words))
+
+
+# Which phase each runs within. The graph of a backward pass is compiled when it is first called: beside
+# the forward's autograd phase, but with the same phases within it.
+_AUTOGRAD, _BACKWARD = "aot_autograd", "backward"
+_WITHIN: Mapping[str, str] = {
+    _AUTOGRAD: "dynamo",
+    "garbage_collection": "dynamo",
+    "inductor": _AUTOGRAD,
+    "code_generation": "inductor",
+    "triton": "code_generation",
+}
+
+
+def part_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
+    """Part a compile by what each phase took itself, less the phases within it.
+
+    What no phase accounts for stands under :data:`OTHER_PHASE`, where the whole is known.
+    """
+    spans_s = {name: phases_s[name] for name in PHASES if name in phases_s}
+    backward_s = spans_s.pop(_BACKWARD, 0.0)
+    if _AUTOGRAD in spans_s:
+        spans_s[_AUTOGRAD] += backward_s
+    own_s = dict(spans_s)
+    for name, seconds in spans_s.items():
+        parent = _WITHIN.get(name, "")
+        if parent in own_s:
+            own_s[parent] -= seconds - (backward_s if name == _AUTOGRAD else 0.0)
+    parted = {name: max(0.0, seconds) for name, seconds in own_s.items()}
+    if FIRST_CALL in phases_s and parted:
+        parted[OTHER_PHASE] = max(0.0, phases_s[FIRST_CALL] - sum(parted.values()))
+    return parted
