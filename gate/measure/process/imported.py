@@ -66,19 +66,18 @@ def check_imports(request: WorkerRequest) -> None:
     absent: list[tuple[str, Path, Path]] = []
     for name, place in imported:
         twins = tuple(_find_twins(name, place, origin, tops))
-        other = next((f"another {one}" for one in twins if _is_another(place, checkout / one)), "")
-        if not other and lies_below(place, origin) and _is_elsewhere(name, place, request):
+        is_source = place.suffix == ".py"
+        other = next(
+            (f"another {one}" for one in twins if is_source and _is_another(place, checkout / one)), ""
+        )
+        if not other and is_source and lies_below(place, origin) and _is_elsewhere(name, place, request):
             other = f"{name} elsewhere"
         if other:
             raise UsageError(
                 f"{name} is imported from {place}, and the arm's checkout has {other}",
                 "Uninstall the project, and set PYTHONPATH to the directory of its packages.",
             )
-        absent += [
-            (name, place, one)
-            for one in (*twins, *_find_own(place, origin))
-            if not (checkout / one).is_file()
-        ]
+        absent += [(name, place, one) for one in twins if not (checkout / one).is_file()]
     _check_submodules(absent, origin, checkout)
     source = _find_native_change(origin, checkout)
     built = _list_built(imported, origin, tops) if source else []
@@ -121,21 +120,11 @@ def _is_elsewhere(name: str, place: Path, request: WorkerRequest) -> bool:
 
     What it holds besides may be in no commit at all, as a file that a build has written.
     """
-    if "." in name or place.suffix != ".py" or not is_project_file(place, request.origin):
+    if "." in name or not is_project_file(place, request.origin):
         return False
     checkout = Path(request.checkout)
     twin = checkout / place.relative_to(Path(request.origin).resolve())
     return not twin.exists() and has_module(checkout, name)
-
-
-def _find_own(place: Path, origin: Path) -> Iterator[Path]:
-    """Find which file of the user's checkout a module of any kind is, relative to its top."""
-    if (
-        lies_below(place, origin)
-        and not lies_below(place, _OWN_PLACE)
-        and is_project_file(place, str(origin))
-    ):
-        yield place.relative_to(origin)
 
 
 def _check_submodules(absent: Sequence[tuple[str, Path, Path]], origin: Path, checkout: Path) -> None:
@@ -239,11 +228,12 @@ def _is_from(distribution: str, origin: Path) -> bool:
 
 def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
     """Find which files of the user's checkout a module is, or is a copy of, relative to its top."""
-    top = name.partition(".")[0]
-    if place.suffix != ".py" or lies_below(place, _OWN_PLACE) or top in sys.stdlib_module_names:
+    if lies_below(place, _OWN_PLACE):
         return
-    yield from _find_own(place, origin)
-    yield from (one for one in _list_copied(name, place, tops) if is_same_file(place, origin / one))
+    if lies_below(place, origin) and is_project_file(place, str(origin)):
+        yield place.relative_to(origin)
+    if place.suffix == ".py" and name.partition(".")[0] not in sys.stdlib_module_names:
+        yield from (one for one in _list_copied(name, place, tops) if is_same_file(place, origin / one))
 
 
 def _list_copied(name: str, place: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
