@@ -5,12 +5,10 @@ user's checkout. In an arm that is another checkout those places must be the oth
 measure the same code and every regression would pass.
 """
 
-import filecmp
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
@@ -63,32 +61,9 @@ def check_source(factory: str, request: WorkerRequest) -> None:
         )
 
 
-def list_imported() -> Iterator[tuple[str, Path]]:
-    """The names and resolved files of all imported modules: thousands, so each directory once."""
-    directories: dict[str, Path] = {}
-    for name, module in list(sys.modules.items()):
-        # Not getattr: a module that loads its parts lazily would load one.
-        place = getattr(module, "__dict__", {}).get("__file__")
-        if not isinstance(place, str):
-            continue
-        directory, file = os.path.split(place)
-        if directory not in directories:
-            directories[directory] = Path(directory).resolve()
-        found = directories[directory] / file
-        yield name, found.resolve() if found.is_symlink() else found
-
-
 def lies_below(place: Path, top: Path) -> bool:
     """Whether a place lies in a directory, by their text: this is asked of thousands of modules."""
     return str(place).startswith(f"{top}{os.sep}")
-
-
-def is_same_file(place: Path, twin: Path) -> bool:
-    """Whether both are there and say the same."""
-    try:
-        return filecmp.cmp(place, twin, shallow=False)
-    except OSError:
-        return False
 
 
 def _move(entry: str, request: WorkerRequest) -> str:

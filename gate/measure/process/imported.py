@@ -4,6 +4,7 @@ A run says of which commit it is, and what is changed there. A file that somebod
 some of its processes another program's.
 """
 
+import filecmp
 import json
 import os
 import sys
@@ -17,14 +18,7 @@ from urllib.parse import unquote, urlsplit
 from gate.errors import UsageError
 from gate.files.disk import read_written_ns
 from gate.git import ask_git, find_checkout, is_true, read_git
-from gate.measure.process.checkout import (
-    has_module,
-    is_project_file,
-    is_same_file,
-    lies_below,
-    list_imported,
-    list_layouts,
-)
+from gate.measure.process.checkout import has_module, is_project_file, lies_below, list_layouts
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _KNOWN = ("ls-files", "--cached", "--others", "--exclude-standard")  # what git has, or would add
@@ -62,7 +56,7 @@ def check_imports(request: WorkerRequest) -> None:
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
-    imported = [(name, place) for name, place in list_imported() if not lies_below(place, checkout)]
+    imported = [(name, place) for name, place in _list_imported() if not lies_below(place, checkout)]
     absent: list[tuple[str, Path, Path]] = []
     for name, place in imported:
         twins = tuple(_find_twins(name, place, origin, tops))
@@ -89,10 +83,25 @@ def check_imports(request: WorkerRequest) -> None:
         )
 
 
+def _list_imported() -> Iterator[tuple[str, Path]]:
+    """The names and resolved files of all imported modules: thousands, so each directory once."""
+    directories: dict[str, Path] = {}
+    for name, module in list(sys.modules.items()):
+        # Not getattr: a module that loads its parts lazily would load one.
+        place = getattr(module, "__dict__", {}).get("__file__")
+        if not isinstance(place, str):
+            continue
+        directory, file = os.path.split(place)
+        if directory not in directories:
+            directories[directory] = Path(directory).resolve()
+        found = directories[directory] / file
+        yield name, found.resolve() if found.is_symlink() else found
+
+
 def _check_installed(top: Path) -> None:
     """Check that no copy was measured that pip installed from this checkout before a file was changed."""
     tops = _list_tops(top)
-    found = [(name, place) for name, place in list_imported() if name.partition(".")[0] in tops]
+    found = [(name, place) for name, place in _list_imported() if name.partition(".")[0] in tops]
     copies = [
         (name, place, top / copied)
         for name, place in found
@@ -110,9 +119,17 @@ def _check_installed(top: Path) -> None:
             )
 
 
+def _is_same_file(place: Path, twin: Path) -> bool:
+    """Whether both are there and say the same."""
+    try:
+        return filecmp.cmp(place, twin, shallow=False)
+    except OSError:
+        return False
+
+
 def _is_another(place: Path, twin: Path) -> bool:
     """Whether a file is there and says something else; one that is not may be in no commit at all."""
-    return twin.is_file() and not is_same_file(place, twin)
+    return twin.is_file() and not _is_same_file(place, twin)
 
 
 def _is_elsewhere(name: str, place: Path, request: WorkerRequest) -> bool:
@@ -233,7 +250,7 @@ def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequenc
     if lies_below(place, origin) and is_project_file(place, str(origin)):
         yield place.relative_to(origin)
     if place.suffix == ".py" and name.partition(".")[0] not in sys.stdlib_module_names:
-        yield from (one for one in _list_copied(name, place, tops) if is_same_file(place, origin / one))
+        yield from (one for one in _list_copied(name, place, tops) if _is_same_file(place, origin / one))
 
 
 def _list_copied(name: str, place: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
@@ -261,7 +278,7 @@ def check_edits(request: WorkerRequest) -> None:
     if tree is None:
         return
     top = Path(tree.top)
-    found = {place for _, place in list_imported() if lies_below(place, top) and place not in _LOOKED_AT}
+    found = {place for _, place in _list_imported() if lies_below(place, top) and place not in _LOOKED_AT}
     # Code that the compiler generates is imported as well, from where this run keeps its files.
     kept = (Path(tempfile.gettempdir()).resolve(), Path(request.result).resolve().parent)
     scratch = [place for place in kept if lies_below(place, top)]
@@ -305,14 +322,13 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
     if checkouts is None or case is None or not case.factory or has_moved_on():
         return None
     top, base = Path(checkouts.head).resolve(), Path(checkouts.base)
-    imported = {place for _, place in list_imported()}
+    imported = {place for _, place in _list_imported()}
     parents = {place.parent for place in imported}
     own = {parent for parent in parents if is_project_file(parent, checkouts.head)}
     inside = {place for place in imported if place.parent in own}
     copied = {_name_end(place.parts) for place in imported - inside}
-    differing = {
-        name for place in inside if not is_same_file(top / (name := str(place.relative_to(top))), base / name)
-    }
+    names = {str(place.relative_to(top)) for place in inside}
+    differing = {name for name in names if not _is_same_file(top / name, base / name)}
     copies = {name for name in checkouts.changed if not copied.isdisjoint(_list_ends(name))}
     # Written as UTF-8, which a file's name need not be.
     return tuple(sorted(name.encode(errors="replace").decode() for name in differing | copies))

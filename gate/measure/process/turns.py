@@ -102,11 +102,6 @@ class Turns:
         waited_s, self._waited_s = self._waited_s, 0.0
         return waited_s
 
-    def close(self) -> None:
-        """Hang up."""
-        self._lines.close()
-        self._socket.close()
-
     def _ask(self, said: str, *expected: str) -> tuple[str, str]:
         begun = time.perf_counter()
         if not self._keeps:

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from unittest.mock import Mock
 
 import pytest
@@ -21,7 +21,8 @@ from gate.records.protocol import BlockSize, Offer, RoundPlan, Side
 def open_line() -> Iterator[tuple[socket.socket, Turns]]:
     """Open both ends, the lab's and the worker's."""
     ours, theirs = socket.socketpair()
-    with ours, closing(Turns(theirs.detach())) as turns:
+    turns = Turns(theirs.detach())
+    with ours, turns._socket, turns._lines:
         yield ours, turns
 
 
@@ -109,5 +110,6 @@ def test_compilers_do_not_inherit_the_line() -> None:
     ours, theirs = socket.socketpair()
     channel = theirs.detach()
     os.set_inheritable(channel, True)
-    with ours, closing(Turns(channel)):
+    turns = Turns(channel)
+    with ours, turns._socket, turns._lines:
         assert not os.get_inheritable(channel)
