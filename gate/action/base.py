@@ -194,7 +194,10 @@ def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], pl
     if not ask_git(top, "rev-parse", "--verify", "--quiet", f"{REF}^{{commit}}").is_good:
         return AcceptedFiles(notes=(_describe_none(top),))
     base = find_text(event, "merge_group.base_sha")
-    commits = _list_group(top, base, head) if is_sha(base) else _list_own(top, head)
+    if is_sha(base):
+        commits = _list_group(top, base, head)
+    else:  # the pull request's head, where it is what is checked out, or what the merge there adds
+        commits = (head,) if load_head(top) == head or _find_merged_into(top, head) else ()
     if not commits:
         text = f"No acceptance counts: what is checked out is neither {head[:12]} nor a merge of it."
         return AcceptedFiles(warnings=(text,))
@@ -214,11 +217,6 @@ def _describe_none(top: Path) -> str:
     if ask_git(top, "rev-parse", "--is-shallow-repository").said == "false":
         return f"{text}."
     return f"{text}, and would not show it without `fetch-depth: 0` of actions/checkout."
-
-
-def _list_own(top: Path, head: str) -> tuple[str, ...]:
-    """List the pull request's head, where it is what is checked out, or what the merge there adds."""
-    return (head,) if load_head(top) == head or _find_merged_into(top, head) else ()
 
 
 def _list_group(top: Path, base: str, head: str) -> tuple[str, ...]:

@@ -235,13 +235,9 @@ def _parse_value(item: Input, text: str) -> str:
     if not value and not item.default:
         return ""
     if len(value) > _MAX_CHARS or not re.fullmatch(item.pattern, value):
-        shown = "that value" if item.name == "token" else _show(value)
+        text = "".join(char if char.isprintable() else "?" for char in value[:60])
+        shown = "that value" if item.name == "token" else repr(text)
         raise UsageError(
             f"input {item.name}: {shown} is not {item.expected}", f"Fix `{item.name}:` in the workflow."
         )
     return value
-
-
-def _show(value: str) -> str:
-    shown = "".join(char if char.isprintable() else "?" for char in value[:60])
-    return f"{shown!r}"

@@ -83,9 +83,11 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
     _check_agreed(step)
     root = Path(step.environ.get("RUNNER_TEMP") or tempfile.gettempdir())
     place = root / f"compile-gate-rules-{secrets.token_hex(4)}"
-    base = _choose_commit(step)
+    inputs, ref = step.inputs, step.inputs["baseline-ref"]
+    base = None if ref == "head" else BaseCommit(sha=ref, origin="")
+    if ref == "base":
+        base = find_base(step.event, Path.cwd())
     try:
-        inputs = step.inputs
         rules = prepare_rules(inputs["config"], inputs["baselines"], base, place, select=inputs["select"])
         accepted = collect_accepted(step.event, step.environ, place)
         rules = replace(rules, accepted=accepted, gate=_name_gate(rules, step))
@@ -117,13 +119,6 @@ def _name_gate(rules: RuleSource, step: ActionStep) -> str:
 def load_rules_config(config: str) -> Config:
     """Load the configuration of that name; empty means the default."""
     return load_config(Path(config) if config else None)
-
-
-def _choose_commit(step: ActionStep) -> BaseCommit | None:
-    ref = step.inputs["baseline-ref"]
-    if ref == "head":
-        return None
-    return find_base(step.event, Path.cwd()) if ref == "base" else BaseCommit(sha=ref, origin="")
 
 
 def prepare_rules(
@@ -262,12 +257,13 @@ def _find_moved(tree: Tree, head: Tree, own: Path) -> Path | None:
     if found := renamed.get(name):
         return tree.top / found
     places = [tree.top / one for one in (*gone, *renamed.values())]
-    alike = [one for one in places if one.name in {own.name, DEFAULT_FILE} and _are_in_line(one, own)]
+    alike = [
+        one
+        for one in places
+        if one.name in {own.name, DEFAULT_FILE}
+        if one.is_relative_to(own.parent) or own.is_relative_to(one.parent)
+    ]
     return alike[0] if len(alike) == 1 else None
-
-
-def _are_in_line(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other.parent) or other.is_relative_to(one.parent)
 
 
 def _list_changed(tree: Tree, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -160,7 +160,10 @@ def render_annotation(level: str, message: str, title: str = "compile-gate", pla
     if place:
         file, _, line = place.rpartition(":")
         properties |= {"file": file, "line": line}
-    rendered = ",".join(f"{name}={_escape_property(value)}" for name, value in properties.items())
+    escaped = {
+        name: _escape(value).replace(":", "%3A").replace(",", "%2C") for name, value in properties.items()
+    }
+    rendered = ",".join(f"{name}={value}" for name, value in escaped.items())
     return f"::{level} {rendered}::{_escape(message[:_MAX_MESSAGE])}"
 
 
@@ -168,10 +171,6 @@ def _escape(text: str) -> str:
     """Escape what ends a command, and show what would turn or hide the text as a question mark."""
     shown = "".join(char if char.isprintable() or char in "\r\n" else "?" for char in text)
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")
 
 
 MAX_LINE = 600  # characters: a sentence of ours and its fix, with a path or two in them
@@ -185,13 +184,11 @@ def make_line(text: str, limit: int = MAX_LINE) -> str:
     Control characters, such that turn the direction of writing and all others that show nothing
     become ``?``, line ends become spaces, and what begins a command to the runner is broken by a space.
     """
-    line = "".join(map(_show_char, text[: limit + 1]))
+    line = "".join(
+        char if char.isprintable() else " " if char.isspace() else "?" for char in text[: limit + 1]
+    )
     line = _MARK.sub(r"\g<0> ", line)
     return line if len(line) <= limit else line[: limit - 3] + "..."
-
-
-def _show_char(char: str) -> str:
-    return char if char.isprintable() else " " if char.isspace() else "?"
 
 
 class GuardedLog(io.TextIOBase):

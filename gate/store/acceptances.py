@@ -194,19 +194,15 @@ def parse_allowance(text: str, metric: Metric) -> float:
     """
     is_fraction = SPECS[metric].is_ratio
     fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
-    written = _read_written(text.strip())
+    try:
+        written = Amount().read(float(text.strip()))
+    except ValueError:
+        written = Amount().read(text.strip())
     if written is None:
         raise UsageError(f"--allow: expected {Amount().describe()}, got {text!r}", fix)
     for invalid in _check_allowance(metric, written):
         raise UsageError(f"--allow: {invalid.problem}", invalid.fix)
     return read_amount(written)
-
-
-def _read_written(text: str) -> float | str | None:
-    try:
-        return Amount().read(float(text))
-    except ValueError:
-        return Amount().read(text)
 
 
 def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool:

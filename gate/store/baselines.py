@@ -291,10 +291,7 @@ def _render_block(value: object, indent: str) -> str:
         lines = (inner + json.dumps(item, sort_keys=True, allow_nan=False) for item in value)
         return "[\n" + ",\n".join(lines) + f"\n{indent}]"
     if isinstance(value, list):
-        return json.dumps([_to_integer(item) for item in value], allow_nan=False)
+        # 4.0 reads back the same as 4, and shorter is easier to review.
+        shorter = [int(item) if isinstance(item, float) and item.is_integer() else item for item in value]
+        return json.dumps(shorter, allow_nan=False)
     return json.dumps(value, allow_nan=False)
-
-
-def _to_integer(value: object) -> object:
-    """``4.0`` reads back the same as ``4``, and shorter is easier to review."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
