@@ -28,7 +28,6 @@ from urllib.parse import quote, urlencode
 from gate.github.job import find_text, make_line, write_log
 from gate.github.transport import (
     EXCHANGE_S,
-    Clock,
     DeniedError,
     ExchangeFailedError,
     GitHubError,
@@ -55,9 +54,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How long a client waits, and by which clock."""
+    """How long a client waits."""
 
-    clock: Clock = time
     max_wait_s: float = MAX_WAIT_S
     exchange_s: float = EXCHANGE_S
 
@@ -135,8 +133,7 @@ class GitHubClient:
 
     def wait_to_write(self) -> None:
         """Wait until a write may follow the one before, as the next write would do by itself."""
-        clock = self._patience.clock
-        clock.sleep(max(0.0, self._next_write - clock.monotonic()))
+        time.sleep(max(0.0, self._next_write - time.monotonic()))
 
     def download(self, path: str, limit_bytes: int) -> bytes:
         """Download what a path leads to, without the token once the host is another.
@@ -167,7 +164,7 @@ class GitHubClient:
                 self._wait_to_repeat(request, failed, repeats)
                 repeats += 1
                 continue
-            wait_s = compute_wait_s(response, limits, self._patience.clock.time())
+            wait_s = compute_wait_s(response, limits, time.time())
             if wait_s is None:
                 raise self._describe_refusal(request, response)
             self._wait(wait_s, GitHubError(f"{request.name}: GitHub limits the rate", _LATER))
@@ -176,7 +173,7 @@ class GitHubClient:
     def _exchange(self, request: Request) -> Response:
         if request.method != "GET":
             self.wait_to_write()
-            self._next_write = self._patience.clock.monotonic() + WRITE_SPACING_S
+            self._next_write = time.monotonic() + WRITE_SPACING_S
         response = self._transport.send(request)
         if not (200 <= response.status < 300 or 400 <= response.status < 500):  # noqa: PLR2004 -- HTTP's classes
             raise ExchangeFailedError(f"GitHub answers {response.status}", is_sent=True)
@@ -198,7 +195,7 @@ class GitHubClient:
             raise error
         write_log(f"{error.what}; asking again in {seconds:.0f} s")
         self.waited_s += seconds
-        self._patience.clock.sleep(seconds)
+        time.sleep(seconds)
 
     def _describe_refusal(self, request: Request, response: Response) -> GitHubError:
         said = self._read_message(response)

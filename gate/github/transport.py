@@ -12,7 +12,6 @@ import urllib.request
 from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPException, HTTPResponse
-from typing import Protocol
 from urllib.error import URLError
 from urllib.parse import urljoin, urlsplit
 
@@ -74,19 +73,6 @@ _CHUNK_BYTES = 64 * 1024
 _SIZE_DIGITS = 20  # of a Content-Length: 64 bits have less
 _REDIRECTS = {301, 302, 303, 307, 308}
 _NEXT = re.compile(r'<(https?://[^<>]+)>; *rel="next"')  # no other scheme: urllib opens files too
-
-
-class Clock(Protocol):
-    """What is used of the module ``time``: injectable, so that tests never wait."""
-
-    def time(self) -> float:
-        """Seconds since the epoch."""
-
-    def monotonic(self) -> float:
-        """Time that never goes back."""
-
-    def sleep(self, seconds: float, /) -> None:
-        """Wait."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,7 @@ from fake.server import FakeGitHub
 from publishing import Stage
 from rule_repository import CONFIG, MODELS, Repo, make_baseline
 
+from gate.github import client as client_module
 from gate.github.client import GitHubClient, Patience
 
 
@@ -42,17 +43,18 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_bare_python(tmp_path_factory.mktemp("bare python"))
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    """Time that passes only when somebody sleeps."""
-    return FakeClock()
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """Time that passes only when a client sleeps."""
+    fake = FakeClock()
+    monkeypatch.setattr(client_module, "time", fake)
+    return fake
 
 
 @pytest.fixture
-def client(github: FakeGitHub, clock: FakeClock) -> GitHubClient:
-    """A client of the fake GitHub that waits by the fake clock."""
-    patience = Patience(clock=clock, exchange_s=60.0)
-    return github.connect(patience)
+def client(github: FakeGitHub) -> GitHubClient:
+    """A client of the fake GitHub."""
+    return github.connect(Patience(exchange_s=60.0))
 
 
 @pytest.fixture

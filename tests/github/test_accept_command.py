@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,8 +55,6 @@ def ask(
     """Let somebody comment, and run the command that holds the token that writes."""
     assert git.find_ref("heads/main")
     (tmp_path / "gate.yml").write_text(GATE_YML)
-    # Writes are a second apart, by the clock.
-    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
 
     def run(body: str = COMMAND, author: str = "ada", head_sha: str = HEAD, *options: str) -> Asked:
         (tmp_path / "event.json").write_text(json.dumps(leave_comment(github, body, author)))

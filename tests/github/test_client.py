@@ -173,9 +173,9 @@ def test_refusals(
     ],
     ids=["reset after", "reset before", "502", "504", "truncated", "slow", "broken"],
 )
-def test_post_is_not_repeated(github: FakeGitHub, clock: FakeClock, fault: Fault) -> None:
+def test_post_is_not_repeated(github: FakeGitHub, fault: Fault) -> None:
     """A POST whose fate is unknown is sent once and named as unknown."""
-    patience = Patience(clock=clock, exchange_s=0.3)
+    patience = Patience(exchange_s=0.3)
     client = github.connect(patience)
     github.fail("POST", "/comments$", Fault(**vars(fault)))
     with pytest.raises(UncertainWriteError, match="it may have taken effect"):
@@ -192,16 +192,16 @@ def test_post_after_limit(github: FakeGitHub, client: GitHubClient) -> None:
 
 def test_post_nobody_listens(clock: FakeClock) -> None:
     """A POST that could not even be sent is repeated like anything else, then given up."""
-    client = GitHubClient(api_url="http://127.0.0.1:9", token=TOKEN, patience=Patience(clock=clock))
+    client = GitHubClient(api_url="http://127.0.0.1:9", token=TOKEN)
     with pytest.raises(GitHubError):
         client.post(COMMENTS, {"body": "text"})
     assert clock.slept == [1.0, 2.0, 4.0]
 
 
-def test_slow_body(github: FakeGitHub, clock: FakeClock) -> None:
+def test_slow_body(github: FakeGitHub) -> None:
     """A body that trickles is cut off, and asked for again."""
-    github.connect(Patience(clock=clock)).get("pulls/7")  # the first answer of its kind is judged for longer
-    client = github.connect(Patience(clock=clock, exchange_s=0.3))
+    github.connect(Patience()).get("pulls/7")  # the first answer of its kind is judged for longer
+    client = github.connect(Patience(exchange_s=0.3))
     github.fail("GET", "/pulls/7", Fault(trickle_s=0.05))
     assert client.get("pulls/7")["number"] == 7
     assert len(github.requests) == 3

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fake.clock import FakeClock
 from fake.faults import Fault
 from fake.server import FakeGitHub
 from records import SHA
@@ -219,7 +218,7 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
         return False
 
     def publish(run_id: int) -> None:
-        patience = Patience(clock=FakeClock())
+        patience = Patience()
         client = github.connect(patience)
         make_sticky(client).write(make_draft(run_id), meet)
 
@@ -256,7 +255,7 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
         return False
 
     def publish(run_id: int) -> None:
-        client = github.connect(Patience(clock=FakeClock(), exchange_s=60.0))
+        client = github.connect(Patience(exchange_s=60.0))
         make_sticky(client).write(make_draft(run_id), meet)
 
     runs = chance.sample(range(100, 110), 4)

@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-from fake.clock import FakeClock
 from fake.faults import NO_RIGHT, Fault
 from fake.issue_routes import add_issue, list_issues
 from fake.server import FakeGitHub
@@ -199,7 +198,7 @@ def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed
     github.call_before("POST", "/issues$", barrier.wait)
 
     def publish(run_id: int) -> None:
-        patience = Patience(clock=FakeClock(), exchange_s=60.0)
+        patience = Patience(exchange_s=60.0)
         write(github.connect(patience), make_draft(run_id))
 
     threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in runs]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from fake import git_routes
-from fake.clock import FakeClock
 from fake.faults import Fault
 from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
@@ -348,7 +347,7 @@ def test_many_files_are_written_in_several_trees(
     )
 
     # The stand-in starts a git for each file of a request.
-    patience = Patience(clock=FakeClock(), exchange_s=30.0)
+    patience = Patience(exchange_s=30.0)
     client = github.connect(patience)
     propose(client, replace(make_run(head, cases=tuple(definitions)), cases=cases))
 
