@@ -27,9 +27,8 @@ from gate.publish.commands import (
     AuthorizedCommand,
     CommandRefusedError,
     CommandWords,
-    parse_accept_words,
-    parse_refresh_words,
     parse_select,
+    parse_words,
     split_command,
 )
 
@@ -168,9 +167,8 @@ def check_writer(client: GitHubClient, user: object) -> str:
 
 def _read_command(client: GitHubClient, command: CommentCommand) -> tuple[str, CommandWords]:
     """Check who wrote a command, then what it says; return the login and the parsed words."""
-    parse = parse_refresh_words if command.name == REFRESH_COMMAND else parse_accept_words
     try:
-        words = parse(command.words)
+        words = parse_words(command.name, command.words)
     except CommandRefusedError:
         try:
             check_writer(client, command.user)

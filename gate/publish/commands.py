@@ -5,7 +5,7 @@ numbers are taken. The answer does not repeat the reason: whoever gave it wrote 
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +26,15 @@ from gate.store.acceptances import compute_expiry
 from gate.units import count_noun, render_allowance, render_change
 
 ACCEPT_COMMAND = "/accept-regression"
-ACCEPT_USAGE = f'Write: {ACCEPT_COMMAND} [select=bert/*] [metric=compiled_latency] [commit] reason="..."'
 REFRESH_COMMAND = "/refresh-baselines"
-REFRESH_USAGE = f"Write: {REFRESH_COMMAND} [select=tag:smoke] [commit]"
+# What may follow each command, and how that is written.
+_WORDS = {
+    ACCEPT_COMMAND: (
+        ("select", "metric", "sha", "reason"),
+        f'Write: {ACCEPT_COMMAND} [select=bert/*] [metric=compiled_latency] [commit] reason="..."',
+    ),
+    REFRESH_COMMAND: (("select", "sha"), f"Write: {REFRESH_COMMAND} [select=tag:smoke] [commit]"),
+}
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")  # an id, or enough of its beginning
 _SELECT = re.compile(r"select=([A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]{0,499})")
 _METRICS = {f"metric={metric.value}": metric for metric in Metric}
@@ -83,29 +89,13 @@ def split_command(body: str, name: str) -> tuple[str, ...] | None:
     return tuple(words) if first == name else None
 
 
-def parse_refresh_words(words: tuple[str, ...]) -> CommandWords:
-    """Parse the words after the command.
+def parse_words(name: str, words: tuple[str, ...]) -> CommandWords:
+    """Parse the words after a command.
 
     Raises:
-        CommandRefusedError: One of them means nothing.
+        CommandRefusedError: One of them means nothing, or there is no reason for an acceptance.
     """
-    return _parse_words(words, frozenset(("select", "sha")), REFRESH_USAGE)
-
-
-def parse_accept_words(words: tuple[str, ...]) -> CommandWords:
-    """Parse the words after the command.
-
-    Raises:
-        CommandRefusedError: One of them means nothing, or there is no reason.
-    """
-    parsed = _parse_words(words, frozenset(("select", "metric", "sha", "reason")), ACCEPT_USAGE)
-    reason = parsed.reason.strip()
-    if not LINE.holds(reason) or not reason.isprintable():
-        raise CommandRefusedError(f"its reason is missing, or is not {LINE.what}", ACCEPT_USAGE)
-    return replace(parsed, reason=reason)
-
-
-def _parse_words(words: tuple[str, ...], known: Collection[str], usage: str) -> CommandWords:
+    known, usage = _WORDS[name]
     found: dict[str, Any] = {}
     line, place = " ".join(words), 0
     while place < len(line):
@@ -116,7 +106,11 @@ def _parse_words(words: tuple[str, ...], known: Collection[str], usage: str) -> 
             raise CommandRefusedError(f"word {count} after the command cannot be read", usage)
         found[key] = value
         place = match.end() + 1
-    return CommandWords(**found)
+    parsed = CommandWords(**found)
+    reason = parsed.reason.strip()
+    if "reason" in known and not (LINE.holds(reason) and reason.isprintable()):
+        raise CommandRefusedError(f"its reason is missing, or is not {LINE.what}", usage)
+    return replace(parsed, reason=reason)
 
 
 def _read_word(match: re.Match[str]) -> tuple[str, object]:

@@ -12,12 +12,13 @@ from refreshes import make_request
 
 from gate.fingerprint import compute_environment_id
 from gate.publish.commands import (
+    ACCEPT_COMMAND,
     Accepted,
     AcceptTerms,
     CommandRefusedError,
     CommandWords,
     accept_verdict,
-    parse_accept_words,
+    parse_words,
     render_accepted,
 )
 from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
@@ -28,7 +29,7 @@ LATENCY = Metric.COMPILED_LATENCY
 
 
 def parse(text: str) -> CommandWords:
-    return parse_accept_words(tuple(text.split()))
+    return parse_words(ACCEPT_COMMAND, tuple(text.split()))
 
 
 @pytest.mark.parametrize(

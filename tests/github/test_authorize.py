@@ -26,7 +26,7 @@ from gate.publish.commands import (
     AuthorizedCommand,
     CommandRefusedError,
     CommandWords,
-    parse_refresh_words,
+    parse_words,
     split_command,
 )
 
@@ -219,7 +219,7 @@ def test_a_dispatch_that_may_not_go_on(client: GitHubClient, event: dict[str, An
 def parse_body(body: str) -> CommandWords | None:
     """Parse a comment's text as a refresh, if it is one."""
     words = split_command(body, REFRESH_COMMAND)
-    return None if words is None else parse_refresh_words(words)
+    return None if words is None else parse_words(REFRESH_COMMAND, words)
 
 
 @pytest.mark.parametrize(
