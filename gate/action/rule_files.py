@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from gate.action.base import LIMIT_S
@@ -120,15 +120,14 @@ class Wanted:
     """What of a commit is wanted: its configuration, where in the checkout that lies, and what is below it.
 
     ``path`` is of the commit's file, and ``own`` of what stands for it in the checkout; all is written below
-    ``place``. What is empty of the rest the configuration says.
+    ``place``. What the workflow's ``inputs`` leave empty of baselines and selection the configuration says.
     """
 
     tree: Tree
     path: Path
     own: Path
     place: Path
-    baselines: str  # of the workflow
-    select: str  # of the workflow
+    inputs: Mapping[str, str] = field(repr=False)
     suffix: str = ""  # behind each name in messages
 
 
@@ -161,8 +160,8 @@ def _load(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
         return config.parent / (one.relative_to((place / name).parent) if inside else one)
 
     registry = tuple(tree.to_git(put_back(one, path)) for one in loaded.registry)
-    stored = tree.to_git(Path.cwd() / wanted.baselines) if wanted.baselines else ""
-    stored = stored or tree.to_git(put_back(loaded.baselines, path))
+    said = wanted.inputs["baselines"]
+    stored = tree.to_git(Path.cwd() / said if said else put_back(loaded.baselines, path))
     write_files(tree, (*registry, stored), place)
     (place / stored).mkdir(parents=True, exist_ok=True)
     config = replace(
@@ -175,7 +174,7 @@ def _load(wanted: Wanted) -> tuple[Rules, tuple[str, ...]]:
     cases = load_cases(config)
     load_policy(config)
     load_baselines(config.baselines)
-    if not wanted.select:
+    if not wanted.inputs["select"]:
         choose_cases(config, cases)
     return Rules(config=fold_registries(config), cases=cases), (name, *registry, stored)
 

@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,7 +88,7 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
     if ref == "base":
         base = find_base(step.event, Path.cwd())
     try:
-        rules = prepare_rules(inputs["config"], inputs["baselines"], base, place, select=inputs["select"])
+        rules = prepare_rules(inputs, base, place)
         accepted = collect_accepted(step.event, step.environ, place)
         rules = replace(rules, accepted=accepted, gate=_name_gate(rules, step))
         before = _digest(place)
@@ -121,9 +121,7 @@ def load_rules_config(config: str) -> Config:
     return load_config(Path(config) if config else None)
 
 
-def prepare_rules(
-    config: str, baselines: str, base: BaseCommit | None, place: Path, *, select: str = ""
-) -> RuleSource:
+def prepare_rules(inputs: Mapping[str, str], base: BaseCommit | None, place: Path) -> RuleSource:
     """Write the rules of a commit below ``place``; without one, the working tree's hold.
 
     The change's own are loaded too: they must hold for the next change, and say where its models are now.
@@ -133,15 +131,16 @@ def prepare_rules(
         UsageError: The commit is not in this clone, or a path of its configuration cannot be had from it.
         FileError: Its configuration cannot be used, or the change's own could not be once it is merged.
     """
+    config = inputs["config"]
+    working = RuleSource(config=config, baselines=inputs["baselines"])
     if base is None:
-        return RuleSource(config=config, baselines=baselines)
+        return working
     top = load_top(Path.cwd())
     check_commit(top, base.sha)
     tree, head = Tree(top=top, sha=base.sha), Tree(top=top, sha=load_head(top))
     own = _find_config(head, config)
     path = _find_config(tree, config) or (_find_moved(tree, head, own) if own else None)
-    said = {"baselines": baselines, "select": select}
-    change = Wanted(tree=head, path=own, own=own, place=place / "own", **said) if own else None
+    change = Wanted(tree=head, path=own, own=own, place=place / "own", inputs=inputs) if own else None
     workflows = _list_changed(tree, (WORKFLOWS,))
     if path is None:
         # The base has no configuration yet: the head's is all there is, and that is said.
@@ -149,17 +148,18 @@ def prepare_rules(
             _load_own(change, config)
         name = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
         added = (name,) if (top / name).exists() else ()
-        return RuleSource(config=config, baselines=baselines, changed=added, workflows=workflows)
+        return replace(working, changed=added, workflows=workflows)
     here = own if own and not has_path(head, head.to_git(path)) else path
     suffix = name_base(base.sha)
-    wanted = Wanted(tree=tree, path=path, own=here, place=place / "files", suffix=suffix, **said)
+    files = place / "files"
+    wanted = Wanted(tree=tree, path=path, own=here, place=files, inputs=inputs, suffix=suffix)
     try:
         rules, names = load_rule_files(wanted)
     except MissingContentError:
         raise
     except UsageError as error:
         mended = _take_mended(error, change, config, suffix)
-        return RuleSource(config=config, baselines=baselines, mended=mended, workflows=workflows)
+        return replace(working, mended=mended, workflows=workflows)
     followed = _follow(rules, _load_own(change, config), wanted, is_same=own in {None, here})
     changed = _list_changed(tree, names)
     return replace(followed, sha=tree.sha, origin=base.origin, changed=changed, workflows=workflows)

@@ -62,7 +62,8 @@ class Repo:
     def prepare(self, sha: str, place: str = "rules", **more: str) -> RuleSource:
         """Prepare the rules of a commit, or of the working tree."""
         base = BaseCommit(sha=sha, origin="") if sha else None
-        return prepare_rules(more.get("config", ""), more.get("baselines", ""), base, self.place / place)
+        inputs = {"config": "", "baselines": "", "select": "", **more}
+        return prepare_rules(inputs, base, self.place / place)
 
     def load(self, sha: str, place: str = "rules") -> Config:
         """Load the configuration that is prepared of a commit."""
