@@ -5,7 +5,6 @@ numbers are taken. The answer does not repeat the reason: whoever gave it wrote 
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -252,25 +251,23 @@ MAX_ACCEPTED_ROWS = 40  # a reader has seen them in the report already
 
 def render_accepted(accepted: Accepted) -> str:
     """Render what was accepted, what that leaves, and what happens now, as Markdown."""
-    return "\n\n".join(_list_parts(accepted))
-
-
-def _list_parts(accepted: Accepted) -> Iterator[str]:
     first = accepted.acceptances[0]  # all of one comment, and so of one gate, environment and day
     removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
     what = f"{len(accepted.rows)} of what regressed{removed}" if accepted.rows else "the lack of baselines"
-    yield f"Accepted for commit {first.commit[:12]} alone, until {first.expires}: {what}."
-    yield f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else."
-    if accepted.rows:
-        yield _render_rows(accepted)
+    left = SENTENCES["remaining"].get(accepted.remaining.lower(), "")
     if accepted.left:
         count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
-        yield f"{count} not covered by it: the check stays red."
+        left = f"{count} not covered by it: the check stays red."
     elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_lack_accepted:
-        yield "Nothing was compared; the check says so, and is green."
-    elif left := SENTENCES["remaining"].get(accepted.remaining.lower()):
-        yield left
-    yield _describe_next(accepted)
+        left = "Nothing was compared; the check says so, and is green."
+    parts = (
+        f"Accepted for commit {first.commit[:12]} alone, until {first.expires}: {what}.",
+        f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else.",
+        _render_rows(accepted) if accepted.rows else "",
+        left,
+        _describe_next(accepted),
+    )
+    return "\n\n".join(filter(None, parts))
 
 
 def _render_rows(accepted: Accepted) -> str:
