@@ -198,7 +198,10 @@ class GitHubClient:
         time.sleep(seconds)
 
     def _describe_refusal(self, request: Request, response: Response) -> GitHubError:
-        said = self._read_message(response)
+        try:
+            said = self._clean(find_text(_decode_json(response.body), "message"))
+        except ExchangeFailedError:
+            said = ""
         what = f"{request.name}: GitHub answers {response.status}{': ' if said else ''}{said}"
         if response.status in (401, 403):
             needed = self._clean(response.headers.get("X-Accepted-GitHub-Permissions", ""))
@@ -207,12 +210,6 @@ class GitHubClient:
         if response.status in (404, 410):
             return MissingError(what, "Check the name, and that the token may see it.")
         return RejectedError(what, "Check the request against GitHub's message.")
-
-    def _read_message(self, response: Response) -> str:
-        try:
-            return self._clean(find_text(_decode_json(response.body), "message"))
-        except ExchangeFailedError:
-            return ""
 
     def _clean(self, text: str) -> str:
         """Make GitHub's words one printable line that cannot hold the token."""
