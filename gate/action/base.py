@@ -13,8 +13,6 @@ measured code runs, without a token.
 Whatever asks git may raise MachineError: git cannot be run, or does not answer in time.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ GitHub hands a composite action nothing but strings, does not enforce ``required
 command is given each of its inputs as the option of that name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field

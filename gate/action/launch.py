@@ -14,8 +14,6 @@ which can be read from outside for as long as a process lives.
 Imports nothing that the interpreter may lack.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@
 follow one rule: an input of a mode is the option of its name.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

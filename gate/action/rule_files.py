@@ -1,7 +1,5 @@
 """The rules that a commit holds, read as data: from git's objects, written elsewhere, and loaded."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

@@ -5,8 +5,6 @@ its own bar and nothing that it holds is in the way. Where measured code is impo
 directory that the configuration would lie in.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

@@ -3,8 +3,6 @@
 What measures gets no way to the runner.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
