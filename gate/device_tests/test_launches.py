@@ -19,7 +19,7 @@ from gate.measure.environment import without_tf32
 from gate.measure.rounds import settle_step, time_calls
 from gate.measure.usage import PROFILED_CALLS, count_host_launches, sum_kernels
 from gate.programs import ask_program
-from gate.records.metric import Metric
+from gate.records.cases import Metric
 
 _ADDS = 200
 _QUIET_CALLS = 5

@@ -18,7 +18,7 @@ from gate.devices import CUDA
 from gate.files.codec import RUN
 from gate.files.entry import VERSION
 from gate.project.config import DEFAULT_FILE
-from gate.records.metric import Metric
+from gate.records.cases import Metric
 from gate.records.run import Pairing, Run, Trial
 from gate.report.words.facts import describe_failure, describe_measuring
 

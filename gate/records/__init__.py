@@ -6,7 +6,21 @@ when the candidate is worse. Records are parsed at the border (:mod:`gate.files.
 """
 
 from gate.records.bounds import Time
-from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
+from gate.records.cases import (
+    DEFAULT_BACKEND,
+    AbsoluteLimit,
+    Acceptance,
+    Case,
+    DType,
+    Kind,
+    Metric,
+    Mode,
+    Override,
+    Policy,
+    Quarantine,
+    Task,
+    Threshold,
+)
 from gate.records.codes import Code
 from gate.records.facts import (
     AFTER,
@@ -24,15 +38,6 @@ from gate.records.facts import (
     list_distinct,
     make_text,
     name_words,
-)
-from gate.records.metric import (
-    AbsoluteLimit,
-    Acceptance,
-    Metric,
-    Override,
-    Policy,
-    Quarantine,
-    Threshold,
 )
 from gate.records.run import (
     BASE_ARM,

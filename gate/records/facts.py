@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
+from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.metric import Metric
 
 
 class Disturbance(StrEnum):

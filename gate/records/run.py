@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Annotated
 
 from gate.records.bounds import Natural, NotNegative, Range, Time
-from gate.records.cases import Case
+from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Disturbance, Fact, FailureFact, UnknownFact, name_words
-from gate.records.metric import Metric
 
 
 class Pairing(StrEnum):

@@ -6,9 +6,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from gate.records.bounds import Natural, NotNegative, Range
-from gate.records.cases import Case, Mode, Task
+from gate.records.cases import Case, Metric, Mode, Task, Threshold
 from gate.records.facts import CauseFact, HeadlineFact, NoteFact, RemarkFact, StepFact, UnknownFact
-from gate.records.metric import Metric, Threshold
 from gate.records.run import CacheUse, CaseFailure, Environment, GraphBreak, Provenance, Recompile
 
 # Why a case changed, and both sides of it to look at: a verdict rests on none of this. Everything is bounded,

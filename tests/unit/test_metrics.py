@@ -173,7 +173,7 @@ def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     for path, before, added in (
         (
-            "records/metric.py",
+            "records/cases.py",
             '    DEVICE_UTILIZATION = "device_utilization"\n',
             textwrap.indent(member, "    "),
         ),
