@@ -31,9 +31,9 @@ sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 
 from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
 from gate.records import Metric  # noqa: E402
-from gate.report.page.pages import render_verdict_page  # noqa: E402
-from gate.report.page.trend import render_pages  # noqa: E402
+from gate.report.pages import render_verdict_page  # noqa: E402
 from gate.report.trend import make_tracks  # noqa: E402
+from gate.report.trend_pages import render_pages  # noqa: E402
 from gate.store.history import (  # noqa: E402
     Figures,
     HistoryReading,

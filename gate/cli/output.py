@@ -48,7 +48,7 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     for name, one in FORMATS.items():
         if one.file:
             write_atomic(out / one.file, render_verdict(verdict, name, code))
-    from gate.report.page.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.pages import render_case_pages  # noqa: PLC0415 - jinja is slow to import
 
     remove_files(*_list_case_pages(out))
     for name, text in render_case_pages(verdict):

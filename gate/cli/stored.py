@@ -208,7 +208,7 @@ def _find_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
 
 def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
     """Write the pages of each machine; those of the first begin at index.html."""
-    from gate.report.page.trend import Link, render_pages  # noqa: PLC0415 - jinja is slow to import
+    from gate.report.trend_pages import Link, render_pages  # noqa: PLC0415 - jinja is slow to import
 
     names = [_FIRST_PAGE, *(f"machine-{number}" for number in range(2, len(tracks) + 1))]
     links = [

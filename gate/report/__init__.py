@@ -23,7 +23,7 @@ class ReportFormat:
 FORMATS: Mapping[str, ReportFormat] = {
     "text": ReportFormat("gate.report.text:render_text"),
     "markdown": ReportFormat("gate.report.markdown:render_markdown", "report.md"),
-    "html": ReportFormat("gate.report.page.pages:render_verdict_page", "report.html"),
+    "html": ReportFormat("gate.report.pages:render_verdict_page", "report.html"),
     "json": ReportFormat("gate.files.codec:encode_verdict"),
     "junit": ReportFormat("gate.report.junit:render_junit", "junit.xml"),
 }

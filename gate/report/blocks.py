@@ -19,8 +19,7 @@ from gate.records import (
 )
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import MAX_SENTENCE, RANK, make_common_row, make_row, part_comparisons
-from gate.report.view import Block, Member
+from gate.report.rows import MAX_SENTENCE, RANK, Row, make_common_row, make_row, part_comparisons
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values
@@ -37,6 +36,31 @@ MAX_CAUSES = 6  # of one case: more are counted
 LOG_LINES = 12  # of a failure: the exception and the frames above it
 # Statuses whose case is worth running again; an improvement is not a thing to chase.
 _REPRODUCED = SHOWN - {Status.IMPROVED}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """One case of several that are shown as one: its id and its first row's numbers."""
+
+    case_id: str
+    before: str = ""
+    after: str = ""
+    change: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """One case with something to say, or several that say the same: rows, why, and how to see it again."""
+
+    title: str  # the case id, or "60 cases"
+    status: Status  # the strongest of its rows
+    rows: tuple[Row, ...]
+    failures: tuple[str, ...]
+    log_tail: tuple[str, ...]
+    logs: tuple[str, ...]  # paths, one of each failed process
+    causes: tuple[str, ...]
+    members: tuple[Member, ...] = ()  # of several cases
+    command: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,27 +4,75 @@ Changed comparisons become rows, grouped by case, and cases that say the same ar
 counted; what could not be judged is summed up by reason, with its values in the table of main figures.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS
 from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Metric, Outcome, Status, Verdict
 from gate.records.verdict import SuiteRow
-from gate.report.blocks import LEAST_SHOWN, SHOWN, count_causes, make_blocks
+from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
 from gate.report.clean import clean_line
-from gate.report.footer import list_footer, make_case_lines
+from gate.report.footer import Cell, list_footer, make_figures
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
-from gate.report.view import ABSENT, NextStep, Report, Section
 from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
-from gate.report.words.steps import write_steps
+from gate.report.words.steps import NextStep, write_steps
 from gate.report.words.templates import name_metric, name_status
-from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds, render_value
+from gate.units import (
+    ABSENT,
+    count_noun,
+    render_count,
+    render_percent,
+    render_ratio,
+    render_seconds,
+    render_value,
+)
 
 _MACHINE = "machine"  # a line that a cause or a note makes superfluous
+OUTCOME_KINDS: Mapping[Outcome, str] = {
+    Outcome.PASS: "good",
+    Outcome.REGRESSION: "bad",
+    Outcome.INCOMPLETE: "bad",
+    Outcome.INCONCLUSIVE: "unsure",
+    Outcome.NOTHING_COMPARED: "bad",  # it fails the check, whatever --fail-on says
+}
 _IN_PAIRS = "the same for base and head, which were measured side by side"
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A table with what its columns mean, for a text or a page."""
+
+    title: str  # "" where the text has none
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int = 1  # columns of words, which come first; the others are numbers
+    meaning: str = ""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers, which are set to the right."""
+        return self.header[self.words :]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All that every format shows of a verdict."""
+
+    outcome: Outcome
+    headline: str  # what came out
+    why: str  # "" where there is nothing to explain
+    counts: tuple[tuple[Status, int], ...]  # deciding comparisons, strongest first
+    blocks: tuple[Block, ...]
+    figures: Mapping[str, tuple[Cell, ...]]  # by case
+    scope: tuple[tuple[str, str], ...]  # what was judged, the machine's share
+    notes: tuple[str, ...]
+    next_steps: tuple[NextStep, ...]
+    causes: tuple[str, ...]  # that are shown once for many cases
+    footer: tuple[tuple[str, str], ...]
+    summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes
 
 
 def make_report(verdict: Verdict, *, everything: bool = False, most: int | None = None) -> Report:
@@ -51,7 +99,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
         why=why,
         counts=count_statuses(verdict),
         blocks=blocks,
-        case_lines=make_case_lines(verdict),
+        figures=make_figures(verdict),
         scope=(
             *(line for line in list_scope(verdict) if line[0] != _MACHINE or not is_machine_noted),
             *list_totals(verdict),

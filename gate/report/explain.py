@@ -27,15 +27,15 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.report.blocks import make_blocks, render_command
+from gate.report.blocks import Block, make_blocks, render_command
 from gate.report.clean import clean_line, clean_lines, lay_out
+from gate.report.content import Section
 from gate.report.rows import MAX_SENTENCE
-from gate.report.view import ABSENT, Block, Section
 from gate.report.words.facts import describe_cause, describe_measuring, describe_recompile
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting, write_tlparse
 from gate.report.words.templates import name_metric
-from gate.units import count_noun, join_some, render_seconds, render_value
+from gate.units import ABSENT, count_noun, join_some, render_seconds, render_value
 
 _T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.

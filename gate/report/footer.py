@@ -1,6 +1,7 @@
 """Where the figures come from, the table of the main ones, and what the exit code means; pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from gate.devices import TARGET_KIND
 from gate.errors import ExitCode
@@ -8,8 +9,15 @@ from gate.metrics import SPECS, Role
 from gate.records import Comparison, Environment, Metric, Outcome, Provenance, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line
-from gate.report.view import ABSENT, CaseLine, Cell
-from gate.units import count_noun, join_some, render_age, render_duration, render_percent, render_value
+from gate.units import (
+    ABSENT,
+    count_noun,
+    join_some,
+    render_age,
+    render_duration,
+    render_percent,
+    render_value,
+)
 
 SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 _MAX_NAME = 60  # characters of a device's or a library's name
@@ -171,20 +179,29 @@ MARKS: Mapping[Status, tuple[str, str]] = {
 }
 
 
-def make_case_lines(verdict: Verdict) -> tuple[CaseLine, ...]:
-    """Return a line for each case of the verdict."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One measured value and the status of its comparison."""
+
+    text: str
+    status: Status | None = None
+    mark: str = ""  # that says the status beside the text
+    value: float | None = None  # to sort by
+
+
+def make_figures(verdict: Verdict) -> Mapping[str, tuple[Cell, ...]]:
+    """Return the main figures of each case of the verdict, in the order of ``COLUMNS``."""
     comparisons = group_cases(verdict.comparisons)
-    lines = []
+    figures = {}
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons)):
         by_metric = {one.metric: one for one in comparisons.get(case_id, ())}
-        cells = tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
-        lines.append(CaseLine(case_id=clean_line(case_id), cells=cells))
-    return tuple(lines)
+        figures[clean_line(case_id)] = tuple(_make_cell(by_metric.get(metric)) for metric in COLUMNS)
+    return figures
 
 
-def list_marks(lines: Sequence[CaseLine]) -> tuple[tuple[str, str], ...]:
-    """Return the marks that ``lines`` use with their meanings."""
-    present = {cell.status for line in lines for cell in line.cells}
+def list_marks(figures: Iterable[Sequence[Cell]]) -> tuple[tuple[str, str], ...]:
+    """Return the marks that ``figures`` use with their meanings."""
+    present = {cell.status for cells in figures for cell in cells}
     return tuple(dict.fromkeys(mark for status, mark in MARKS.items() if status in present))
 
 

@@ -6,13 +6,14 @@ Nothing in it can become markup: every string that comes from elsewhere goes thr
 
 import html
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.records import RED, Status, Verdict
-from gate.report.content import MAX_STEP, make_report, render_counts
-from gate.report.footer import COLUMNS, list_marks
-from gate.report.view import OUTCOME_KINDS, Block, CaseLine, Member, Report, Row, Section
+from gate.report.blocks import Block, Member
+from gate.report.content import MAX_STEP, OUTCOME_KINDS, Report, Section, make_report, render_counts
+from gate.report.footer import COLUMNS, Cell, list_marks
+from gate.report.rows import Row
 from gate.report.words.templates import name_status
 from gate.units import count_noun
 
@@ -238,20 +239,20 @@ def _render_members(block: Block, layout: Layout) -> str:
 
 
 def _render_figures(report: Report, layout: Layout) -> str:
-    lines = [line for line in report.case_lines if any(cell.status for cell in line.cells)]
-    if not lines or not layout.case_lines:
+    measured = [name for name, cells in report.figures.items() if any(cell.status for cell in cells)]
+    if not measured or not layout.case_lines:
         return ""
-    shown = lines[: layout.case_lines]
-    table = render_table(("case", *COLUMNS.values()), COLUMNS.values(), map(_list_figures, shown))
-    legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(shown))
-    more = _render_more(len(lines) - len(shown), "case")
+    shown = {name: report.figures[name] for name in measured[: layout.case_lines]}
+    rows = ((escape_code(name), *map(_render_cell, cells)) for name, cells in shown.items())
+    table = render_table(("case", *COLUMNS.values()), COLUMNS.values(), rows)
+    marks = list_marks(shown.values())
+    legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in marks)
+    more = _render_more(len(measured) - len(shown), "case")
     return fold("Measured values", join_parts((table, legend, more)))
 
 
-def _list_figures(line: CaseLine) -> Iterator[str]:
-    yield escape_code(line.case_id)
-    for cell in line.cells:
-        yield escape_text(cell.text) + (f" <sup>{escape_text(cell.mark)}</sup>" if cell.mark else "")
+def _render_cell(cell: Cell) -> str:
+    return escape_text(cell.text) + (f" <sup>{escape_text(cell.mark)}</sup>" if cell.mark else "")
 
 
 def _render_section(section: Section) -> str:

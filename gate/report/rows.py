@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS, Family
 from gate.records import MOVED, OF_WHOLE_CASE, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import clean_line
-from gate.report.view import ABSENT, Row
 from gate.report.words.comparisons import describe_comparison, describe_undecided, looks_large
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
 from gate.units import (
+    ABSENT,
     count_noun,
     is_another_answer,
     render_change,
@@ -31,6 +31,18 @@ STATUS_ORDER = (
     Status.UNCHANGED,
 )
 RANK: Mapping[Status, int] = {status: rank for rank, status in enumerate(STATUS_ORDER)}
+# By what a reader does about it: the colour and sign of a badge.
+STATUS_KINDS: Mapping[Status, str] = {
+    Status.REGRESSED: "bad",
+    Status.FAILED: "bad",
+    Status.MISSING: "bad",
+    Status.INCONCLUSIVE: "unsure",
+    Status.ACCEPTED: "other",
+    Status.NEW: "other",
+    Status.NOT_COMPARABLE: "other",
+    Status.IMPROVED: "good",
+    Status.UNCHANGED: "same",
+}
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
 # Of what is unchanged, reasons that its numbers show: any other is written beside them.
@@ -38,6 +50,22 @@ WHOLE_CASE = "whole case"
 _PLAIN = frozenset({Reason.BELOW_THRESHOLD, Reason.BEYOND_BAR})
 _COULD_NOT_TELL = "could not tell"
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One comparison, or several of a case that share one fate and have no numbers."""
+
+    status: Status
+    label: str  # the status, in lower-case brackets where the metric does not decide
+    metric: str
+    before: str = ""
+    after: str = ""
+    change: str = ""  # with a word: "+30.6 % (slower)"
+    interval: str = ""  # of the change; only where all is shown of a case
+    limit: str = ""  # beyond which the change counts; there, too
+    sentence: str = ""  # "" where the numbers say it all
+    decides: bool = True
 
 
 def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:

@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import TextIO
 
 from gate.records import Status, Verdict
+from gate.report.blocks import Block
 from gate.report.clean import WIDTH, count_columns, find_style, lay_out, write_text
-from gate.report.content import make_report, render_counts
-from gate.report.footer import COLUMNS, list_marks
-from gate.report.view import ABSENT, OUTCOME_KINDS, STATUS_KINDS, Block, CaseLine, NextStep, Report, Row
-from gate.units import join_some
+from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts
+from gate.report.footer import COLUMNS, Cell, list_marks
+from gate.report.rows import STATUS_KINDS, Row
+from gate.report.words.steps import NextStep
+from gate.units import ABSENT, join_some
 
 MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
 MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named
@@ -200,33 +202,30 @@ def _list_details(row: Row, columns: Sequence[str]) -> str:
 
 
 def _add_figures(lines: _Lines, report: Report, *, everything: bool) -> None:
-    measured = [line for line in report.case_lines if any(cell.status for cell in line.cells)]
-    shown = measured if everything else measured[:MAX_CASE_LINES]
+    measured = [name for name, cells in report.figures.items() if any(cell.status for cell in cells)]
+    shown = {name: report.figures[name] for name in (measured if everything else measured[:MAX_CASE_LINES])}
     if not shown:
         return
     columns = _choose_columns(shown, lines.width)
     titles = [_FIGURES[column].rpartition(" ") for column in columns]
     above = [["", *(f"{word}  " for word, _, _ in titles)]] if any(word for word, _, _ in titles) else []
     rows = [*above, ["case", *(f"{name}  " for _, _, name in titles)]]
-    cells = ([line.cells[column] for column in columns] for line in shown)
-    rows += [
-        [line.case_id, *(f"{cell.text} {cell.mark or ' '}" for cell in row)]
-        for line, row in zip(shown, cells, strict=True)
-    ]
+    for name, cells in shown.items():
+        rows.append([name, *(f"{cells[column].text} {cells[column].mark or ' '}" for column in columns)])
     lines.add()
     for number, text in enumerate(lay_out(rows, range(1, len(columns) + 1))):
         lines.add(text, _DIM if number <= len(above) else "")
     more = [f"and {len(measured) - len(shown)} more cases"] if len(measured) > len(shown) else []
-    if legend := ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown))]):
+    if legend := ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown.values()))]):
         lines.wrap(legend, _DIM)
 
 
-def _choose_columns(lines: Sequence[CaseLine], width: int) -> list[int]:
+def _choose_columns(figures: Mapping[str, Sequence[Cell]], width: int) -> list[int]:
     """Those with values that fit beside the case."""
-    used = max(count_columns(line.case_id) for line in lines)
+    used = max(map(count_columns, figures))
     chosen: list[int] = []
     for index, title in enumerate(_FIGURES):
-        cells = [line.cells[index] for line in lines]
+        cells = [row[index] for row in figures.values()]
         if all(cell.status is None and cell.text == ABSENT for cell in cells):
             continue
         used += _GAP + 2 + max(map(len, (*title.split(), *(cell.text for cell in cells))))

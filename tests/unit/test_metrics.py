@@ -37,7 +37,7 @@ from gate.metrics.rows import ROWS
 from gate.records import CauseKind, Metric
 from gate.records.studies import FaultKind
 from gate.report.footer import COLUMNS
-from gate.report.page.cases import _GROUPS
+from gate.report.pages import _GROUPS
 from gate.report.words.templates import name_direction
 from gate.units import render_value
 

@@ -2,17 +2,24 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from gate.devices import DEFAULT_DEVICE, KINDS, name_target
 from gate.metrics import SPECS, Family
 from gate.records import Code, Comparison, Fact, PairBase, Status, Verdict
-from gate.report.view import NextStep
 from gate.report.words.facts import describe_disturbances
 from gate.report.words.templates import COMMIT_CHARS, SENTENCES, describe_values, fill
 from gate.store.baselines import Setback
 from gate.units import count_noun, join_some
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NextStep:
+    """One thing to do next; ``command`` is empty where it is not a command."""
+
+    text: str
+    command: str = ""
 
 
 def describe_hidden(setbacks: Sequence[Setback]) -> str:

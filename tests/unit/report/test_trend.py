@@ -10,7 +10,6 @@ from collections.abc import Iterable
 import pytest
 
 from gate.records import Metric
-from gate.report.page.trend import Link, render_pages
 from gate.report.trend import (
     TrendSeries,
     average_cases,
@@ -20,6 +19,7 @@ from gate.report.trend import (
     make_tracks,
     mark_steps,
 )
+from gate.report.trend_pages import Link, render_pages
 from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 LATENCY = Metric.COMPILED_LATENCY

@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree as ET
 
 from gate.records import Estimate
-from gate.report.page.charts import (
+from gate.report.charts import (
     BEFORE,
     HEAD,
     Drawing,

@@ -9,7 +9,7 @@ import re
 import pytest
 from jinja2 import UndefinedError
 
-from gate.report.page.pages import render_page
+from gate.report.pages import render_page
 
 
 def test_policy() -> None:

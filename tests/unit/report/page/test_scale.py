@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.report.page.charts import Scale, list_ticks, make_scale
+from gate.report.charts import Scale, list_ticks, make_scale
 
 
 def test_place() -> None:

@@ -25,12 +25,13 @@ from gate.records import (
 from gate.records.run import Frame
 from gate.report import render
 from gate.report.content import make_report
-from gate.report.page.cases import PageCase, make_anchors
-from gate.report.page.pages import (
+from gate.report.pages import (
     MOST_WHOLE,
     VERDICT_PAGE,
+    PageCase,
     find_link,
-    make_case_views,
+    list_cases,
+    make_anchors,
     render_case_pages,
     render_verdict_page,
 )
@@ -56,7 +57,7 @@ def parse_pairs() -> ET.Element:
 
 
 def list_views(verdict: Verdict) -> tuple[PageCase, ...]:
-    return make_case_views(verdict, make_report(verdict, everything=True))
+    return tuple(list_cases(verdict, make_report(verdict, everything=True)))
 
 
 @pytest.mark.parametrize("name", ["regression", "side_by_side", "incomplete", "inconclusive"])

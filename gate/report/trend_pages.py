@@ -8,9 +8,8 @@ from statistics import fmean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
-from gate.report.page.cases import Plot, find_axis_unit
-from gate.report.page.charts import Drawing, Scale, join_places, list_ticks, make_scale
-from gate.report.page.pages import find_link, render_page
+from gate.report.charts import Drawing, Plot, Scale, find_axis_unit, join_places, list_ticks, make_scale
+from gate.report.pages import find_link, render_page
 from gate.report.trend import (
     FEWEST,
     Track,

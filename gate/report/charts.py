@@ -1,4 +1,4 @@
-"""The kinds of charts, as SVG: two sides as points, intervals; pure.
+"""Charts of pages, as SVG: two sides as points, intervals; pure.
 
 Base is drawn hollow and head filled, so that both differ without colour.
 """
@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
-from gate.records import Estimate
+from gate.metrics import SPECS, Unit
+from gate.records import Estimate, Metric
+from gate.units import KIBI
 
 BEFORE, HEAD = "before", "head"
 CHART_WIDTH = 320  # of a chart, in CSS pixels: as wide as a phone, so that its text keeps its size there
@@ -47,6 +49,16 @@ class Drawing:
         root = ET.Element("svg", {"class": self.kind, "viewBox": size, **attributes})
         root.extend(self._parts)
         return ET.tostring(root, encoding="unicode").replace(" />", "/>")  # of no text: ">" is escaped there
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plot:
+    """A chart with its title and a remark."""
+
+    title: str
+    drawing: Drawing
+    note: str = ""
+    kind: str = "same"  # of the remark
 
 
 def join_places(places: Sequence[tuple[float, float]], *, closed: bool = False) -> str:
@@ -100,6 +112,14 @@ def list_ticks(scale: Scale, unit: float = 1.0) -> tuple[float, ...]:
     first = math.ceil(scale.low / unit / step - 1e-9)
     last = math.floor(scale.high / unit / step + 1e-9)
     return tuple(index * step * unit for index in range(first, last + 1))
+
+
+def find_axis_unit(metric: Metric, values: Iterable[float]) -> float:
+    """What an axis counts in: sizes are round in their own unit."""
+    if SPECS[metric].unit is not Unit.BYTES:
+        return 1.0
+    largest = max(map(abs, values), default=0.0)
+    return float(KIBI ** int(math.log(largest, KIBI))) if largest >= KIBI else 1.0
 
 
 Write = Callable[[float], str]  # a value with its unit, for an axis or a hint

@@ -1,0 +1,342 @@
+"""The pages of a verdict: HTML files that need nothing else, with charts drawn before; pure.
+
+A page is a template below ``templates/`` and what it is filled with. Every text is escaped as it is put in;
+only files of this package and drawings are not.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from gate.fingerprint import compute_environment_id, list_parts
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, select_metrics
+from gate.records import CaseEvidence, Comparison, Environment, Estimate, Metric, Status, Verdict
+from gate.records.cases import group_cases
+from gate.report.blocks import SHOWN, Block, order_comparison
+from gate.report.charts import (
+    BEFORE,
+    HEAD,
+    Drawing,
+    Lane,
+    Plot,
+    Write,
+    draw_interval,
+    draw_strip,
+    find_axis_unit,
+)
+from gate.report.clean import clean_line
+from gate.report.content import OUTCOME_KINDS, Report, make_report
+from gate.report.explain import CaseView, make_view
+from gate.report.footer import COLUMNS, MARKS, Cell
+from gate.report.rows import STATUS_KINDS, Row, make_row
+from gate.report.words.comparisons import exceeds_limit
+from gate.report.words.templates import describe_move, name_metric, name_status
+from gate.units import MICRO, count_noun, render_threshold, render_value
+from gate.version import __version__
+
+_DIRECTORY = Path(__file__).with_name("templates")
+# What lies in the page itself may be used, nothing may be fetched, sent, framed in or submitted.
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; base-uri 'none';"
+    " form-action 'none'"
+)
+
+
+def render_page(template: str, **values: object) -> str:
+    """Fill a template of this package; it extends ``base.html`` and escapes all that is not a drawing.
+
+    ``values`` are its ``title`` and the template's own. One that is lacking is an error.
+    """
+    style, script = _load("style.css"), _load("page.js")
+    policy = _POLICY.format(style=_hash(style), script=_hash(script))
+    page = _make_environment().get_template(template)
+    return page.render(style=style, script=script, policy=policy, gate_version=__version__, **values)
+
+
+@cache
+def _make_environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_DIRECTORY),
+        autoescape=True,  # of every template, whatever its name
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"values": _hold_together, "name_status": name_status}
+    environment.globals |= {
+        "KIND_NAMES": _KIND_NAMES,
+        "COLUMNS": COLUMNS,
+        "MARKS": MARKS,
+        "OUTCOME_KINDS": OUTCOME_KINDS,
+        "STATUS_KINDS": STATUS_KINDS,
+    }
+    return environment
+
+
+_UNIT = re.compile(rf"(?<=\d) (?=(?:%|[{MICRO}m]?s|[KMG]iB)(?!\w))")
+
+
+def _hold_together(text: str) -> str:
+    """Let no line end between a number and its unit, or before an arrow."""
+    return _UNIT.sub("\u00a0", text).replace(" -> ", "\u00a0\N{RIGHTWARDS ARROW} ")
+
+
+@cache
+def _load(name: str) -> Markup:
+    """A file of this package, which goes into a page as it is."""
+    return Markup((_DIRECTORY / name).read_text(encoding="utf-8"))  # noqa: S704 - our own text
+
+
+def _hash(text: str) -> str:
+    """The name by which a policy permits an inline text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+_KIND_NAMES = {
+    "bad": "worse or failed",
+    "unsure": "could not tell",
+    "other": "accepted or not judged",
+    "good": "improved",
+    "same": "unchanged",
+}
+_MAX_HEADLINE = 160  # characters beside a case's name
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_POINTS = 60  # of one side, the latest: more hide each other
+_MOST_OPEN = 5  # cases that are read without a click: they are the gravest
+MOST_WHOLE = 25  # cases whose sections, some 30 KB each, are in the page itself; of more, others are pages
+_MOST_ROWS = 1000  # of its table, and cases that have a page
+VERDICT_PAGE, CASE_PAGES = "report.html", "cases"  # the file, and the directory beside it
+_LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageCase:
+    """All that a page shows of one case."""
+
+    anchor: str
+    address: str  # where its section is: in this page or in one of its own; "" where there is none
+    block: Block  # its rows are those with news
+    kind: str
+    headline: str  # the metric that changed most, or what became of the case
+    values: str  # of that metric, before and after
+    change: str
+    severity: float | None  # of it, to sort by
+    drawing: Drawing | None
+    cells: tuple[Cell, ...]  # main figures, as the report's columns
+    others: tuple[Row, ...]
+    plots: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)  # by what a reader asks
+    view: CaseView | None = None  # of what was kept of both sides
+
+
+def render_verdict_page(verdict: Verdict) -> str:
+    """Return one HTML file with all that there is to see of a verdict; it needs no other."""
+    report = make_report(verdict, everything=True, most=_MOST_ROWS)
+    cases = tuple(list_cases(verdict, report))
+    return render_page(
+        "verdict.html",
+        title=f"{report.outcome.value}: {report.headline}",
+        report=report,
+        cases=cases,
+        environment=list_environment(verdict.environment),
+        differing=list_differences(verdict.base_environment, verdict.environment),
+        has_base=verdict.base_environment is not None and any(one.change for one in verdict.comparisons),
+        run_url=find_link(verdict.provenance.run_url),
+        most_open=_MOST_OPEN,
+        most_whole=MOST_WHOLE,
+        unlisted=max(0, len(verdict.cases) - len(cases)),
+    )
+
+
+def render_case_pages(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Render the cases with news that do not fit into the page of the verdict: names and texts.
+
+    The names are below the directory of that page.
+    """
+    report = make_report(verdict, everything=True, most=_MOST_ROWS)
+    for case in list_cases(verdict, report, range(MOST_WHOLE, _MOST_ROWS)):
+        if case.address.startswith(CASE_PAGES):
+            text = render_page("case_page.html", title=case.block.title, case=case, home=VERDICT_PAGE)
+            yield case.address, text
+
+
+def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE)) -> Iterator[PageCase]:
+    """All cases, those first that need a reader most; those of the numbers ``whole`` with both sides."""
+    comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
+    anchors = make_anchors(block.title for block in report.blocks)
+    evidence = {clean_line(one.case_id): one for one in verdict.evidence}
+    for number, block in enumerate(report.blocks):
+        name, rows = block.title, comparisons.get(block.title, [])
+        address = f"#{anchors[name]}"
+        if number >= MOST_WHOLE:  # what is unchanged has no page of its own
+            is_unchanged = block.status is Status.UNCHANGED
+            address = "" if is_unchanged else f"{CASE_PAGES}/{anchors[name]}.html"
+        shown = evidence.get(name) if address and number in whole else None
+        leading = min(rows, key=order_comparison, default=None)
+        has_moved = leading is not None and leading.change and leading.status is not Status.UNCHANGED
+        row = make_row([leading]) if leading and has_moved and not block.failures else None
+        yield PageCase(
+            anchor=anchors[name],
+            address=address,
+            block=replace(block, rows=tuple(row for row in block.rows if row.status in SHOWN)),
+            kind=STATUS_KINDS[block.status],
+            headline=_choose_headline(block, leading),
+            values=f"{row.before} \N{RIGHTWARDS ARROW} {row.after}" if row else "",
+            change=row.change if row else "",
+            severity=leading.severity if leading else None,
+            drawing=_draw_change(leading) if leading and address else None,
+            cells=report.figures[name],
+            others=tuple(row for row in block.rows if row.status not in SHOWN),
+            plots=_list_plots(rows, shown) if shown else {},
+            view=make_view(shown) if shown else None,
+        )
+
+
+def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
+    """Make a name for each case that a link can lead to: of plain characters, and no two alike."""
+    anchors: dict[str, str] = {}
+    used: set[str] = set()
+    for case_id in case_ids:
+        plain = f"case-{_NOT_IN_A_NAME.sub('-', case_id)[:120].strip('-')}"
+        name, number = plain, 1
+        while name in used:
+            number += 1
+            name = f"{plain}-{number}"
+        used.add(name)
+        anchors[case_id] = name
+    return anchors
+
+
+def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
+    """List all that is known of where it was measured."""
+    rows = (("environment", compute_environment_id(environment)), *list_parts(environment, environment))
+    return tuple((clean_line(row[0]), clean_line(row[-1])) for row in rows if row[-1])
+
+
+def list_differences(before: Environment | None, after: Environment) -> tuple[tuple[str, str, str], ...]:
+    """List what is not the same where both sides were measured: what, before, and head's."""
+    return tuple(
+        (clean_line(label), clean_line(old or "none"), clean_line(new or "none"))
+        for label, old, new in list_parts(before or after, after)
+        if old != new
+    )
+
+
+def find_link(address: str) -> str:
+    """The address, where it is one that a link may lead to: of the web, and encrypted."""
+    return address if _LINK.fullmatch(address) else ""
+
+
+def _choose_headline(block: Block, leading: Comparison | None) -> str:
+    if block.failures:
+        return clean_line(block.failures[0], _MAX_HEADLINE)
+    if leading is None or leading.change is None:
+        return clean_line(block.rows[0].sentence, _MAX_HEADLINE) if block.rows else ""
+    if leading.status is Status.UNCHANGED:
+        return ""
+    return name_metric(leading.metric)
+
+
+def _select_drawn(worse: str) -> tuple[Metric, ...]:
+    """The metrics that vary, are judged, and are called this when they got worse."""
+    drawn = select_metrics(lambda spec: spec.role is not Role.EXPLAINS and spec.family is not Family.EXACT)
+    return tuple(metric for metric in drawn if SPECS[metric].worse == worse and metric not in COMPILE_TIMES)
+
+
+# What is drawn of a case, by what a reader asks; counts that moved stand in its table.
+_GROUPS: Mapping[str, tuple[Metric, ...]] = {
+    "Speed": tuple(dict.fromkeys((*LATENCIES, *_select_drawn("slower")))),
+    "Compile time": COMPILE_TIMES,
+    "Memory": _select_drawn("larger"),
+    "Accuracy": _select_drawn("less exact"),
+}
+
+
+def _list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Mapping[str, tuple[Plot, ...]]:
+    """Draw both sides of each metric that has values, by the question that they answer."""
+    rows = {one.metric: one for one in comparisons if evidence.after.values.get(one.metric)}
+    groups = {
+        title: tuple(_plot_metric(rows[metric], evidence) for metric in metrics if metric in rows)
+        for title, metrics in _GROUPS.items()
+    }
+    return {title: plots for title, plots in groups.items() if plots}
+
+
+def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
+    metric, write = one.metric, _make_writer(one.metric)
+    before, after = (side.values.get(metric, ()) for side in evidence.sides)
+    lanes = [_make_lane(HEAD, after, one.candidate)]
+    if before or one.baseline:
+        lanes.insert(0, _make_lane(BEFORE, before, one.baseline))
+    drawing = draw_strip(
+        _describe_plot(one, len(before), len(after)),
+        lanes,
+        write,
+        limit=_find_limit(one),
+        unit=find_axis_unit(metric, (value for lane in lanes for value in lane.values)),
+    )
+    return Plot(
+        title=name_metric(metric),
+        drawing=drawing,
+        note=_describe_note(one),
+        kind=STATUS_KINDS[one.status],
+    )
+
+
+def _describe_plot(one: Comparison, before: int, after: int) -> str:
+    """Describe it for a screen reader; the numbers stand in the table."""
+    sides = [f"{count_noun(after, 'value')} of head"] + ([f"{before} of the side before"] if before else [])
+    bar = one.threshold
+    counts = f", a change counts beyond {render_threshold(one.metric, bar)}" if bar else ""
+    return f"{name_metric(one.metric)}: {' and '.join(sides)}{counts}"
+
+
+def _describe_note(one: Comparison) -> str:
+    """The change, and of one that looks large and counts for nothing, why."""
+    move, bar = describe_move(one), one.threshold
+    is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
+    return f"{move}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else move
+
+
+def _make_lane(name: str, values: Sequence[float], estimate: Estimate | None) -> Lane:
+    shown = tuple(value for value in values[-_MAX_POINTS:] if math.isfinite(value))
+    return Lane(name=name, values=shown, estimate=estimate)
+
+
+def _make_writer(metric: Metric) -> Write:
+    if SPECS[metric].family is Family.LOG2:
+        return lambda value: f"{value:+.2f}"  # its factor would not fit below an axis
+    return lambda value: render_value(metric, value)
+
+
+def _find_limit(one: Comparison) -> float | None:
+    """Find the value beyond which a change counts; ``None`` where it is compared with nothing."""
+    bar, before = one.threshold, one.baseline
+    if bar is None or before is None or not (bar.relative or bar.absolute):
+        return None
+    spec = SPECS[one.metric]
+    allowed = (
+        bar.absolute if spec.family is Family.LOG2 else max(bar.relative * abs(before.centre), bar.absolute)
+    )
+    return before.centre - allowed if spec.higher_is_better else before.centre + allowed
+
+
+def _draw_change(one: Comparison) -> Drawing | None:
+    """Draw a change with its interval, in limits; ``None`` where it has no limit or nothing changed."""
+    bar, change = one.threshold, one.change
+    limit = (bar.relative or bar.absolute) if bar else 0.0
+    if change is None or not limit:
+        return None
+    label = f"{name_metric(one.metric)} {describe_move(one)}"
+    places = (change.low / limit, change.centre / limit, change.high / limit)
+    return draw_interval(label, places, STATUS_KINDS[one.status])
