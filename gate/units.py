@@ -21,7 +21,6 @@ MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
 NOT_FINITE = "not finite"
-ABSENT = "-"  # where there is no number
 MICRO = "\N{MICRO SIGN}"
 _UNSEEN_COMPILE = "under 1 call"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

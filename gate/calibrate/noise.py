@@ -43,7 +43,6 @@ from gate.records import (
     Status,
     Threshold,
     Trial,
-    quote_failure,
 )
 from gate.records.studies import Effort, Flaw, Instability, MetricNoise, PairNoise
 
@@ -251,7 +250,7 @@ def list_instabilities(
             case_id=failure.case_id,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.FAILED,
-            fact=quote_failure(Code.FAILURE, failure),
+            fact=failure.quote(Code.FAILURE),
         )
         for failure in failures
     ]

@@ -24,7 +24,6 @@ from gate.records import (
     MAYBE_WORSE,
     MOVED,
     NOT_WORSE,
-    OF_WHOLE_CASE,
     UNJUDGED,
     Code,
     Comparison,
@@ -272,7 +271,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 def _confirm_row(row: Comparison, paired: Comparison | None, asked: Suspect, run: Run) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
-    if row.reason in OF_WHOLE_CASE:  # it measured this and that before it failed, or ended too early
+    if row.is_of_whole_case:  # it measured this and that before it failed, or ended too early
         return row
     is_asked = row.metric in asked.metrics
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in asked.metrics

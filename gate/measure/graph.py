@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gate.git import find_checkout
-from gate.records import GRAPH_CACHES, CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
+from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
+from gate.records.facts import GRAPH_CACHES
 
 MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400

@@ -32,7 +32,8 @@ from gate.measure.rounds import (
 )
 from gate.measure.seed_drift import CompiledSubject, has_steps, measure_drift, measure_step_drift
 from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
-from gate.records import FIRST_CALL, CacheUse, Code, Conditions, Metric
+from gate.records import CacheUse, Code, Conditions, Metric
+from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
 from gate.workload import Workload
 

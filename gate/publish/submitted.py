@@ -17,7 +17,7 @@ from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kep
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, VERDICT, NewerFileError, check_baseline
 from gate.files.untrusted import MAX_INTEGER
-from gate.records import OF_WHOLE_CASE, Baseline, Case, Fact, Provenance, Run, Verdict
+from gate.records import Baseline, Case, Fact, Provenance, Run, Verdict
 from gate.records.protocol import Stage
 from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
 from gate.units import join_some
@@ -154,7 +154,7 @@ def parse_archive(archive: bytes) -> Verdict:
 def _check_consistency(verdict: Verdict) -> None:
     planned = {case.id for case in verdict.cases}
     # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
-    rows = [(one.case_id, one.metric, one.reason in OF_WHOLE_CASE) for one in verdict.comparisons]
+    rows = [(one.case_id, one.metric, one.is_of_whole_case) for one in verdict.comparisons]
     named = {case_id for case_id, _, _ in rows}
     named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.causes}
     sound = (

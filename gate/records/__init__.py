@@ -22,23 +22,7 @@ from gate.records.cases import (
     Threshold,
 )
 from gate.records.codes import Code
-from gate.records.facts import (
-    AFTER,
-    BEFORE,
-    CORES,
-    FIRST_CALL,
-    GRAPH_CACHES,
-    OTHER_PHASE,
-    PHASES,
-    PLACES,
-    SHIFTS,
-    USES,
-    Disturbance,
-    Fact,
-    list_distinct,
-    make_text,
-    name_words,
-)
+from gate.records.facts import Disturbance, Fact, list_distinct, make_text, name_words
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,
@@ -65,7 +49,6 @@ from gate.records.run import (
     Shard,
     Trial,
     Worst,
-    quote_failure,
 )
 from gate.records.verdict import (
     BROKEN,
@@ -73,7 +56,6 @@ from gate.records.verdict import (
     MAYBE_WORSE,
     MOVED,
     NOT_WORSE,
-    OF_WHOLE_CASE,
     QUIET,
     RED,
     UNJUDGED,

@@ -46,7 +46,7 @@ class Code(StrEnum):
     SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
     NO_RATIO = "no_ratio"  # a value is zero or less
     ALREADY_REGRESSED = "already_regressed"  # its case has, so what would settle it changes nothing
-    FAILURE = "failure", "trial"  # of studies too; names: as :func:`gate.records.quote_failure` has them
+    FAILURE = "failure", "trial"  # of studies too; names: as ``CaseFailure.quote`` has them
     TRIALS_CAME = "trials_came", "came planned"
     NOTHING_MEASURED = "nothing_measured"  # by trials that came back
     ACCEPTED_BY = "accepted_by"  # names: author, expires, reason

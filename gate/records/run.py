@@ -262,17 +262,15 @@ class CaseFailure:
     arm: str = "head"
     log: str = ""  # the whole log's path, from where the run was started if it lies below
 
-
-def quote_failure(code: Code, failure: CaseFailure) -> Fact:
-    """A fact of another code that says where and how a case failed."""
-    fact = failure.fact
-    names = name_words(arm=failure.arm, stage=failure.stage, kind=failure.kind.value, why=fact.code.value)
-    return Fact(
-        code=code,
-        numbers={"trial": failure.trial, **fact.numbers},
-        cases=fact.cases,
-        names={**names, **fact.names},
-    )
+    def quote(self, code: Code) -> Fact:
+        """A fact of another code that says where and how the case failed."""
+        names = name_words(arm=self.arm, stage=self.stage, kind=self.kind.value, why=self.fact.code.value)
+        return Fact(
+            code=code,
+            numbers={"trial": self.trial, **self.fact.numbers},
+            cases=self.fact.cases,
+            names={**names, **self.fact.names},
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

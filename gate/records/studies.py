@@ -7,17 +7,11 @@ a standard deviation of natural logarithms where a metric is a ratio scale, and 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gate.records import (
-    CaseFailure,
-    Comparison,
-    Environment,
-    Fact,
-    FailureKind,
-    Metric,
-    Provenance,
-    Threshold,
-)
 from gate.records.bounds import Natural, NotNegative
+from gate.records.cases import Metric, Threshold
+from gate.records.facts import Fact
+from gate.records.run import CaseFailure, Environment, FailureKind, Provenance
+from gate.records.verdict import Comparison
 
 
 class Flaw(StrEnum):

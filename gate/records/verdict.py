@@ -184,8 +184,7 @@ class Reason(StrEnum):
 
 # Where nothing is tolerated, one unit is as grave as a change of so many limits.
 _UNIT_SEVERITY = 10.0
-# A comparison with one of these is about the whole case, whatever metric it stands under.
-OF_WHOLE_CASE = frozenset({Reason.REMOVED, Reason.CASE_FAILED, Reason.NOT_RUN})
+_OF_WHOLE_CASE = frozenset({Reason.REMOVED, Reason.CASE_FAILED, Reason.NOT_RUN})
 
 
 class Outcome(StrEnum):
@@ -243,6 +242,16 @@ class Comparison:
     threshold: Threshold | None = None
     quarantined: bool = False  # it would decide, but for a quarantine in force
     found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
+
+    @property
+    def is_of_whole_case(self) -> bool:
+        """Whether it is about the whole case, whatever metric it stands under."""
+        return self.reason in _OF_WHOLE_CASE
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether it decides, or would but for a quarantine: that is shown like what decides."""
+        return self.decides or self.quarantined
 
     @property
     def waits_for_pairs(self) -> bool:

@@ -5,18 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import (
-    MOVED,
-    QUIET,
-    CaseFailure,
-    Cause,
-    Code,
-    Comparison,
-    Metric,
-    Status,
-    Verdict,
-    quote_failure,
-)
+from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Metric, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import MAX_SENTENCE, RANK, Row, make_common_row, make_row, part_comparisons
@@ -142,16 +131,11 @@ def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
 def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:
     if everything:
         return sorted(comparisons, key=order_comparison)
-    chosen = [item for item in comparisons if _may_decide(item) and item.status in SHOWN]
+    chosen = [item for item in comparisons if item.may_decide and item.status in SHOWN]
     if chosen:
         # Beside them is shown what moved and does not decide: it helps to understand them.
-        chosen += [item for item in comparisons if not _may_decide(item) and item.status in MOVED]
+        chosen += [item for item in comparisons if not item.may_decide and item.status in MOVED]
     return sorted(chosen, key=order_comparison)
-
-
-def _may_decide(comparison: Comparison) -> bool:
-    """Whether it decides, or would but for a quarantine: that is shown like what decides."""
-    return comparison.decides or comparison.quarantined
 
 
 def order_comparison(one: Comparison) -> tuple[bool, int, bool, float, bool]:
@@ -163,8 +147,9 @@ def order_comparison(one: Comparison) -> tuple[bool, int, bool, float, bool]:
 def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
     """Put cases with the same findings together, the largest change first."""
     by_findings: dict[object, list[_Found]] = defaultdict(list)
-    for one in found:
-        by_findings[_describe_findings(one)].append(one)
+    for one in found:  # by all that a case's rows say but for the size of its changes
+        rows = frozenset(map(_describe_part, one.parts))
+        by_findings[rows, tuple(map(describe_whole, one.failures))].append(one)
     groups: list[list[_Found]] = []
     for same in by_findings.values():
         first, *others = sorted(same, key=lambda one: -one.severity)
@@ -176,12 +161,6 @@ def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
 def _align(found: _Found, first: _Found) -> _Found:
     order = {_describe_part(part): place for place, part in enumerate(first.parts)}
     return replace(found, parts=tuple(sorted(found.parts, key=lambda part: order[_describe_part(part)])))
-
-
-def _describe_findings(found: _Found) -> object:
-    """All that a case's rows say but for the size of its changes."""
-    rows = frozenset(_describe_part(part) for part in found.parts)
-    return rows, tuple(map(describe_whole, found.failures))
 
 
 def _describe_part(part: Sequence[Comparison]) -> object:
@@ -210,8 +189,7 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
             for row in rows
         ),
         failures=tuple(
-            clean_line(describe_failed_trial(quote_failure(Code.FAILURE, one)), MAX_SENTENCE)
-            for one in first.failures
+            clean_line(describe_failed_trial(one.quote(Code.FAILURE)), MAX_SENTENCE) for one in first.failures
         ),
         log_tail=clean_lines(first.failures[0].log_tail, LOG_LINES) if first.failures else (),
         logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),

@@ -67,6 +67,7 @@ def _remove_unprintable(text: str) -> str:
 
 
 WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
+ABSENT = "-"  # in a cell without a value
 MAX_WIDTH = 160  # beyond it the eye loses the line
 PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
 

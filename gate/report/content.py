@@ -9,25 +9,17 @@ from dataclasses import dataclass, replace
 
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS
-from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Metric, Outcome, Status, Verdict
+from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Outcome, Status, Verdict
 from gate.records.verdict import SuiteRow
 from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
-from gate.report.clean import clean_line
+from gate.report.clean import ABSENT, clean_line
 from gate.report.footer import Cell, list_footer, make_figures
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
 from gate.report.words.steps import NextStep, write_steps
 from gate.report.words.templates import name_metric, name_status
-from gate.units import (
-    ABSENT,
-    count_noun,
-    render_count,
-    render_percent,
-    render_ratio,
-    render_seconds,
-    render_value,
-)
+from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds
 
 _MACHINE = "machine"  # a line that a cause or a note makes superfluous
 OUTCOME_KINDS: Mapping[Outcome, str] = {
@@ -199,7 +191,7 @@ def describe_break_even(row: SuiteRow, noun: str = "") -> str:
 
 def describe_calls(calls: float | None) -> str:
     """Calls until something has paid, or that it never does."""
-    return _NEVER if calls is None else render_value(Metric.BREAK_EVEN_CALLS, round(calls))
+    return _NEVER if calls is None else render_count(round(calls))
 
 
 MIN_CASES = 2  # a mean of one case is the case's own figures

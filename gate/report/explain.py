@@ -13,29 +13,17 @@ from typing import TypeVar
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import (
-    OTHER_PHASE,
-    PHASES,
-    QUIET,
-    CacheUse,
-    Case,
-    CaseEvidence,
-    Comparison,
-    GraphBreak,
-    KernelChange,
-    SideEvidence,
-    Status,
-    Verdict,
-)
+from gate.records import QUIET, Case, CaseEvidence, Comparison, KernelChange, Status, Verdict
+from gate.records.facts import OTHER_PHASE, PHASES
 from gate.report.blocks import Block, make_blocks, render_command
-from gate.report.clean import clean_line, clean_lines, lay_out
+from gate.report.clean import ABSENT, clean_line, clean_lines, lay_out
 from gate.report.content import Section
 from gate.report.rows import MAX_SENTENCE
 from gate.report.words.facts import describe_cause, describe_measuring, describe_recompile
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting, write_tlparse
 from gate.report.words.templates import name_metric
-from gate.units import ABSENT, count_noun, join_some, render_seconds, render_value
+from gate.units import count_noun, join_some, render_seconds, render_value
 
 _T = TypeVar("_T")
 # Phases by their own time, which add up: a backward pass is compiled in the others' phases.
@@ -91,17 +79,32 @@ def make_view(evidence: CaseEvidence, folder: str = "") -> CaseView:
         parts=Section(
             title="Parts",
             header=("part", *_SIDES),
-            rows=tuple(_list_sides(evidence, lambda side: side.parts_s, render_seconds)),
+            rows=tuple(_list_sides(before.parts_s, after.parts_s, render_seconds)),
         ),
         differences=tuple(map(_compare_code, evidence.kernels)),
         more_kernels=evidence.more_kernels,
-        breaks=tuple(map(_make_break, after.graph_breaks)),
+        breaks=tuple(
+            Break(
+                reason=_clean(one.reason),
+                location=clean_line(one.location) or "unknown place",
+                stack=tuple(
+                    _clean(f"{frame.location} in {frame.function}: {frame.code}") for frame in one.stack
+                ),
+            )
+            for one in after.graph_breaks
+        ),
         breaks_before=len(before.graph_breaks),
         recompiles=tuple(_clean(describe_recompile(one)) for one in after.recompile_reasons),
         caches=Section(
             title="Caches in the second process: hits / misses / bypasses",
             header=("cache", *_SIDES),
-            rows=tuple(_list_sides(evidence, lambda side: side.caches, _render_use)),
+            rows=tuple(
+                _list_sides(
+                    before.caches,
+                    after.caches,
+                    lambda use: f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}",
+                )
+            ),
         ),
         traces=tuple(_clean(write_tlparse(one, folder)) for side in evidence.sides for one in side.traces),
         unknown=tuple(_clean(describe_measuring(one)) for one in after.unknown),
@@ -119,15 +122,10 @@ def _list_phases(evidence: CaseEvidence) -> Iterator[tuple[str, ...]]:
             yield (name, *(_render(side.phases_s, phase, render_seconds) for side in evidence.sides))
 
 
-def _render_use(use: CacheUse) -> str:
-    return f"{use.hits:,} / {use.misses:,} / {use.bypasses:,}"
-
-
 def _list_sides(
-    evidence: CaseEvidence, read: Callable[[SideEvidence], Mapping[str, _T]], write: Callable[[_T], str]
+    before: Mapping[str, _T], after: Mapping[str, _T], write: Callable[[_T], str]
 ) -> Iterator[tuple[str, ...]]:
     """Each name with what there is of it on both sides, in the order of head."""
-    before, after = map(read, evidence.sides)
     for name in dict.fromkeys((*after, *before)):
         yield (clean_line(name), *(_render(side, name, write) for side in (before, after)))
 
@@ -143,15 +141,6 @@ def _compare_code(kernel: KernelChange) -> Difference:
         lines=tuple((kinds.get(line[:1], "same"), line) for line in lines[:_MAX_LINES]),
         note=note if is_kept else _CODE_LOST,
         is_kept=is_kept,
-    )
-
-
-def _make_break(one: GraphBreak) -> Break:
-    stack = (f"{frame.location} in {frame.function}: {frame.code}" for frame in one.stack)
-    return Break(
-        reason=_clean(one.reason),
-        location=clean_line(one.location) or "unknown place",
-        stack=tuple(map(_clean, stack)),
     )
 
 

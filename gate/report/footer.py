@@ -8,16 +8,8 @@ from gate.errors import ExitCode
 from gate.metrics import SPECS, Role
 from gate.records import Comparison, Environment, Metric, Outcome, Provenance, Status, Verdict
 from gate.records.cases import group_cases
-from gate.report.clean import clean_line
-from gate.units import (
-    ABSENT,
-    count_noun,
-    join_some,
-    render_age,
-    render_duration,
-    render_percent,
-    render_value,
-)
+from gate.report.clean import ABSENT, clean_line
+from gate.units import count_noun, join_some, render_age, render_duration, render_percent, render_value
 
 SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 _MAX_NAME = 60  # characters of a device's or a library's name

@@ -8,20 +8,7 @@ then what is not settled is an ``error`` too, and where nothing else is red the 
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from gate.records import (
-    BASE_ARM,
-    OF_WHOLE_CASE,
-    CaseFailure,
-    Cause,
-    Code,
-    Comparison,
-    Metric,
-    Outcome,
-    Reason,
-    Status,
-    Verdict,
-    quote_failure,
-)
+from gate.records import BASE_ARM, CaseFailure, Code, Comparison, Metric, Outcome, Reason, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
@@ -98,18 +85,17 @@ def _list_unreported(comparisons: Sequence[Comparison], failures: Sequence[CaseF
     known = {one.case_id for one in comparisons}
     reported = {BASE_ARM: known}
     lost = {one.case_id: one for one in failures if one.case_id not in reported.get(one.arm, failed)}
-    return [_make_failed(one) for one in lost.values()]
-
-
-def _make_failed(failure: CaseFailure) -> Comparison:
-    return Comparison(
-        case_id=failure.case_id,
-        metric=Metric.COMPILED_LATENCY,  # not shown: the comparison stands for the whole case
-        status=Status.FAILED,
-        reason=Reason.CASE_FAILED,
-        decides=True,
-        remarks=(quote_failure(Code.FAILURE, failure),),
-    )
+    return [
+        Comparison(
+            case_id=case_id,
+            metric=Metric.COMPILED_LATENCY,  # not shown: the comparison stands for the whole case
+            status=Status.FAILED,
+            reason=Reason.CASE_FAILED,
+            decides=True,
+            remarks=(failure.quote(Code.FAILURE),),
+        )
+        for case_id, failure in lost.items()
+    ]
 
 
 def _make_properties(verdict: Verdict) -> ET.Element:
@@ -134,28 +120,23 @@ def _make_cases(
     causes = group_cases(verdict.causes)
     cases = []
     for one in deciding:
-        case = _make_case(one.case_id, WHOLE_CASE if one.reason in OF_WHOLE_CASE else one.metric.value)
+        case = _make_case(one.case_id, WHOLE_CASE if one.is_of_whole_case else one.metric.value)
         cases.append(case)
         if name := elements.get(one.status, ""):
             element = ET.SubElement(case, name, message=clean_line(complete_sentence(one)))
             if name != "skipped":
                 element.set("type", one.reason.value)
                 failure = failures.get(one.case_id) if one.status is Status.FAILED else None
-                again = render_command(one.case_id, [one], verdict)
-                element.text = "\n".join(_list_details(one, failure, causes.get(one.case_id, ()), again))
+                facts = [cause.fact for cause in causes.get(one.case_id, ())]
+                write = doubt_cause if one.status is Status.INCONCLUSIVE else str
+                details = [f"log: {clean_line(failure.log)}"] if failure and failure.log else []
+                details += [f"why: {clean_line(write(describe_cause(fact)))}" for fact in facts]
+                details.append(f"run again: {render_command(one.case_id, [one], verdict)}")
+                details += clean_lines(failure.log_tail, _LOG_LINES) if failure else ()
+                element.text = "\n".join(details)
     return cases
 
 
 def _make_case(classname: str, name: str) -> ET.Element:
     # A comparison takes no time of its own; what the run took is the suite's.
     return ET.Element("testcase", classname=clean_line(classname), name=name, time="0.000")
-
-
-def _list_details(
-    comparison: Comparison, failure: CaseFailure | None, causes: Sequence[Cause], again: str
-) -> list[str]:
-    lines = [f"log: {clean_line(failure.log)}"] if failure and failure.log else []
-    write = doubt_cause if comparison.status is Status.INCONCLUSIVE else str
-    lines += [f"why: {clean_line(write(describe_cause(cause.fact)))}" for cause in causes]
-    lines.append(f"run again: {again}")
-    return lines + list(clean_lines(failure.log_tail, _LOG_LINES) if failure else ())

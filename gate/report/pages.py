@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import jinja2
@@ -20,20 +19,10 @@ from markupsafe import Markup
 
 from gate.fingerprint import compute_environment_id, list_parts
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, select_metrics
-from gate.records import CaseEvidence, Comparison, Environment, Estimate, Metric, Status, Verdict
+from gate.records import CaseEvidence, Comparison, Environment, Metric, Status, Verdict
 from gate.records.cases import group_cases
 from gate.report.blocks import SHOWN, Block, order_comparison
-from gate.report.charts import (
-    BEFORE,
-    HEAD,
-    Drawing,
-    Lane,
-    Plot,
-    Write,
-    draw_interval,
-    draw_strip,
-    find_axis_unit,
-)
+from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, draw_interval, draw_strip, find_axis_unit
 from gate.report.clean import clean_line
 from gate.report.content import OUTCOME_KINDS, Report, make_report
 from gate.report.explain import CaseView, make_view
@@ -273,11 +262,13 @@ def _list_plots(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Ma
 
 
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
-    metric, write = one.metric, _make_writer(one.metric)
+    metric = one.metric
     before, after = (side.values.get(metric, ()) for side in evidence.sides)
-    lanes = [_make_lane(HEAD, after, one.candidate)]
+    lanes = [Lane(name=HEAD, values=after[-_MAX_POINTS:], estimate=one.candidate)]
     if before or one.baseline:
-        lanes.insert(0, _make_lane(BEFORE, before, one.baseline))
+        lanes.insert(0, Lane(name=BEFORE, values=before[-_MAX_POINTS:], estimate=one.baseline))
+    is_log2 = SPECS[metric].family is Family.LOG2  # its factor would not fit below an axis
+    write = "{:+.2f}".format if is_log2 else partial(render_value, metric)
     drawing = draw_strip(
         _describe_plot(one, len(before), len(after)),
         lanes,
@@ -306,17 +297,6 @@ def _describe_note(one: Comparison) -> str:
     move, bar = describe_move(one), one.threshold
     is_small = one.status is Status.UNCHANGED and one.change and one.change.centre and not exceeds_limit(one)
     return f"{move}, below the limit of {render_threshold(one.metric, bar)}" if is_small and bar else move
-
-
-def _make_lane(name: str, values: Sequence[float], estimate: Estimate | None) -> Lane:
-    shown = tuple(value for value in values[-_MAX_POINTS:] if math.isfinite(value))
-    return Lane(name=name, values=shown, estimate=estimate)
-
-
-def _make_writer(metric: Metric) -> Write:
-    if SPECS[metric].family is Family.LOG2:
-        return lambda value: f"{value:+.2f}"  # its factor would not fit below an axis
-    return lambda value: render_value(metric, value)
 
 
 def _find_limit(one: Comparison) -> float | None:

@@ -13,22 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from gate.metrics import SPECS
-from gate.records import Metric, Trial
-from gate.records.events import (
-    CaseFailed,
-    Event,
-    LockAwaited,
-    Noted,
-    Observer,
-    PairFinished,
-    PrimeFinished,
-    PrimeStarted,
-    Progress,
-    TrialFinished,
-    TrialSkipped,
-    TrialStarted,
-    ignore_event,
-)
+from gate.records import Metric, Trial, events
 from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value
@@ -42,12 +27,12 @@ _FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
 
 
 @contextmanager
-def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Observer]:
+def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[events.Observer]:
     """Give an observer for the lab that shows progress on ``stream`` (standard error) until the end."""
     target = stream or sys.stderr
     console = None if quiet else make_console(target)
     if console is None:
-        yield ignore_event
+        yield events.ignore_event
     elif console.is_terminal:
         with _show_bar(console) as observe:
             yield observe
@@ -55,10 +40,10 @@ def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Itera
         yield make_observer(lambda line: write_text(target, f"{line}\n"))
 
 
-def make_observer(write_line: Callable[[str], None]) -> Observer:
+def make_observer(write_line: Callable[[str], None]) -> events.Observer:
     """Make an observer that writes one line for each event worth one."""
 
-    def observe(event: Event) -> None:
+    def observe(event: events.Event) -> None:
         line = render_event(event)
         if line:
             write_line(line)
@@ -66,34 +51,34 @@ def make_observer(write_line: Callable[[str], None]) -> Observer:
     return observe
 
 
-def render_event(event: Event) -> str:
+def render_event(event: events.Event) -> str:
     """Return an event as one line; "" where it is only of passing interest."""
     said, progress = "", None
     match event:
-        case TrialFinished():
+        case events.TrialFinished():
             said, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
             summary = summarize_trial(event.trial)
             said += f": {summary}" if summary else ""
-        case CaseFailed():
+        case events.CaseFailed():
             failure, progress = event.failure, event.progress
             message = clean_line(describe_whole(failure), _MAX_MESSAGE)
             log = f"; log: {clean_line(failure.log)}" if failure.log else ""
             said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {message}{log}"
-        case PairFinished():
+        case events.PairFinished():
             said, progress = f"{clean_line(event.head.case_id)} pair {event.head.index}", event.progress
             values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
             text = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
             said += f": compiled {text} (base -> head)" if text else ""
-        case TrialSkipped():
+        case events.TrialSkipped():
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
             said = f"no time left for {what} (about {render_duration(event.expected_s)})"
-        case Noted():
+        case events.Noted():
             said = f"note: {clean_line(describe_measuring(event.fact))}"
-        case PrimeStarted():
+        case events.PrimeStarted():
             said = "warming up the compiler, up to a minute"
-        case PrimeFinished():
+        case events.PrimeFinished():
             said = f"compiler warmed up in {render_duration(event.toolchain_s)}"
-        case LockAwaited():
+        case events.LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
             said = f"waiting up to {render_duration(event.limit_s)}: {used}"
     return f"{_render_count(progress)} {said}{_render_left(progress)}" if progress else said
@@ -108,13 +93,13 @@ def summarize_trial(trial: Trial) -> str:
     )
 
 
-def _render_count(progress: Progress) -> str:
+def _render_count(progress: events.Progress) -> str:
     if progress.cases:  # how many pairs they need is not known before
         return f"[{progress.cases_done}/{count_noun(progress.cases, 'case')} done]"
     return f"[{progress.done:>{len(str(progress.total))}}/{progress.total}]"
 
 
-def _render_left(progress: Progress) -> str:
+def _render_left(progress: events.Progress) -> str:
     if progress.done >= progress.total:
         return ""
     left = render_duration(progress.left_s)
@@ -124,10 +109,9 @@ def _render_left(progress: Progress) -> str:
 
 
 @contextmanager
-def _show_bar(console: Console) -> Iterator[Observer]:
+def _show_bar(console: Console) -> Iterator[events.Observer]:
     # Only for a terminal.
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     columns = (
         TextColumn("[{task.completed:.0f}/{task.total:.0f}]", markup=False),
@@ -135,19 +119,19 @@ def _show_bar(console: Console) -> Iterator[Observer]:
         TimeElapsedColumn(),
         TextColumn("{task.description}{task.fields[left]}", markup=False),
     )
-    with Bar(*columns, console=console, refresh_per_second=REFRESH_HZ, transient=True) as bar:
+    with Progress(*columns, console=console, refresh_per_second=REFRESH_HZ, transient=True) as bar:
         task = bar.add_task("starting", total=1, left="")
         print_line = make_observer(lambda line: console.print(line, soft_wrap=True))
 
-        def observe(event: Event) -> None:
+        def observe(event: events.Event) -> None:
             print_line(event)
-            if isinstance(event, PrimeStarted):
+            if isinstance(event, events.PrimeStarted):
                 bar.update(task, description="warming up the compiler")
-            if isinstance(event, TrialStarted):
+            if isinstance(event, events.TrialStarted):
                 what = f"{'pair' if event.paired else 'trial'} {event.index}"
                 bar.update(task, description=f"{clean_line(event.case_id)} {what}")
             progress = getattr(event, "progress", None)
-            if isinstance(progress, Progress):
+            if isinstance(progress, events.Progress):
                 left = _render_left(progress)
                 bar.update(task, completed=progress.done, total=progress.total, left=left)
 

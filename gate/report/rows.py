@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS, Family
-from gate.records import MOVED, OF_WHOLE_CASE, Comparison, Estimate, Metric, Reason, Status
-from gate.report.clean import clean_line
+from gate.records import MOVED, Comparison, Estimate, Metric, Reason, Status
+from gate.report.clean import ABSENT, clean_line
 from gate.report.words.comparisons import describe_comparison, describe_undecided, looks_large
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
 from gate.units import (
-    ABSENT,
     count_noun,
     is_another_answer,
     render_change,
@@ -82,7 +81,7 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
 def make_row(part: Sequence[Comparison]) -> Row:
     """Make the row of one case: of one comparison, or of several without a change."""
     first, alone = part[0], len(part) == 1
-    name = WHOLE_CASE if first.reason in OF_WHOLE_CASE else name_metric(first.metric)
+    name = WHOLE_CASE if first.is_of_whole_case else name_metric(first.metric)
     has_values = alone and bool(first.baseline or first.candidate)
     return Row(
         status=first.status,
@@ -101,7 +100,7 @@ def make_row(part: Sequence[Comparison]) -> Row:
 def _says_it_all(one: Comparison) -> bool:
     """Whether label and numbers say why: of what decides nothing, and of no change that looks large."""
     if one.status in MOVED:
-        return not (one.decides or one.quarantined)
+        return not one.may_decide
     if one.status is not Status.UNCHANGED or one.reason not in _PLAIN:
         return False
     return one.reason is Reason.BEYOND_BAR or not looks_large(one)

@@ -18,7 +18,7 @@ from gate.records.studies import (
     Result,
     SelftestReport,
 )
-from gate.report.clean import clean_line
+from gate.report.clean import ABSENT, clean_line
 from gate.report.content import Section
 from gate.report.footer import label_lines
 from gate.report.tables import render_table
@@ -26,7 +26,6 @@ from gate.report.words.comparisons import describe_comparison
 from gate.report.words.facts import describe_failed_trial, write_note
 from gate.report.words.templates import SENTENCES, fill
 from gate.units import (
-    ABSENT,
     count_noun,
     render_change,
     render_duration,

@@ -9,12 +9,12 @@ from typing import TextIO
 
 from gate.records import Status, Verdict
 from gate.report.blocks import Block
-from gate.report.clean import WIDTH, count_columns, find_style, lay_out, write_text
+from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, lay_out, write_text
 from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks
 from gate.report.rows import STATUS_KINDS, Row
 from gate.report.words.steps import NextStep
-from gate.units import ABSENT, join_some
+from gate.units import join_some
 
 MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
 MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named

@@ -66,6 +66,20 @@ class Track:
     runs: int  # that all of it is of
     old: int = 0  # so many of the first heads stand for a day each
 
+    def average_cases(self, metric: Metric) -> TrendSeries:
+        """The suite: the geometric mean over the cases of each run, each as a share of where it began.
+
+        Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks
+        does not count in it. Empty without any.
+        """
+        own = (series for (_, name), series in self.values.items() if name is metric)
+        return _average(map(_list_shares, (one for one in own if min(one.centres) > 0)), geometric_mean)
+
+    def average_creep(self, metric: Metric) -> TrendSeries:
+        """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
+        own = (series for (_, name), series in self.creep.items() if name is metric)
+        return _average((dict(zip(one.runs, one.centres, strict=True)) for one in own), fmean)
+
 
 def make_tracks(lines: Iterable[HistoryLine], recent: int = RECENT) -> tuple[Track, ...]:
     """Make a track of each machine on each host, the one with the newest run first.
@@ -158,26 +172,10 @@ def _make_track(machine: str, days: _Days) -> Track:
     )
 
 
-def average_cases(track: Track, metric: Metric) -> TrendSeries:
-    """The suite: the geometric mean over the cases of each run, each as a share of where it began.
-
-    Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks does
-    not count in it. Empty without any.
-    """
-    own = (series for (_, name), series in track.values.items() if name is metric)
-    return _average(map(_list_shares, (one for one in own if min(one.centres) > 0)), geometric_mean)
-
-
 def _list_shares(series: TrendSeries) -> dict[int, float]:
     """The values of each run as shares of where the series began."""
     start = median(series.centres[:_START])
     return {run: centre / start for run, centre in zip(series.runs, series.centres, strict=True)}
-
-
-def average_creep(track: Track, metric: Metric) -> TrendSeries:
-    """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
-    own = (series for (_, name), series in track.creep.items() if name is metric)
-    return _average((dict(zip(one.runs, one.centres, strict=True)) for one in own), fmean)
 
 
 def _average(

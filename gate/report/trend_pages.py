@@ -10,16 +10,7 @@ from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
 from gate.report.charts import Drawing, Plot, Scale, find_axis_unit, join_places, list_ticks, make_scale
 from gate.report.pages import find_link, render_page
-from gate.report.trend import (
-    FEWEST,
-    Track,
-    TrendSeries,
-    TrendStep,
-    average_cases,
-    average_creep,
-    list_upgrades,
-    mark_steps,
-)
+from gate.report.trend import FEWEST, Track, TrendSeries, TrendStep, list_upgrades, mark_steps
 from gate.report.words.templates import describe_change, name_metric
 from gate.store.history import HistoryHead
 from gate.units import count_noun, render_percent, render_value
@@ -190,7 +181,7 @@ def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
 
 def _list_suite(track: Track) -> Iterator[Curve]:
     for metric in select_metrics(lambda spec: spec.is_ratio and spec.role is not Role.EXPLAINS):
-        mean, creep = average_cases(track, metric), average_creep(track, metric)
+        mean, creep = track.average_cases(metric), track.average_creep(metric)
         if mean.runs and not mean.is_constant:
             yield Curve(
                 title=name_metric(metric),

@@ -24,7 +24,6 @@ from gate.records import (
     Task,
     Threshold,
     name_words,
-    quote_failure,
 )
 from gate.records.cases import fits_pattern, fits_term, split_pattern
 from gate.records.studies import Attempt, Complaint, Demand, Fault, FaultKind, FaultScore, Result
@@ -249,7 +248,7 @@ def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Seque
     if fault.failure is not None:
         return _judge_failure(fault, rows, failures)
     if failures:
-        return Opinion(result=Result.BROKEN, fact=quote_failure(Code.FAILURE, failures[0]))
+        return Opinion(result=Result.BROKEN, fact=failures[0].quote(Code.FAILURE))
     return _judge_harmless(rows) if fault.is_harmless else _judge_metric(fault, rows)
 
 
@@ -269,7 +268,7 @@ def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[
     if failure is None or not any(row.status is Status.FAILED for row in rows):
         names = name_words(kind=fault.failure or "")
         return Opinion(result=Result.MISSED, fact=Fact(code=Code.FAILURE_UNTOLD, names=names))
-    return Opinion(result=Result.CAUGHT, fact=quote_failure(Code.FAILURE, failure))
+    return Opinion(result=Result.CAUGHT, fact=failure.quote(Code.FAILURE))
 
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.records import (
-    OF_WHOLE_CASE,
     QUIET,
     Acceptance,
     Baseline,
@@ -234,7 +233,7 @@ def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
     """The cases of which nothing decides, since what would is in quarantine."""
     kept: dict[str, bool] = {}
     for one in comparisons:
-        if one.decides or one.quarantined:
+        if one.may_decide:
             kept[one.case_id] = kept.get(one.case_id, True) and one.quarantined
     return tuple(case_id for case_id, quarantined in kept.items() if quarantined)
 
@@ -249,13 +248,13 @@ def _is_covered(entry: Quarantine, comparison: Comparison, policy: Policy) -> bo
     if entry.metric is None:
         return True
     metrics = {comparison.metric, SPECS[comparison.metric].follows}
-    return entry.metric in metrics and comparison.reason not in OF_WHOLE_CASE
+    return entry.metric in metrics and not comparison.is_of_whole_case
 
 
 def _note_in_force(entry: Quarantine, covered: Sequence[Comparison]) -> Fact:
     found = [one for one in covered if one.status not in _UNREMARKABLE]
     named = found[:_MAX_NAMED]
-    whole = tuple(one.case_id for one in named if one.reason in OF_WHOLE_CASE)
+    whole = tuple(one.case_id for one in named if one.is_of_whole_case)
     return Fact(
         code=Code.QUARANTINE,
         numbers={"worse": len(found), "comparisons": len(covered)},

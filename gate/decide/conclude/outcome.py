@@ -31,7 +31,6 @@ from gate.records import (
     BROKEN,
     JUDGED,
     MAYBE_WORSE,
-    OF_WHOLE_CASE,
     UNJUDGED,
     AbsoluteLimit,
     Change,
@@ -71,7 +70,7 @@ def apply_limits(
     limited = {key: _judge_alone(one, limit, alpha) for key, (one, limit) in wanted.items()}
     judged = [
         row  # of the case: its metric only stands for it
-        if row.reason in OF_WHOLE_CASE
+        if row.is_of_whole_case
         else _lay_over(row, limited.pop((row.case_id, row.metric), None), policy)
         for row in comparisons
     ]

@@ -16,7 +16,6 @@ from gate.decide.evidence.values import Evidence, collect_medians, collect_value
 from gate.metrics import SPECS, Scope
 from gate.records import (
     CANDIDATE_ARM,
-    CORES,
     EXPECTED_THROTTLING,
     Baseline,
     Case,
@@ -36,6 +35,7 @@ from gate.records import (
     Trial,
 )
 from gate.records.cases import collect_columns, group_cases
+from gate.records.facts import CORES
 
 # How much of each there was in a trial, and which of several trials had the worst of it.
 _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {

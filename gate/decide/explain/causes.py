@@ -34,9 +34,6 @@ from gate.decide.judge.stored import Machine, make_machine_shift, name_shifts
 from gate.fingerprint import describe_acting
 from gate.metrics import explained_by
 from gate.records import (
-    AFTER,
-    BEFORE,
-    PLACES,
     QUIET,
     Cause,
     CauseKind,
@@ -49,6 +46,7 @@ from gate.records import (
     Status,
     Verdict,
 )
+from gate.records.facts import AFTER, BEFORE, PLACES
 
 _NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
 

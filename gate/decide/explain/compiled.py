@@ -18,10 +18,6 @@ from gate.decide.evidence.values import collect_medians, find_worst
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records import (
-    AFTER,
-    BEFORE,
-    GRAPH_CACHES,
-    USES,
     CacheUse,
     Cause,
     CauseKind,
@@ -33,7 +29,7 @@ from gate.records import (
     Recompile,
     name_words,
 )
-from gate.records.facts import MISMATCH_CODES
+from gate.records.facts import AFTER, BEFORE, GRAPH_CACHES, MISMATCH_CODES, USES
 
 _T = TypeVar("_T", GraphBreak, Recompile)
 

@@ -34,7 +34,6 @@ from gate.records import (
     Reason,
     Status,
     Threshold,
-    quote_failure,
 )
 
 
@@ -113,7 +112,7 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     if evidence.failures:
         if evidence.case.is_removed:
             return (evidence.find_alone(CASE_METRIC, Status.MISSING, Reason.REMOVED),)
-        failed = quote_failure(Code.FAILURE, evidence.failures[0])
+        failed = evidence.failures[0].quote(Code.FAILURE)
         return (evidence.find_alone(CASE_METRIC, Status.FAILED, Reason.CASE_FAILED, failed),)
     came, planned = len(evidence.trials), evidence.planned
     if not came:

@@ -24,19 +24,7 @@ from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import add_trace, run_trial
 from gate.lab.workers.process import defer_interrupts
-from gate.records import (
-    BaseArm,
-    Case,
-    Code,
-    Extent,
-    Fact,
-    FailureKind,
-    Pairing,
-    Place,
-    Provenance,
-    Run,
-    quote_failure,
-)
+from gate.records import BaseArm, Case, Code, Extent, Fact, FailureKind, Pairing, Place, Provenance, Run
 from gate.records.events import Event, Noted, Observer, ignore_event
 
 
@@ -119,7 +107,7 @@ def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
     lab.observe(Noted(fact=replace(told, cases=(case.id,), numbers=numbers)))
     again = run_trial(lab.bench, case, unit.index, content)
     if any(failure.kind is FailureKind.KILLED for failure in again.failures):
-        warning = quote_failure(Code.REPEAT_KILLED, again.failures[0])
+        warning = again.failures[0].quote(Code.REPEAT_KILLED)
         lab.observe(Noted(fact=warning))
         again = Part(trials=(replace(trial, warnings=(*trial.warnings, warning)),))
     repeated = (replace(one, conditions=replace(one.conditions, repeated=True)) for one in again.trials)

@@ -22,9 +22,7 @@ from gate.lab.trials.bench import (
     run_job,
     seed_cache,
 )
-from gate.lab.workers.environment import (
-    note_dropped_variables,
-)
+from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.worker import load_result, run_worker
 from gate.metrics import OF_WARM
 from gate.records import (
@@ -37,13 +35,8 @@ from gate.records import (
     Trial,
     list_distinct,
     name_words,
-    quote_failure,
 )
-from gate.records.protocol import (
-    Stage,
-    WorkerResult,
-    WorkerRole,
-)
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 # Stands for a second process where a trial has none.
 _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
@@ -238,4 +231,4 @@ def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> Fact | No
         shutil.copyfile(largest, path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return quote_failure(Code.TRACE_CUT, outcome) if isinstance(outcome, CaseFailure) else None
+    return outcome.quote(Code.TRACE_CUT) if isinstance(outcome, CaseFailure) else None

@@ -6,31 +6,10 @@ Templates are in ``sentences.ini``; here stands what they cannot say.
 import re
 from collections.abc import Callable, Mapping
 
-from gate.records import (
-    AFTER,
-    BEFORE,
-    OTHER_PHASE,
-    PHASES,
-    PLACES,
-    USES,
-    CaseFailure,
-    Code,
-    Fact,
-    FailureKind,
-    PairBase,
-    Recompile,
-    Verdict,
-    quote_failure,
-)
-from gate.records.facts import OF_TRIALS, WARNING_CODES
+from gate.records import CaseFailure, Code, Fact, FailureKind, PairBase, Recompile, Verdict
+from gate.records.facts import AFTER, BEFORE, OF_TRIALS, OTHER_PHASE, PHASES, PLACES, USES, WARNING_CODES
 from gate.records.protocol import WorkerFailure
-from gate.report.words.templates import (
-    SENTENCES,
-    fill,
-    name_base,
-    name_metric,
-    upper_first,
-)
+from gate.report.words.templates import SENTENCES, fill, name_base, name_metric, upper_first
 from gate.units import count_rest, join_some, render_allowance, render_change, render_seconds
 
 _LACKS = SENTENCES["lacks"]
@@ -41,7 +20,7 @@ _GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
 def describe_failure(failure: CaseFailure) -> str:
     """Describe how a case failed, in one line."""
-    return describe_quoted(quote_failure(Code.FAILURE, failure))
+    return describe_quoted(failure.quote(Code.FAILURE))
 
 
 def describe_whole(failure: CaseFailure) -> str:

@@ -5,30 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
-from gate.records import (
-    BROKEN,
-    OF_WHOLE_CASE,
-    Code,
-    Comparison,
-    Fact,
-    Metric,
-    Outcome,
-    Reason,
-    Status,
-    Verdict,
-)
+from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
 from gate.report.words.comparisons import describe_comparison, describe_reason
 from gate.report.words.facts import describe_cause, describe_whole, doubt_cause, find_place, lower_first
-from gate.report.words.templates import (
-    SENTENCES,
-    fill,
-    mention_move,
-    name_base,
-    name_direction,
-    upper_first,
-)
+from gate.report.words.templates import SENTENCES, fill, mention_move, name_base, name_direction, upper_first
 from gate.units import count_noun
 
 LIKELY = "Likely cause: "
@@ -119,7 +101,7 @@ _NO_CAUSES = frozenset({Code.UNEXPLAINED, Code.CODE_SAME, *MISMATCH_CODES})
 def _write_not_measured(fact: Fact, verdict: Verdict) -> str:
     broken = _find_broken(verdict)
     text = fill("{broken} of {cases:case} could not be measured", fact)
-    if broken and broken.reason not in OF_WHOLE_CASE:
+    if broken and not broken.is_of_whole_case:
         text += " in full"
     first = ", the first is" if fact.numbers["broken"] > 1 else ":"
     return f"{text}{first} {_name_case(broken.case_id, verdict)}" if broken else text

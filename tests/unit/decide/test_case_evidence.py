@@ -9,16 +9,8 @@ import pytest
 from gate.decide.conclude.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
 from gate.decide.evidence.programs import count_words, name_operators, part_phases
 from gate.decide.evidence.values import Evidence, Stored
-from gate.records import (
-    FIRST_CALL,
-    OTHER_PHASE,
-    Case,
-    CodeIdentity,
-    Extent,
-    GraphBreak,
-    Metric,
-    Trial,
-)
+from gate.records import Case, CodeIdentity, Extent, GraphBreak, Metric, Trial
+from gate.records.facts import FIRST_CALL, OTHER_PHASE
 from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence
 from tests.make import make_baseline
 

@@ -31,7 +31,6 @@ from gate.records import (
     Tally,
     Verdict,
     name_words,
-    quote_failure,
 )
 from tests.hosts import CPU_HOST
 from tests.make import make_failure
@@ -274,7 +273,7 @@ def make_incomplete() -> Verdict:
     hang = make_failure(RESNET, "no result after 300 s", kind=FailureKind.HANG, stage="rounds")
     found = verdict(
         *(
-            _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, quote_failure(Code.FAILURE, one))
+            _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, one.quote(Code.FAILURE))
             for one in (crash, hang)
         ),
         _lost(LSTM, Status.MISSING, Reason.NOT_RUN),

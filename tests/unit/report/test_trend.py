@@ -10,15 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from gate.records import Metric
-from gate.report.trend import (
-    TrendSeries,
-    average_cases,
-    average_creep,
-    find_steps,
-    list_upgrades,
-    make_tracks,
-    mark_steps,
-)
+from gate.report.trend import TrendSeries, find_steps, list_upgrades, make_tracks, mark_steps
 from gate.report.trend_pages import Link, render_pages
 from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
@@ -150,7 +142,7 @@ def test_the_suite_is_the_geometric_mean_since_the_start() -> None:
         make_line(8, {"b": {LATENCY: (4.0,)}}),
     ]
     (track,) = make_tracks(lines)
-    mean = average_cases(track, LATENCY)
+    mean = track.average_cases(LATENCY)
     assert list(mean.centres) == pytest.approx([1.0] * 5 + [math.sqrt(2), 1.0, 1.0])
     assert list(mean.runs) == list(range(8))
 
@@ -166,7 +158,7 @@ def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
     lines.append(make_line(6, {"a/x": {LATENCY: (0.06,)}}, kind=HistoryKind.ANCHOR))
     (track,) = make_tracks(lines)
     assert len(track.values["a/x", LATENCY].runs) == 2
-    assert list(average_creep(track, LATENCY).centres) == pytest.approx([0.03, 0.06])
+    assert list(track.average_creep(LATENCY).centres) == pytest.approx([0.03, 0.06])
     pages = dict(render_pages(track, "index", "", ()))
     assert "compiled latency against the release anchor" in pages["index.html"]
 
