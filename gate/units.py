@@ -1,7 +1,8 @@
 """Numbers for people: three significant digits, a unit, and a sign that is never lost.
 
 Everything here is pure and monotone: a larger number never reads as a smaller one. A value that
-rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``.
+rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``. Numbers are finite: no
+file has others, and what measures refuses them.
 """
 
 import math
@@ -20,7 +21,6 @@ KIBI = 1024
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
-NOT_FINITE = "not finite"
 MICRO = "\N{MICRO SIGN}"
 _UNSEEN_COMPILE = "under 1 call"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -29,8 +29,6 @@ _MAX_LOG2 = 60.0  # beyond it nothing is rounding: an integer, a shape or a type
 
 def render_number(value: float, digits: int = DIGITS) -> str:
     """Return ``value`` with ``digits`` significant digits; whole once it has as many, 0 near zero."""
-    if not math.isfinite(value):
-        return NOT_FINITE
     if abs(value) >= 10**digits:
         return f"{value:,.0f}"
     rounded = float(f"{value:.{digits}g}")
@@ -44,8 +42,6 @@ def render_number(value: float, digits: int = DIGITS) -> str:
 
 def render_seconds(value: float) -> str:
     """Return a time in s, ms or microseconds: ``12.3 ms``."""
-    if not math.isfinite(value):
-        return NOT_FINITE
     rounded = abs(float(f"{value:.{DIGITS}g}"))
     if rounded >= 1 or not rounded:
         return f"{render_number(value)} s"
@@ -56,8 +52,6 @@ def render_seconds(value: float) -> str:
 
 def render_bytes(value: float) -> str:
     """Return a size in B, KiB, MiB, GiB or TiB: ``1.50 GiB``."""
-    if not math.isfinite(value):
-        return NOT_FINITE
     text = _render_whole(value)
     unit = _BYTE_UNITS[0]
     for unit in _BYTE_UNITS[1:]:
@@ -70,8 +64,6 @@ def render_bytes(value: float) -> str:
 
 def render_joules(value: float) -> str:
     """Return an energy in J or mJ: ``12.3 mJ``."""
-    if not math.isfinite(value):
-        return NOT_FINITE
     if abs(value) >= 1 or not value:
         return f"{render_number(value)} J"
     return f"{render_number(value * 1e3)} mJ"
@@ -84,24 +76,20 @@ def render_ratio(value: float) -> str:
 
 def render_count(value: float) -> str:
     """Return a count as an integer; a fraction (trials that disagree) keeps its digits."""
-    if not math.isfinite(value):
-        return NOT_FINITE
     return _render_whole(value) if value == int(value) else render_number(value)
 
 
 def render_log2(value: float) -> str:
     """Return a log2 ratio with its factor: ``+1.12 (2.2x)``."""
-    if not math.isfinite(value):
-        return NOT_FINITE
     text = _drop_negative_zero(f"{value:+.2f}")
-    if is_another_answer(value):
+    if abs(value) > _MAX_LOG2:
         return "another answer" if value > 0 else "no other answer any more"
     return f"{text} ({render_factor(float(text))})"
 
 
-def is_another_answer(value: float) -> bool:
+def is_another_answer(metric: Metric, value: float) -> bool:
     """Whether a drift, or how it changed, stands for another answer, and is no ratio of errors."""
-    return abs(value) > _MAX_LOG2
+    return SPECS[metric].family is Family.LOG2 and abs(value) > _MAX_LOG2
 
 
 def render_factor(value: float) -> str:
@@ -111,15 +99,11 @@ def render_factor(value: float) -> str:
 
 def render_percent(fraction: float, *, signed: bool = True) -> str:
     """Return a fraction as percent: ``+12.3 %``, with two places below one percent."""
-    if not math.isfinite(fraction):
-        return NOT_FINITE
     return f"{_render_percent_number(fraction, signed=signed)} %"
 
 
 def render_duration(seconds: float) -> str:
     """Return a wall time a person waits for: ``41 s``, ``5 min 12 s``, ``1 h 05 min``."""
-    if not math.isfinite(seconds):
-        return NOT_FINITE
     if seconds < 9.95:  # noqa: PLR2004 - one decimal while it means something
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
@@ -172,11 +156,9 @@ def render_change(metric: Metric, value: float) -> str:
 
 def render_interval(metric: Metric, low: float, high: float) -> str:
     """Return a change's interval: ``+9.8 to +14.9 %``."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return NOT_FINITE
     family = SPECS[metric].family
     if family is Family.LOG2:
-        if is_another_answer(high):
+        if is_another_answer(metric, high):
             return render_log2(high)
         return f"{_drop_negative_zero(f'{low:+.2f}')} to {_drop_negative_zero(f'{high:+.2f}')}"
     if family is Family.EXACT:

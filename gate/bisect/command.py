@@ -31,7 +31,7 @@ from gate.metrics import SPECS, Family
 from gate.records import Comparison, Metric, Run, Status, Verdict
 from gate.records.studies import Bisection, BisectionStep, Mark
 from gate.report.clean import clean_line
-from gate.report.rows import complete_sentence
+from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause, describe_failure
 from gate.report.words.templates import describe_change, name_metric
 from gate.store.policy import load_policy

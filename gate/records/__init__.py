@@ -5,7 +5,6 @@ memory in bytes, ratios and changes are bare fractions (0.05 is 5 %), and a *cha
 when the candidate is worse. Records are parsed at the border (:mod:`gate.files.codec`) and trusted after.
 """
 
-from gate.records.bounds import Time
 from gate.records.cases import (
     DEFAULT_BACKEND,
     AbsoluteLimit,

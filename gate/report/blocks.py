@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from gate.metrics import SPECS
 from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Metric, Status, Verdict
 from gate.records.cases import group_cases
-from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import MAX_SENTENCE, RANK, Row, make_common_row, make_row, part_comparisons
+from gate.report.clean import MAX_SENTENCE, clean_line, clean_lines
+from gate.report.rows import RANK, Row, make_common_row, make_row, part_comparisons
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause
 from gate.report.words.steps import write_again
 from gate.report.words.templates import describe_move, is_shown_as_values

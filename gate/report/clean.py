@@ -66,8 +66,9 @@ def _remove_unprintable(text: str) -> str:
     return _UNPRINTABLE.sub("", _ANSI.sub("", text))
 
 
-WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
+MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 ABSENT = "-"  # in a cell without a value
+WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
 MAX_WIDTH = 160  # beyond it the eye loses the line
 PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
 

@@ -12,9 +12,9 @@ from gate.metrics import SPECS
 from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Outcome, Status, Verdict
 from gate.records.verdict import SuiteRow
 from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
-from gate.report.clean import ABSENT, clean_line
+from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
 from gate.report.footer import Cell, list_footer, make_figures
-from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
+from gate.report.rows import STATUS_ORDER
 from gate.report.words.facts import write_notes
 from gate.report.words.headline import LIKELY, write_doubt, write_headline, write_why
 from gate.report.words.steps import NextStep, write_steps

@@ -16,9 +16,8 @@ from gate.metrics import SPECS, Family
 from gate.records import QUIET, Case, CaseEvidence, Comparison, KernelChange, Status, Verdict
 from gate.records.facts import OTHER_PHASE, PHASES
 from gate.report.blocks import Block, make_blocks, render_command
-from gate.report.clean import ABSENT, clean_line, clean_lines, lay_out
+from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line, clean_lines, lay_out
 from gate.report.content import Section
-from gate.report.rows import MAX_SENTENCE
 from gate.report.words.facts import describe_cause, describe_measuring, describe_recompile
 from gate.report.words.headline import write_first_cause
 from gate.report.words.steps import write_selected, write_setting, write_tlparse

@@ -12,7 +12,8 @@ from gate.records import BASE_ARM, CaseFailure, Code, Comparison, Metric, Outcom
 from gate.records.cases import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE, complete_sentence
+from gate.report.rows import WHOLE_CASE
+from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause, doubt_cause, write_notes
 from gate.report.words.headline import write_headline, write_opening
 from gate.report.words.steps import write_steps

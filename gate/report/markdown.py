@@ -104,8 +104,11 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         for step in report.next_steps
     ]
     first, later = (own[:1], own[1:]) if frame.steps is None else (frame.steps, [])
+    sign, headline = frame.sign or _SIGNS[OUTCOME_KINDS[report.outcome]], escape_text(report.headline)
+    heading = [frame.heading, headline] if frame.heading else [f"{report.outcome.value}: {headline}"]
     sections = [
-        *_render_heading(report, frame),
+        f"## {sign} {heading[0]}",
+        *heading[1:],
         frame.preface,
         escape_text(report.why),
         _render_list("Next", first),
@@ -120,14 +123,6 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         _render_origin(report) if layout.footer else "",
     ]
     return _join_sections([section for section in sections if section])
-
-
-def _render_heading(report: Report, frame: ReportFrame) -> list[str]:
-    sentence = escape_text(report.headline)
-    sign = frame.sign or _SIGNS[OUTCOME_KINDS[report.outcome]]
-    if frame.heading:
-        return [f"## {sign} {frame.heading}", sentence]
-    return [f"## {sign} {report.outcome.value}: {sentence}"]
 
 
 def _join_sections(sections: list[str]) -> str:

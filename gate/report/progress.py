@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from gate.metrics import SPECS
-from gate.records import Metric, Trial, events
+from gate.records import Metric, events
 from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value
@@ -57,8 +57,13 @@ def render_event(event: events.Event) -> str:
     match event:
         case events.TrialFinished():
             said, progress = f"{clean_line(event.trial.case_id)} trial {event.trial.index}", event.progress
-            summary = summarize_trial(event.trial)
-            said += f": {summary}" if summary else ""
+            taken = ((metric, event.trial.samples.get(metric)) for metric in _FIGURES)
+            figures = [
+                f"{SPECS[metric].column} {render_value(metric, median(values))}"
+                for metric, values in taken
+                if values
+            ]
+            said += f": {', '.join(figures)}" if figures else ""
         case events.CaseFailed():
             failure, progress = event.failure, event.progress
             message = clean_line(describe_whole(failure), _MAX_MESSAGE)
@@ -82,15 +87,6 @@ def render_event(event: events.Event) -> str:
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
             said = f"waiting up to {render_duration(event.limit_s)}: {used}"
     return f"{_render_count(progress)} {said}{_render_left(progress)}" if progress else said
-
-
-def summarize_trial(trial: Trial) -> str:
-    """Return the main figures of a trial: ``compiled 12.1 ms, cold compile 11.2 s``."""
-    return ", ".join(
-        f"{SPECS[metric].column} {render_value(metric, median(values))}"
-        for metric in _FIGURES
-        if (values := trial.samples.get(metric))
-    )
 
 
 def _render_count(progress: events.Progress) -> str:

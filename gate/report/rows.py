@@ -6,17 +6,10 @@ from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS, Family
 from gate.records import MOVED, Comparison, Estimate, Metric, Reason, Status
-from gate.report.clean import ABSENT, clean_line
-from gate.report.words.comparisons import describe_comparison, describe_undecided, looks_large
+from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
+from gate.report.words.comparisons import complete_sentence, describe_undecided, looks_large
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
-from gate.units import (
-    count_noun,
-    is_another_answer,
-    render_change,
-    render_interval,
-    render_threshold,
-    render_value,
-)
+from gate.units import is_another_answer, render_change, render_interval, render_threshold, render_value
 
 STATUS_ORDER = (
     Status.FAILED,
@@ -42,7 +35,6 @@ STATUS_KINDS: Mapping[Status, str] = {
     Status.IMPROVED: "good",
     Status.UNCHANGED: "same",
 }
-MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
 # Of what is unchanged, reasons that its numbers show: any other is written beside them.
 # BEYOND_BAR: of a figure that only explains, which is neither better nor worse.
@@ -73,7 +65,7 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
     for one in comparisons:
         fate: object = one.metric
         if one.change is None:
-            fate = one.status, one.reason, one.decides, describe_comparison(one)
+            fate = one.status, one.reason, one.decides, complete_sentence(one)
         parts[fate].append(one)
     return list(parts.values())
 
@@ -108,42 +100,18 @@ def _says_it_all(one: Comparison) -> bool:
 
 def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
     """Make one row of as many cases as there are parts, which differ in numbers only."""
-    rows = [make_row(part) for part in parts]
+    rows, alike = [make_row(part) for part in parts], [part[0] for part in parts]
+    sentence = _share(row.sentence for row in rows)
+    if not sentence and alike[0].status is Status.INCONCLUSIVE:
+        sentence = clean_line(describe_undecided(alike), MAX_SENTENCE)
     return replace(
         rows[0],
         before=_share(row.before for row in rows),
         after=_share(row.after for row in rows),
-        change=_describe_changes([part[0] for part in parts]),
+        change=_describe_changes(alike),
         interval="",
-        sentence=_describe_together([part[0] for part in parts], rows),
+        sentence=sentence,
     )
-
-
-def _describe_together(alike: Sequence[Comparison], rows: Sequence[Row]) -> str:
-    shared = _share(row.sentence for row in rows)
-    if shared or alike[0].status is not Status.INCONCLUSIVE:
-        return shared
-    return clean_line(describe_undecided(alike), MAX_SENTENCE)
-
-
-def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> str:
-    """Return the sentence; an undecided comparison also says the smallest change that would have shown.
-
-    The values may be left out, where columns say them.
-    """
-    sentence = clean_line(describe_comparison(comparison, with_values=with_values), MAX_SENTENCE)
-    change = comparison.change
-    counted = SPECS[comparison.metric].family is Family.EXACT
-    if comparison.status is not Status.INCONCLUSIVE or change is None or counted:
-        return sentence
-    if abs(change.centre) >= change.detectable:  # it was noticed
-        return sentence
-    if SPECS[comparison.metric].is_ratio and change.detectable > 1:  # twice as slow, and unseen
-        measured = comparison.candidate.n if comparison.candidate else 0
-        of = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
-        return f"{sentence} No change could have been noticed from {of}.".strip()
-    smallest = render_change(comparison.metric, change.detectable).lstrip("+")
-    return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
 
 
 def _label_status(comparison: Comparison) -> str:
@@ -188,7 +156,7 @@ def _find_word(comparison: Comparison, low: float, high: float) -> str:
 def _render_interval(one: Comparison) -> str:
     """The interval of its change, empty where it is exact; of a ratio, that of head's value."""
     change, before, spec = one.change, one.baseline, SPECS[one.metric]
-    if change is None or (spec.family is Family.LOG2 and is_another_answer(change.high)):
+    if change is None or is_another_answer(one.metric, change.high):
         return ""
     if one.pairs == 1 and spec.family is Family.NOISY:
         return "no interval"  # whose noise is unknown

@@ -8,13 +8,10 @@ from gate.records.studies import (
     Attempt,
     Calibration,
     Complaint,
-    Demand,
     FaultKind,
     FaultScore,
     Instability,
-    MetricNoise,
     Rate,
-    Replay,
     Result,
     SelftestReport,
 )
@@ -98,25 +95,23 @@ def _make_noise(calibration: Calibration) -> Section:
     return Section(
         title="Noise",
         header=_NOISE_HEADER,
-        rows=tuple(map(_make_noise_row, shown)),
+        rows=tuple(
+            (
+                noise.case_id,
+                noise.metric.value,
+                render_value(noise.metric, noise.centre),
+                _render_deviation(noise.within),
+                _render_deviation(noise.between),
+                ABSENT if noise.detectable is None else render_percent(noise.detectable),
+                render_threshold(noise.metric, noise.threshold),
+                str(pair.pairs) if pair else ABSENT,
+                _render_deviation(pair.noise) if pair else ABSENT,
+                render_percent(pair.bias) if pair else ABSENT,
+            )
+            for noise, pair in ((one, one.side_by_side) for one in shown)
+        ),
         words=2,
         meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
-    )
-
-
-def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:
-    pair = noise.side_by_side
-    return (
-        noise.case_id,
-        noise.metric.value,
-        render_value(noise.metric, noise.centre),
-        _render_deviation(noise.within),
-        _render_deviation(noise.between),
-        ABSENT if noise.detectable is None else render_percent(noise.detectable),
-        render_threshold(noise.metric, noise.threshold),
-        str(pair.pairs) if pair else ABSENT,
-        _render_deviation(pair.noise) if pair else ABSENT,
-        render_percent(pair.bias) if pair else ABSENT,
     )
 
 
@@ -153,23 +148,21 @@ def _make_replays(calibration: Calibration) -> Section:
     return Section(
         title="The gate itself, replayed on these trials",
         header=("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs"),
-        rows=tuple(map(_make_replay_row, calibration.replays)),
+        rows=tuple(
+            (
+                render_percent(replay.planted) if replay.planted else "nothing",
+                f"{replay.regressed.of:,}",
+                _render_rate(replay.regressed),
+                _render_rate(replay.inconclusive),
+                render_number(replay.trials),
+                render_number(replay.pairs) if replay.pairs else ABSENT,
+            )
+            for replay in calibration.replays
+        ),
         meaning=(
             "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm.\n"
             "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."
         ),
-    )
-
-
-def _make_replay_row(replay: Replay) -> tuple[str, ...]:
-    planted = render_percent(replay.planted) if replay.planted else "nothing"
-    return (
-        planted,
-        f"{replay.regressed.of:,}",
-        _render_rate(replay.regressed),
-        _render_rate(replay.inconclusive),
-        render_number(replay.trials),
-        render_number(replay.pairs) if replay.pairs else ABSENT,
     )
 
 
@@ -202,13 +195,14 @@ def render_selftest(report: SelftestReport) -> str:
     """Say what a selftest found; a table wider than the terminal is left so."""
     untried = f"note  Not tried: {', '.join(map(clean_line, report.untried))}."
     cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
-    faults = [score for score in report.scores if not _is_harmless(score)]
+    faults = [score for score in report.scores if score.kind not in _HARMLESS]
+    harmless = [score for score in report.scores if score.kind in _HARMLESS]
     return _join_parts(
         "  ".join(describe_result(report)),
         _label(report.environment, ("cases", cases), ("time", time)),
         "\n".join(_list_shortcomings(report)),
         _render_section(_make_table(_HEADER, faults, _MEANING)),
-        _render_section(_make_table(_QUIET_HEADER, filter(_is_harmless, report.scores))),
+        _render_section(_make_table(_QUIET_HEADER, harmless)),
         untried if report.untried else "",
     )
 
@@ -251,7 +245,7 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
     if failed:
         all_tried = f"{len(failed)} of {len(report.scores)} faults and harmless changes"
         return "FAILED", f"{all_tried} were not handled as they should be"
-    faults = sum(not _is_harmless(score) for score in report.scores)
+    faults = sum(score.kind not in _HARMLESS for score in report.scores)
     if report.untried:
         harmless = tuple(_WORDS[kind] for kind in _HARMLESS)
         untried = sum(not one.startswith(harmless) for one in report.untried)
@@ -270,10 +264,6 @@ def _make_table(header: tuple[str, ...], scores: Iterable[FaultScore], meaning: 
         rows=tuple(tuple(_CELLS[column](score) for column in header) for score in scores),
         meaning=meaning,
     )
-
-
-def _is_harmless(score: FaultScore) -> bool:
-    return score.demand.false_alarm < Demand().false_alarm
 
 
 _CELLS: Mapping[str, Callable[[FaultScore], str]] = {

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
 
 from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
 from gate.project.plan import Plan
 from gate.records import Baseline, Case, CaseFailure
+from gate.records.cases import group_by
+from gate.records.events import Check
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines, count_columns, lay_out
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.words.facts import describe_whole
 from gate.units import count_noun, render_age, render_duration
-
-if TYPE_CHECKING:
-    from gate.records.events import Check
 
 JSON = "json"
 _RIGHT = frozenset({"trials", "expected"})
@@ -81,10 +79,12 @@ def render_baselines(baselines: Sequence[Baseline], now: str, place: str = "here
     """
     if not baselines:
         return f"no baselines are stored {place}; record some with: compile-gate baseline refresh"
-    by_environment: dict[str, list[Baseline]] = {}
-    for baseline in baselines:
-        by_environment.setdefault(compute_environment_id(baseline.environment), []).append(baseline)
-    return "\n\n".join(_render_environment(name, group, now) for name, group in by_environment.items())
+    parts = []
+    for name, group in group_by(baselines, lambda one: compute_environment_id(one.environment)).items():
+        rows = [_make_baseline_row(baseline, now) for baseline in group]
+        table = render_table(("case", "age", "commit", "by", "trials"), rows)
+        parts.append(f"{name} ({count_noun(len(group), 'baseline')})\n{table}")
+    return "\n\n".join(parts)
 
 
 def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
@@ -109,12 +109,6 @@ def _conclude_doctor(checks: Sequence[Check]) -> str:
     if failed:
         return f"not fit to judge: {failed} of {len(checks)} checks failed"
     return f"fit to judge, with {count_noun(warned, 'warning')}" if warned else "fit to judge"
-
-
-def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> str:
-    header = ("case", "age", "commit", "by", "trials")
-    rows = [_make_baseline_row(baseline, now) for baseline in baselines]
-    return f"{name} ({count_noun(len(baselines), 'baseline')})\n{render_table(header, rows)}"
 
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:

@@ -34,10 +34,6 @@ class Curve:
 
 
 def _plot(curve: Curve, track: Track) -> Plot:
-    return Plot(title=curve.title, drawing=_draw(curve, track), note=curve.note, kind="note")
-
-
-def _draw(curve: Curve, track: Track) -> Drawing:
     """Draw a series over the runs of its machine, from the first to the last of them."""
     heads = track.heads
     drawing = Drawing(label=curve.title, width=_WIDTH, height=_HEIGHT, kind="chart wide")
@@ -61,7 +57,7 @@ def _draw(curve: Curve, track: Track) -> Drawing:
         place = places.place(curve.series.runs[step.position])
         drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))
     _add_dates(drawing, places, heads)
-    return drawing
+    return Plot(title=curve.title, drawing=drawing, note=curve.note, kind="note")
 
 
 def _add_dates(drawing: Drawing, places: Scale, heads: Sequence[HistoryHead]) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from gate.records import Code, Comparison, Metric, Status, Verdict
 from gate.report.content import make_report
-from gate.report.rows import complete_sentence, make_row
+from gate.report.rows import make_row
 from gate.report.text import Detail, render_text
-from gate.report.words.comparisons import exceeds_limit
+from gate.report.words.comparisons import complete_sentence, exceeds_limit
 from tests.recorded.runs import judge
 from tests.recorded.situations import list_situations
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
 from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
 from gate.records.facts import MISMATCH_CODES
+from gate.report.clean import MAX_SENTENCE, clean_line
 from gate.report.words.facts import describe_disturbances, describe_failed_trial, describe_measuring
 from gate.report.words.templates import (
     SENTENCES,
@@ -18,7 +19,7 @@ from gate.report.words.templates import (
     name_metric,
     upper_first,
 )
-from gate.units import count_noun, render_threshold, render_value
+from gate.units import count_noun, render_change, render_threshold, render_value
 
 _REASONS = SENTENCES["reasons"]
 _SPECIAL = SENTENCES["special_reasons"]
@@ -48,6 +49,26 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     first = instead or [_describe_finding(one, with_values=with_values)]
     sentences = (_write_remark(fact) for fact in one.remarks)
     return " ".join((*first, *filter(None, sentences)))
+
+
+def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> str:
+    """Return the sentence; an undecided comparison also says the smallest change that would have shown.
+
+    The values may be left out, where columns say them.
+    """
+    sentence = clean_line(describe_comparison(comparison, with_values=with_values), MAX_SENTENCE)
+    change = comparison.change
+    counted = SPECS[comparison.metric].family is Family.EXACT
+    if comparison.status is not Status.INCONCLUSIVE or change is None or counted:
+        return sentence
+    if abs(change.centre) >= change.detectable:  # it was noticed
+        return sentence
+    if SPECS[comparison.metric].is_ratio and change.detectable > 1:  # twice as slow, and unseen
+        measured = comparison.candidate.n if comparison.candidate else 0
+        of = count_noun(comparison.pairs, "pair") if comparison.pairs else count_noun(measured, "trial")
+        return f"{sentence} No change could have been noticed from {of}.".strip()
+    smallest = render_change(comparison.metric, change.detectable).lstrip("+")
+    return f"{sentence} A change of {smallest} or more would have been noticed.".strip()
 
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, PairBase, Recompile, Verdict
-from gate.records.facts import AFTER, BEFORE, OF_TRIALS, OTHER_PHASE, PHASES, PLACES, USES, WARNING_CODES
+from gate.records.facts import AFTER, BEFORE, OF_TRIALS, PLACES, USES, WARNING_CODES
 from gate.records.protocol import WorkerFailure
 from gate.report.words.templates import SENTENCES, fill, name_base, name_metric, upper_first
 from gate.units import count_rest, join_some, render_allowance, render_change, render_seconds
@@ -190,22 +190,13 @@ def _describe_changes(fact: Fact) -> dict[str, str]:
 
 
 def _describe_phases(fact: Fact) -> dict[str, str]:
-    phases = [
-        f"{phase} by {'+' if after >= before else '-'}{render_seconds(abs(after - before))}"
-        f" to {render_seconds(after)}"
-        for phase, before, after in _list_phases(fact)
-    ]
+    """Each phase with its own seconds, in the fact's order."""
+    phases = []
+    for phase in dict.fromkeys(key.removesuffix(BEFORE).removesuffix(AFTER) for key in fact.numbers):
+        before, after = (fact.numbers.get(phase + moment, 0.0) for moment in (BEFORE, AFTER))
+        change = f"{'+' if after >= before else '-'}{render_seconds(abs(after - before))}"
+        phases.append(f"{phase} by {change} to {render_seconds(after)}")
     return {"detail": ", ".join(phases)}
-
-
-def _list_phases(fact: Fact) -> list[tuple[str, float, float]]:
-    """Each phase with its own seconds before and after, in the fact's order."""
-    ordered = dict.fromkeys(key.removesuffix(BEFORE).removesuffix(AFTER) for key in fact.numbers)
-    return [
-        (phase, fact.numbers.get(phase + BEFORE, 0.0), fact.numbers.get(phase + AFTER, 0.0))
-        for phase in ordered
-        if phase in (*PHASES, OTHER_PHASE)
-    ]
 
 
 def _describe_device_time(fact: Fact) -> dict[str, str]:

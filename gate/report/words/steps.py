@@ -77,8 +77,15 @@ def write_selected(name: str, case_ids: Iterable[str], setting: str = "", option
 
 
 def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") -> str:
-    """Write the command that runs these cases side by side with ``base``, or with where the branch began."""
-    return write_selected("ab", case_ids, setting, _name_base(base) if base else "")
+    """Write the command that runs these cases side by side with ``base``, or with where the branch began.
+
+    Capitals are for the reader to fill in.
+    """
+    commits = (base.commit[:COMMIT_CHARS] or "BASE", base.head_commit[:COMMIT_CHARS]) if base else ()
+    sides = "".join(f"{commit} " for commit in commits if commit)
+    if base and base.other_stack:
+        sides = "--base-python OLD --head-python NEW "
+    return write_selected("ab", case_ids, setting, sides)
 
 
 def write_again(
@@ -110,38 +117,22 @@ def write_tlparse(trace: str, folder: str = "") -> str:
     return f"tlparse {shlex.quote(path)} -o {shlex.quote(path.removesuffix('.log'))}"
 
 
-def _name_base(base: PairBase) -> str:
-    """What stands for the base on the command line; capitals are for the reader to fill in."""
-    if base.other_stack:
-        return "--base-python OLD --head-python NEW "
-    named = (base.commit[:COMMIT_CHARS] or "BASE", base.head_commit[:COMMIT_CHARS])
-    return "".join(f"{commit} " for commit in named if commit)
-
-
 _UNKNOWN_DAY = "YYYY-MM-DD"
 _FIXING = frozenset({Code.FIX, Code.ACCEPT})
 
 
 def write_steps(verdict: Verdict) -> tuple[NextStep, ...]:
-    """Write all steps of a verdict, the most pressing first; what got worse is to be fixed, or accepted."""
+    """Write all steps of a verdict, the most pressing first; one is about all that got worse."""
     steps: list[NextStep] = []
-    fix = _write_fix(verdict)
+    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    again = write_again(dict.fromkeys(one.case_id for one in worse), worse, verdict, fixed=True)
+    fix = NextStep(text="Fix what got worse and measure it again:", command=again)
     for fact in verdict.next_steps:
         if fact.code in _FIXING and fix not in steps:
             steps.append(fix)
         if fact.code is not Code.FIX:
             steps.append(write_step(fact, verdict))
     return tuple(steps)
-
-
-def _write_fix(verdict: Verdict) -> NextStep:
-    """One step for all that got worse: it names its cases in a command that judges them again."""
-    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
-    cases = dict.fromkeys(one.case_id for one in worse)
-    return NextStep(
-        text="Fix what got worse and measure it again:",
-        command=write_again(cases, worse, verdict, fixed=True),
-    )
 
 
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:

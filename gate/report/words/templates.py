@@ -11,7 +11,6 @@ A reader of CI output knows *slower*, *larger*, *limit* and *could not tell*, an
 project's own. A change has its sign and such a word: ``+30.6 % (slower)``.
 """
 
-import math
 import re
 import signal
 from collections import defaultdict
@@ -76,9 +75,9 @@ def describe_change(metric: Metric, change: float, word: str = "") -> str:
 
     ``word`` stands for the direction where that is not known: ``+6.0 % (could not tell)``.
     """
-    if SPECS[metric].family is Family.LOG2 and is_another_answer(change):
+    if is_another_answer(metric, change):
         return f"{render_change(metric, change)}{f' ({word})' if word else ''}"
-    if SPECS[metric].family is Family.LOG2 and change and math.isfinite(change):
+    if SPECS[metric].family is Family.LOG2 and change:
         what = f", {word}" if word else ""
         return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{what})"
     return _qualify(render_change(metric, change), word or name_direction(metric, change))
@@ -89,7 +88,7 @@ def describe_range(metric: Metric, changes: Sequence[float], word: str = "") -> 
     low, high = min(changes), max(changes)
     if render_change(metric, low) == render_change(metric, high):
         return describe_change(metric, high, word)
-    others = [one for one in (high, low) if SPECS[metric].family is Family.LOG2 and is_another_answer(one)]
+    others = [one for one in (high, low) if is_another_answer(metric, one)]
     if others:  # of some cases, and not of all
         rest = render_change(metric, low if others[0] == high else high).partition(" ")[0]
         return f"{rest} to {render_change(metric, others[0])}{f' ({word})' if word else ''}"
@@ -129,7 +128,7 @@ def mention_move(one: Comparison) -> str:
     if change is None:
         return name
     moved = render_change(one.metric, change.centre)
-    if spec.family is Family.LOG2 and is_another_answer(change.centre):
+    if is_another_answer(one.metric, change.centre):
         return f"{name}, {moved}"
     if spec.family is Family.LOG2:
         return f"{name} {render_factor(change.centre)} the error"

@@ -32,7 +32,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report.blocks import render_command
-from gate.report.rows import complete_sentence
+from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 

@@ -26,8 +26,8 @@ from gate.records import (
 from gate.report.blocks import MAX_CAUSES, render_command
 from gate.report.content import count_statuses, make_report, render_counts
 from gate.report.junit import render_junit
-from gate.report.rows import STATUS_ORDER, complete_sentence
-from gate.report.words.comparisons import describe_comparison
+from gate.report.rows import STATUS_ORDER
+from gate.report.words.comparisons import complete_sentence, describe_comparison
 from gate.report.words.headline import write_headline
 from gate.report.words.steps import write_again
 from tests.make import make_change, make_failure, make_row
