@@ -21,7 +21,6 @@ from gate.report.words.steps import NextStep, write_steps
 from gate.report.words.templates import name_metric, name_status
 from gate.units import count_noun, render_count, render_percent, render_ratio, render_seconds
 
-_MACHINE = "machine"  # a line that a cause or a note makes superfluous
 OUTCOME_KINDS: Mapping[Outcome, str] = {
     Outcome.PASS: "good",
     Outcome.REGRESSION: "bad",
@@ -84,7 +83,6 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
     doubt = write_doubt(verdict) if verdict.outcome is Outcome.INCONCLUSIVE else ""
     shared = count_causes(blocks) or tuple(filter(None, [clean_line(doubt, MAX_SENTENCE)]))
     why, causes = _part_why(verdict, (*noted, *shared))
-    is_machine_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
@@ -92,10 +90,7 @@ def make_report(verdict: Verdict, *, everything: bool = False, most: int | None 
         counts=count_statuses(verdict),
         blocks=blocks,
         figures=make_figures(verdict),
-        scope=(
-            *(line for line in list_scope(verdict) if line[0] != _MACHINE or not is_machine_noted),
-            *list_totals(verdict),
-        ),
+        scope=(*list_scope(verdict), *list_totals(verdict)),
         notes=notes,
         next_steps=steps,
         causes=causes,
@@ -149,12 +144,13 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     lines = [("judged", _describe_group(judged, named=bool(measured)))]
     if measured:
         lines.append(("measured", f"{_describe_group(measured, named=False)}, not judged"))
-    if verdict.environment.device_kind == TARGET_KIND:  # nothing was timed
+    is_machine_noted = any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
+    if is_machine_noted or verdict.environment.device_kind == TARGET_KIND:  # where nothing was timed
         return tuple(lines)
     stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
     is_paired = not stored and any(one.pairs for one in judged)
     share = _IN_PAIRS if is_paired else describe_machine(verdict.machine)
-    return (*lines, (_MACHINE, share)) if share else tuple(lines)
+    return (*lines, ("machine", share)) if share else tuple(lines)
 
 
 def describe_machine(shift: MachineShift) -> str:

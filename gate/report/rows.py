@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from gate.metrics import SPECS, Family
 from gate.records import MOVED, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
-from gate.report.words.comparisons import complete_sentence, describe_undecided, looks_large
+from gate.report.words.comparisons import complete_sentence, describe_undecided, looks_large, render_limit
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
-from gate.units import is_another_answer, render_change, render_interval, render_threshold, render_value
+from gate.units import is_another_answer, render_change, render_interval, render_value
 
 STATUS_ORDER = (
     Status.FAILED,
@@ -83,7 +83,7 @@ def make_row(part: Sequence[Comparison]) -> Row:
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
         interval=_render_interval(first),
-        limit=_render_limit(first),
+        limit=render_limit(first) if first.change else "",
         sentence="" if _says_it_all(first) else complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
     )
@@ -166,13 +166,6 @@ def _render_interval(one: Comparison) -> str:
         return " to ".join(dict.fromkeys(render_value(one.metric, end) for end in ends))
     is_exact = render_change(one.metric, change.low) == render_change(one.metric, change.high)
     return "" if is_exact else render_interval(one.metric, change.low, change.high)
-
-
-def _render_limit(comparison: Comparison) -> str:
-    bar = comparison.threshold
-    if not comparison.change or bar is None or not (bar.relative or bar.absolute):
-        return ""
-    return render_threshold(comparison.metric, bar)
 
 
 def _share(texts: Iterable[str]) -> str:

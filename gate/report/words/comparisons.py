@@ -73,10 +73,16 @@ def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> st
 
 def describe_undecided(alike: Iterable[Comparison]) -> str:
     """Describe why several cases were not settled: each reason once, with its number of cases."""
-    opening = _OPENINGS[Status.INCONCLUSIVE]
-    reasons = Counter(map(describe_reason, alike))
-    counted = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
-    return f"{upper_first(opening)}{'; '.join(counted if len(counted) > 1 else reasons)}."
+    reasons = count_reasons(map(describe_reason, alike), "case")
+    return f"{upper_first(_OPENINGS[Status.INCONCLUSIVE])}{reasons}."
+
+
+def count_reasons(reasons: Iterable[str], noun: str, most: int | None = None) -> str:
+    """Join the commonest reasons, each with the number of what has it; that of a lone one is all."""
+    counted = Counter(reasons).most_common(most)
+    if len(counted) == 1:
+        return counted[0][0]
+    return "; ".join(f"{reason} ({count_noun(count, noun)})" for reason, count in counted)
 
 
 def _replace_reason(fact: Fact) -> str:
@@ -140,9 +146,9 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
     if reason is Reason.LEADER_STANDS:
         return _describe_leader(one)
     facts = {fact.code: fact for fact in one.remarks}
-    speed = facts.get(Code.MACHINE_SPEED)
+    speed, bar = facts.get(Code.MACHINE_SPEED), render_limit(one)
     return _choose_sentence(one, reason, facts).format(
-        limit=" the limit" if is_of_many else _describe_limit(one),
+        limit=f" the limit of {bar}" if bar and not is_of_many else " the limit",
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base"
         if one.pairs and not is_of_many
         else "",
@@ -267,7 +273,9 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
     if fact.code is Code.OWN_LIMIT:
         bound = "least" if SPECS[one.metric].higher_is_better else "most"
         return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
-    if fact.code is Code.SINCE_STORED and _shows_stored(one):
+    # Times stored earlier are noisy, and matter to an acceptance alone.
+    is_reliable = SPECS[one.metric].family is not Family.NOISY or one.status not in MAYBE_WORSE
+    if fact.code is Code.SINCE_STORED and is_reliable:
         return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
     if (one.found or one.reason, fact.code) in _IN_REASON:
         return ""
@@ -275,11 +283,6 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
         left_out = "the change leaves out that " if one.change else ""
         return f"{left_out}this machine is now {describe_speed(fact.numbers['shift'])}"
     return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
-
-
-def _shows_stored(one: Comparison) -> bool:
-    """Whether what is stored counts: times stored earlier are noisy, and matter to an acceptance alone."""
-    return SPECS[one.metric].family is not Family.NOISY or one.status not in MAYBE_WORSE
 
 
 def _describe_need(one: Comparison) -> str:
@@ -290,10 +293,10 @@ def _describe_need(one: Comparison) -> str:
     return f"needs {count_noun(one.more_pairs, 'more pair')}"
 
 
-def _describe_limit(one: Comparison) -> str:
+def render_limit(one: Comparison) -> str:
+    """Render what a change must exceed to count; ``""`` where that is not known, or any change counts."""
     bar = one.threshold
-    is_known = bar is not None and (bar.relative or bar.absolute)
-    return f" the limit of {render_threshold(one.metric, bar)}" if bar and is_known else " the limit"
+    return render_threshold(one.metric, bar) if bar and (bar.relative or bar.absolute) else ""
 
 
 def _describe_values(one: Comparison) -> str:

@@ -1,14 +1,13 @@
 """What a report begins with: what came out, and why."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
 from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
 from gate.records.facts import MISMATCH_CODES
 from gate.report.clean import clean_line
-from gate.report.words.comparisons import describe_comparison, describe_reason
+from gate.report.words.comparisons import count_reasons, describe_comparison, describe_reason
 from gate.report.words.facts import describe_cause, describe_whole, doubt_cause, find_place, lower_first
 from gate.report.words.templates import SENTENCES, fill, mention_move, name_base, name_direction, upper_first
 from gate.units import count_noun
@@ -51,16 +50,10 @@ def write_why(verdict: Verdict) -> str:
         return f"First failure: {describe_whole(failure).rstrip('.')}{f', at {place}' if place else ''}."
     if verdict.outcome is Outcome.INCONCLUSIVE:
         open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
-        return _explain_undecided(open_rows)
+        # Each comparison has limits and pairs of its own, which are left out.
+        listed = count_reasons(map(_find_obstacle, open_rows), "comparison", _MOST_REASONS)
+        return f"{upper_first(listed)}." if listed else ""
     return write_first_cause(verdict)
-
-
-def _explain_undecided(rows: Iterable[Comparison]) -> str:
-    """The commonest reasons: each comparison has limits and pairs of its own, which are left out."""
-    alike = Counter(map(_find_obstacle, rows))
-    parts = [f"{one} ({count_noun(count, 'comparison')})" for one, count in alike.most_common(_MOST_REASONS)]
-    listed = "; ".join(parts if len(parts) > 1 else alike)
-    return f"{upper_first(listed)}." if parts else ""
 
 
 def _find_obstacle(one: Comparison) -> str:
