@@ -194,14 +194,12 @@ def list_cases(verdict: Verdict, report: Report, whole: range = range(MOST_WHOLE
 def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
     """Make a name for each case that a link can lead to: of plain characters, and no two alike."""
     anchors: dict[str, str] = {}
-    used: set[str] = set()
     for case_id in case_ids:
         plain = f"case-{_NOT_IN_A_NAME.sub('-', case_id)[:120].strip('-')}"
         name, number = plain, 1
-        while name in used:
+        while name in anchors.values():
             number += 1
             name = f"{plain}-{number}"
-        used.add(name)
         anchors[case_id] = name
     return anchors
 

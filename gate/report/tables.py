@@ -100,15 +100,11 @@ def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
         lines.append(f"{check.level.value.upper():4}  {check.name:{width}}  {finding}".rstrip())
         if check.fix:
             lines.append(f"{' ' * (width + 8)}{clean_line(check.fix)}")
-    return "\n".join([*lines, "", _conclude_doctor(checks)])
-
-
-def _conclude_doctor(checks: Sequence[Check]) -> str:
     failed = sum(check.level.value == "fail" for check in checks)
     warned = sum(check.level.value == "warn" for check in checks)
-    if failed:
-        return f"not fit to judge: {failed} of {len(checks)} checks failed"
-    return f"fit to judge, with {count_noun(warned, 'warning')}" if warned else "fit to judge"
+    fit = f"fit to judge, with {count_noun(warned, 'warning')}" if warned else "fit to judge"
+    unfit = f"not fit to judge: {failed} of {len(checks)} checks failed"
+    return "\n".join([*lines, "", unfit if failed else fit])
 
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:

@@ -12,18 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean, geometric_mean, median, median_low
-from typing import TYPE_CHECKING
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import Metric
 from gate.records.cases import collect_columns
 from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 RECENT = 2000  # runs that are shown one by one: two months of forty a day, five years of nights
 _START = 5  # values of a series that say where it began: one may be an outlier
@@ -300,17 +294,11 @@ def _search(values: Sequence[float], least: float) -> list[int]:
     noise = float(np.median(np.abs(moves - np.median(moves)))) * _NORMAL / math.sqrt(2)
     # Where most neighbours are equal any move that is reported is large, whatever other moves there were.
     noise = noise or (least or float(np.max(np.abs(moves)))) / _CLIP
-    scaled = _tame((series - np.median(series)) / noise)
-    search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST, jump=1)
-    ends = search.fit_predict(scaled.reshape(-1, 1), pen=PENALTY * math.log(len(values)))
-    return [int(end) for end in ends[:-1]]
-
-
-def _tame(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pull single outliers to within CLIP of the median around them."""
-    import numpy as np  # noqa: PLC0415 - an extra
-
-    width = 2 * FEWEST + 1
+    scaled = (series - np.median(series)) / noise
+    # Single outliers are pulled to within _CLIP of the median around them.
     padded = np.pad(scaled, FEWEST, mode="edge")
-    around = np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1)
-    return np.clip(scaled, around - _CLIP / 2, around + _CLIP / 2)
+    around = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * FEWEST + 1), axis=1)
+    tame = np.clip(scaled, around - _CLIP / 2, around + _CLIP / 2)
+    search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST, jump=1)
+    ends = search.fit_predict(tame.reshape(-1, 1), pen=PENALTY * math.log(len(values)))
+    return [int(end) for end in ends[:-1]]
