@@ -64,7 +64,7 @@ def render_bytes(value: float) -> str:
 
 def render_joules(value: float) -> str:
     """Return an energy in J or mJ: ``12.3 mJ``."""
-    if abs(value) >= 1 or not value:
+    if abs(float(f"{value:.{DIGITS}g}")) >= 1 or not value:
         return f"{render_number(value)} J"
     return f"{render_number(value * 1e3)} mJ"
 

@@ -78,7 +78,7 @@ def test_count(value: float, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(12.3456, "12.3 J"), (0.0123456, "12.3 mJ"), (0.0, "0 J")],
+    [(12.3456, "12.3 J"), (0.0123456, "12.3 mJ"), (0.9996, "1.00 J"), (0.0, "0 J")],
 )
 def test_energy(value: float, expected: str) -> None:
     """A call takes from millijoules to some hundred joules."""
