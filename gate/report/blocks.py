@@ -23,8 +23,6 @@ LEAST_SHOWN = 0.10
 SHOWN = frozenset(Status) - QUIET
 MAX_CAUSES = 6  # of one case: more are counted
 LOG_LINES = 12  # of a failure: the exception and the frames above it
-# Statuses whose case is worth running again; an improvement is not a thing to chase.
-_REPRODUCED = SHOWN - {Status.IMPROVED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,7 +193,8 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
         logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),
         causes=_list_causes(group),
         members=() if alone else tuple(map(_make_member, group)),
-        command=again if first.status in _REPRODUCED else "",
+        # What is worth running again: an improvement is not a thing to chase.
+        command=again if first.status in SHOWN - {Status.IMPROVED} else "",
     )
 
 

@@ -35,14 +35,12 @@ def clean_message(text: str) -> str:
 
     A byte of a file's name that is not UTF-8 is shown as ``\xff``.
     """
-    shown = _FOREIGN_BYTE.sub(_show_byte, text)
+    shown = _FOREIGN_BYTE.sub(
+        lambda found: f"\\x{found[0].encode('ascii', 'backslashreplace')[-2:].decode()}", text
+    )
     line = " ".join(_remove_unprintable(shown).splitlines())
     line = re.sub(rf"\S{{{_MAX_WORD + 1},}}", lambda found: _shorten(found[0], _MAX_WORD), line)
     return _shorten(line, _MAX_MESSAGE)
-
-
-def _show_byte(found: re.Match[str]) -> str:
-    return f"\\x{found[0].encode('ascii', 'backslashreplace')[-2:].decode()}"
 
 
 def _shorten(text: str, limit: int) -> str:

@@ -39,7 +39,6 @@ WHOLE_CASE = "whole case"
 # Of what is unchanged, reasons that its numbers show: any other is written beside them.
 # BEYOND_BAR: of a figure that only explains, which is neither better nor worse.
 _PLAIN = frozenset({Reason.BELOW_THRESHOLD, Reason.BEYOND_BAR})
-_COULD_NOT_TELL = "could not tell"
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
 
 
@@ -145,7 +144,7 @@ def _describe_changes(alike: Sequence[Comparison]) -> str:
 def _find_word(comparison: Comparison, low: float, high: float) -> str:
     """What more there is to say of a change than its direction; ``""`` where that says it all."""
     if comparison.status is Status.INCONCLUSIVE:
-        return _COULD_NOT_TELL
+        return "could not tell"
     more = "accepted" if comparison.status is Status.ACCEPTED else ""
     more = "quarantined" if comparison.quarantined else more
     is_log2 = SPECS[comparison.metric].family is Family.LOG2  # "2.8x the error" says the direction

@@ -33,9 +33,8 @@ def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
         (case.id, " ".join(case.tags), render_duration(case.expected_s), case.factory or case.node)
         for case in cases
     ]
-    return (
-        f"{render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{count_noun(len(cases), 'case')}"
-    )
+    table = render_table(("case", "tags", "expected", "made by"), rows)
+    return f"{table}\n\n{count_noun(len(cases), 'case')}"
 
 
 def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:

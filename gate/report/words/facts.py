@@ -13,7 +13,6 @@ from gate.report.words.templates import SENTENCES, fill, name_base, name_metric,
 from gate.units import count_rest, join_some, render_allowance, render_change, render_seconds
 
 _LACKS = SENTENCES["lacks"]
-_NAMED = 3  # cases spelled out in a line; the rest is counted
 _SLOW_FIX = "Raise `trial_timeout_s` in gate.yml, or wait until the machine is idle; {log} says where it was."
 _GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
@@ -66,7 +65,7 @@ def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:
     reasons: dict[str, list[str]] = {}
     for case_id, why in unavailable.items():
         reasons.setdefault(_describe_lack(why, why.code), []).append(case_id)
-    text = "; ".join(f"{join_some(case_ids, _NAMED)}: {why}" for why, case_ids in reasons.items())
+    text = "; ".join(f"{join_some(case_ids)}: {why}" for why, case_ids in reasons.items())
     return f"UNAVAILABLE: {text}" if text else ""
 
 

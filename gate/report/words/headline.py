@@ -58,14 +58,11 @@ def write_why(verdict: Verdict) -> str:
 
 def _find_obstacle(one: Comparison) -> str:
     reason = describe_reason(one, is_of_many=True)
-    if reason != _COULD_NOT_TELL:
+    if reason != "could not tell":  # as pairs say
         return reason
-    return _ONE_PAIR if one.pairs == 1 else _UNSETTLED
-
-
-_COULD_NOT_TELL = "could not tell"  # as pairs say
-_ONE_PAIR = "measured in one pair with the base only"  # it takes two, even for a count
-_UNSETTLED = "pairs with the base differ too much from each other"
+    if one.pairs == 1:  # it takes two, even for a count
+        return "measured in one pair with the base only"
+    return "pairs with the base differ too much from each other"
 
 
 def write_doubt(verdict: Verdict) -> str:

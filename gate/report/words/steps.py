@@ -117,7 +117,6 @@ def write_tlparse(trace: str, folder: str = "") -> str:
     return f"tlparse {shlex.quote(path)} -o {shlex.quote(path.removesuffix('.log'))}"
 
 
-_UNKNOWN_DAY = "YYYY-MM-DD"
 _FIXING = frozenset({Code.FIX, Code.ACCEPT})
 
 
@@ -209,7 +208,7 @@ def _accept(fact: Fact, verdict: Verdict) -> str:
     if family is Family.LOG2:
         allowed = f"{allowance:.2f}"
     command = write_command("baseline accept", _repeat(verdict, *_CONFIG, "--baselines"))
-    expires = fact.name("expires", _UNKNOWN_DAY)
+    expires = fact.name("expires", "YYYY-MM-DD")
     return f"{command} '{case_id}' {metric} --allow {allowed} --reason '...' --expires {expires}"
 
 
