@@ -22,7 +22,6 @@ MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
 MICRO = "\N{MICRO SIGN}"
-_UNSEEN_COMPILE = "under 1 call"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _MAX_LOG2 = 60.0  # beyond it nothing is rounding: an integer, a shape or a type is another one
 
@@ -139,7 +138,7 @@ def render_value(metric: Metric, value: float) -> str:
     A compile time is what a first call takes beyond a later one: where that is nothing, calls vary by more.
     """
     if metric in COMPILE_TIMES and not value:
-        return _UNSEEN_COMPILE
+        return "under 1 call"
     return _RENDERERS[SPECS[metric].unit](value)
 
 

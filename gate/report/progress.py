@@ -30,10 +30,9 @@ _FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
 def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[events.Observer]:
     """Give an observer for the lab that shows progress on ``stream`` (standard error) until the end."""
     target = stream or sys.stderr
-    console = None if quiet else make_console(target)
-    if console is None:
+    if quiet:
         yield events.ignore_event
-    elif console.is_terminal:
+    elif (console := make_console(target)).is_terminal:
         with _show_bar(console) as observe:
             yield observe
     else:
@@ -44,8 +43,7 @@ def make_observer(write_line: Callable[[str], None]) -> events.Observer:
     """Make an observer that writes one line for each event worth one."""
 
     def observe(event: events.Event) -> None:
-        line = render_event(event)
-        if line:
+        if line := render_event(event):
             write_line(line)
 
     return observe

@@ -32,14 +32,13 @@ def find_place(failure: CaseFailure) -> str:
     places = [
         f"{path}:{line}" for path, line in _FRAME.findall(failure.log_tail) if not _FOREIGN.search(path)
     ]
-    innermost = 0 if _DUMP in failure.log_tail else -1
+    innermost = 0 if "most recent call first" in failure.log_tail else -1
     return places[innermost] if places else ""
 
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 # Installed packages, this one, generated code.
 _FOREIGN = re.compile(r"lib/python\d|(^|/)gate/(?!models/)|^<")
-_DUMP = "most recent call first"
 
 
 def describe_quoted(fact: Fact) -> str:
