@@ -7,13 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from gate.check.pair_schedule import (
-    count_all_pairs,
-    count_pairs,
-    fit_slot,
-    list_pair_slots,
-    predict_pair_s,
-)
+from gate.check.pair_schedule import count_all_pairs, count_pairs, fit_slot, list_pair_slots, predict_pair_s
 from gate.check.schedule import Pace, Slot, make_trial_schedule, plan_trial
 from gate.decide.side_by_side import Suspect
 from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial

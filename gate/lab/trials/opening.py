@@ -12,14 +12,7 @@ from pathlib import Path
 from gate.devices import find_kind, is_target
 from gate.errors import InterruptedRunError, MachineError
 from gate.lab.host.cores import find_own_cores, stay_on, write_cores
-from gate.lab.host.gpu import (
-    find_gpu,
-    load_gpus,
-    name_lock,
-    refuse_absent,
-    refuse_cpu_build,
-    refuse_service,
-)
+from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_cpu_build, refuse_service
 from gate.lab.host.lock import hold_device
 from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
@@ -40,14 +33,7 @@ from gate.records import (
     Place,
     name_words,
 )
-from gate.records.events import (
-    CaseFailed,
-    Noted,
-    Observer,
-    PrimeFinished,
-    PrimeStarted,
-    ignore_event,
-)
+from gate.records.events import CaseFailed, Noted, Observer, PrimeFinished, PrimeStarted, ignore_event
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.report.words.facts import advise_unprimed, describe_unprimed
 

@@ -19,15 +19,7 @@ from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_resu
 from gate.lab.workers.log import find_shortage
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
 from gate.lab.workers.worker import WorkerJob
-from gate.records import (
-    BASE_ARM,
-    Case,
-    CaseFailure,
-    FailureKind,
-    Metric,
-    Pairing,
-    Trial,
-)
+from gate.records import BASE_ARM, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 # What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
