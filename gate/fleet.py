@@ -25,7 +25,7 @@ from gate.files.structure import decode
 from gate.files.untrusted import parse_json
 from gate.lab.host.cores import share_cores
 from gate.lab.host.gpu import name_lock
-from gate.lab.host.lock import hold_device
+from gate.lab.host.ownership import hold_device
 from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
 from gate.lab.trials.runs import list_differences
 from gate.programs import answer_signals

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gate.lab.host.lock import VARIABLE
+from gate.lab.host.ownership import VARIABLE
 from tests import compile_once
 
 PARTS = ("all", "pure", "shared", "alone")

@@ -23,7 +23,7 @@ from gate.files.codec import RUN
 from gate.git import read_git
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
-from gate.lab.host.scratch import open_scratch
+from gate.lab.host.ownership import open_scratch
 from gate.lab.trials.bench import Bench, check_disk
 from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import Lab, find_unavailable, open_lab, prime_bench

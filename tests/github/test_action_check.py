@@ -12,7 +12,7 @@ from action.composite import Job, run_composite
 from action.samples import ACTION, commit, make_job
 
 from gate.files.codec import VERDICT
-from gate.lab.host import lock
+from gate.lab.host import ownership
 from gate.records import Metric, Reason, Status
 
 CONFIG = """\
@@ -52,7 +52,7 @@ def job(tmp_path: Path) -> Job:
     # No space in these paths: Inductor hands them to the C++ compiler unquoted.
     made = make_job(tmp_path, workspace_name="work")
     made.limit_s = 540.0
-    made.environ[lock.VARIABLE] = os.environ[lock.VARIABLE]  # waits for no gate but this test's
+    made.environ[ownership.VARIABLE] = os.environ[ownership.VARIABLE]  # waits for no gate but this test's
     (made.workspace / "gate.yml").write_text(CONFIG)
     (made.workspace / "tiny.py").write_text(MODEL)
     return made

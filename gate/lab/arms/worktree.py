@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from gate.errors import MachineError
 from gate.git import GitAnswer, ask_git
-from gate.lab.host.scratch import is_abandoned, is_scratch_name, remove_leftovers
+from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
 from gate.records.protocol import BUILD_SCRIPTS
 

@@ -20,7 +20,7 @@ import pytest
 
 from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
-from gate.lab.host.lock import hold_device
+from gate.lab.host.ownership import hold_device
 from gate.metrics import SPECS, Family
 from gate.records import Pairing, Status, Verdict
 from gate.records.cases import group_cases

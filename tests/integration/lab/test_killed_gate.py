@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gate.lab.host.scratch import is_abandoned, remove_leftovers
+from gate.lab.host.ownership import is_abandoned, remove_leftovers
 
 GATE = """
 import sys, tempfile
 from pathlib import Path
-from gate.lab.host import lock
+from gate.lab.host import ownership
 from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.bench import LabSettings

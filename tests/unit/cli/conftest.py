@@ -18,7 +18,7 @@ import pytest
 from gate.bisect import lab as bisect_lab
 from gate.cli import lanes, main
 from gate.files.codec import RUN
-from gate.lab.host.lock import VARIABLE
+from gate.lab.host.ownership import VARIABLE
 from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run
 from gate.selftest import command as selftest

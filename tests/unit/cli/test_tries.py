@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from gate.lab.host.lock import VARIABLE, hold_device
+from gate.lab.host.ownership import VARIABLE, hold_device
 from gate.records.events import ignore_event
 
 RunGate = Callable[..., "CompletedProcess[str]"]

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.lab.host import lock
-from gate.lab.host.lock import (
+from gate.lab.host import ownership
+from gate.lab.host.ownership import (
     VARIABLE,
     find_holder,
     hold_device,
@@ -29,7 +29,7 @@ from gate.records.events import Event, LockAwaited, ignore_event
 HOLDER = """
 import os, sys
 from gate.records.events import ignore_event
-from gate.lab.host.lock import hold_device
+from gate.lab.host.ownership import hold_device
 os.setuid(int(sys.argv[1]))  # after the imports: another user may not read this interpreter
 with hold_device("cpu", 5.0, ignore_event):
     print("held", flush=True)
@@ -74,7 +74,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         place = Path(name)
         place.chmod(0o1777)
         monkeypatch.delenv(VARIABLE)
-        monkeypatch.setattr(lock, "_TEMPORARY", place)
+        monkeypatch.setattr(ownership, "_TEMPORARY", place)
         yield place
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.probe import find_existing, probe_compiler, probe_machine
+from gate.lab.doctor import find_existing, probe_compiler, probe_machine
 from gate.lab.trials.bench import LabSettings
 from gate.programs import count_cores
 from gate.records import Arm

@@ -19,7 +19,7 @@ from gate.decide.verdict import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.files.codec import RUN
 from gate.lab.host import gpu as gpu_module
-from gate.lab.host import lock as lock_module
+from gate.lab.host import ownership
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import opening as opening_module
@@ -90,7 +90,7 @@ def workshop(arm: Arm, settings: LabSettings, tmp_path: Path, monkeypatch: pytes
     """A workshop whose locks and scratch directories are the test's own."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(ownership, "make_lock_directory", lambda: tmp_path)
     return Workshop(arm, settings)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.host import scratch as scratch_module
-from gate.lab.host.scratch import (
+from gate.lab.host import ownership
+from gate.lab.host.ownership import (
     find_scratch_place,
     is_abandoned,
     is_scratch_name,
@@ -24,7 +24,7 @@ from gate.lab.host.scratch import (
 HOLDER = """
 import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
-from gate.lab.host.scratch import open_scratch
+from gate.lab.host.ownership import open_scratch
 with open_scratch() as path:
     (path / "cache").mkdir()
     (path / "cache" / "kernel.so").write_text("x")
@@ -98,7 +98,7 @@ def test_what_is_not_ours_stays(place: Path, tmp_path: Path) -> None:
     """Directories without an owner's file, files, and links that were planted, are left alone."""
     victim = tmp_path / "victim"
     victim.mkdir()
-    (victim / scratch_module.OWNER_FILE).touch()
+    (victim / ownership.OWNER_FILE).touch()
     (place / "compile-gate-locks-0").mkdir()
     (place / "compile-gate-notes").touch()
     (place / "compile-gate-abcdefgh").symlink_to(victim)
@@ -114,7 +114,7 @@ def test_directory_of_another_user_stays(place: Path, monkeypatch: pytest.Monkey
     """What another user's run left is that user's to remove."""
     left = place / "compile-gate-abcdefgh"
     left.mkdir()
-    (left / scratch_module.OWNER_FILE).touch()
+    (left / ownership.OWNER_FILE).touch()
     assert is_abandoned(left)
     other = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: other)
