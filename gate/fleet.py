@@ -26,8 +26,7 @@ from gate.files.untrusted import parse_json
 from gate.lab.host.cores import share_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.ownership import hold_device
-from gate.lab.trials.lane import Lane, LaneTerms, NoteKeeper, OpenLane
-from gate.lab.trials.runs import list_differences
+from gate.lab.trials.runs import Lane, LaneTerms, NoteKeeper, OpenLane, list_differences
 from gate.programs import answer_signals
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words

@@ -25,10 +25,9 @@ from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.host.ownership import open_scratch
 from gate.lab.trials.bench import Bench, check_disk
-from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import Lab, find_unavailable, open_lab, prime_bench
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.runs import carry_over, make_run
+from gate.lab.trials.runs import carry_over, make_measurer, make_run
 from gate.lab.workers.worker import make_directory
 from gate.project.arm_cases import load_head_cases
 from gate.records import (

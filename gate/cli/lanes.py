@@ -24,9 +24,17 @@ from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
 from gate.lab.trials.bench import LabSettings
-from gate.lab.trials.lane import Lane, LaneTerms, OpenLane, describe_base, make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run, refuse_other_run, take_up
+from gate.lab.trials.runs import (
+    Lane,
+    LaneTerms,
+    OpenLane,
+    describe_base,
+    make_measurer,
+    make_run,
+    refuse_other_run,
+    take_up,
+)
 from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config

@@ -19,9 +19,8 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, SELFTEST
 from gate.lab.host.provenance import load_provenance
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run
+from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.lab.trials.trials import run_trial
 from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching

@@ -20,7 +20,7 @@ from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
 from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
 from gate.lab.host import cores  # noqa: E402
-from gate.lab.trials.lane import LaneTerms  # noqa: E402
+from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
 from gate.records import Case, Code, Place, Provenance, Run  # noqa: E402
 from gate.records.events import Event, Noted, ignore_event  # noqa: E402

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.check.schedule import Content, plan_content
-from gate.check.work import Part
+from gate.check.work import Part, Unit
 from gate.devices import find_kind, is_target
+from gate.kinds import KIND_SPECS
 from gate.lab.host.provenance import read_time
 from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
+from gate.lab.trials.opening import Lab
 from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples
 from gate.lab.workers.log import find_shortage
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
@@ -54,6 +56,29 @@ class PairPlan:
     def first(self) -> WorkerRole:
         """On empty caches, or on those that are there."""
         return WorkerRole.COLD if self.content.compiles else WorkerRole.ROUNDS
+
+
+def measure_lab_pair(lab: Lab, unit: Unit) -> Part:
+    """Measure the pair of a unit on a lab's arms; raises as :func:`measure_pair`."""
+    gpu, (case,) = lab.bench.gpu, unit.run.cases
+    (base_case,) = unit.run.base.cases if unit.run.base else (case,)
+    alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
+    crowded = any(one.pairing is Pairing.TURNS for one in unit.run.trials)
+    pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
+    kept = find_shared_caches(lab, case, unchanged_code=unit.unchanged_code)
+    plan = plan_pair(unit.metrics, unit.index, lab.bench.settings.device, pairing, kept)
+    return measure_pair(make_sides(lab.base, lab.bench, base_case, case), plan)
+
+
+def find_shared_caches(lab: Lab, case: Case, *, unchanged_code: bool) -> Path | None:
+    """Find the caches of head's trial, where base's code is known to be in them: both run on one interpreter.
+
+    Not where code is found by a file's name: base would be given head's.
+    """
+    kept = lab.bench.find_kept(case)
+    is_known = unchanged_code and lab.base.arm.python == lab.bench.arm.python
+    is_file = KIND_SPECS[case.kind].is_file
+    return kept if is_known and not is_file and kept.is_dir() else None
 
 
 def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Sides:

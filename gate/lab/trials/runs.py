@@ -1,26 +1,118 @@
-"""Runs: begun by a lab, measured to their end, and continued by another command.
+"""Runs: begun in a lab, measured slot by slot on its lane, and continued by another command.
+
+A lane is a device with an open lab, where one slot after the other is measured, trial or pair. A command
+measures on one lane of its own, or hands slots to many: :mod:`gate.check.measurer`.
 
 ::
 
-    with open_lab(arm, settings, observe) as lab:
+    with open_lab(arm, settings, observe, base=base_arm) as lab:
         run = make_run(lab, cases, selection, trials)
         run = measure_plan(make_measurer(lab, save), run)
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from gate import fingerprint
 from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
+from gate.check.work import Answer, Part, Unit
 from gate.errors import UsageError
 from gate.lab.host.provenance import hash_changes, load_provenance
 from gate.lab.trials.opening import Lab
-from gate.records import BaseArm, Case, Code, Extent, Fact, Run, Trial
-from gate.records.events import Noted, Observer
+from gate.lab.trials.pairs import measure_lab_pair
+from gate.lab.trials.trials import measure_trial
+from gate.lab.workers.process import defer_interrupts
+from gate.records import BaseArm, Case, Code, Extent, Fact, Place, Provenance, Run, Trial
+from gate.records.events import Event, Noted, Observer, ignore_event
 from gate.units import join_some
+
+
+def measure_unit(lab: Lab, unit: Unit) -> Part:
+    """Measure one slot: a trial of the lab's own arm, or a pair.
+
+    Raises:
+        MachineError: A disk is full, or an interpreter cannot be started.
+    """
+    return measure_lab_pair(lab, unit) if unit.paired else measure_trial(lab, unit)
+
+
+class OwnLane:
+    """The lab of this process as the only lane: what it is given is measured while it is awaited."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._units: list[Unit] = []
+
+    def list_lanes(self) -> Mapping[str, Place]:
+        """The one."""
+        return {self._lab.place.name: self._lab.place}
+
+    def read_s(self) -> float:
+        """Read the clock."""
+        return time.monotonic()
+
+    def submit(self, lane: str, unit: Unit) -> None:
+        """Keep the next unit."""
+        del lane
+        self._units.append(unit)
+
+    def wait(self, limit_s: float) -> Answer:
+        """Measure it; raises as :func:`measure_unit`."""
+        del limit_s  # each process has one of its own
+        return Answer(lane=self._lab.place.name, part=measure_unit(self._lab, self._units.pop()))
+
+
+def make_measurer(lab: Lab, save: Callable[[Run], None]) -> Measurer:
+    """Make what measures in this lab."""
+
+    def save_whole(run: Run) -> None:
+        with defer_interrupts():
+            save(run)
+
+    return Measurer(engine=OwnLane(lab), save=save_whole, observe=lab.observe)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaneTerms:
+    """What a lane is opened with, beside what its command wants."""
+
+    out: Path
+    observe: Observer = ignore_event
+    cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for the device's own
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lane:
+    """An open lab, and the run that is still to be measured."""
+
+    lab: Lab
+    run: Run
+
+    def measure(self, unit: Unit) -> Part:
+        """Measure one slot for a fleet, with what is noted on the way; raises as :func:`measure_unit`."""
+        notes = NoteKeeper()
+        part = measure_unit(replace(self.lab, observe=notes), unit)
+        return replace(part, notes=tuple(notes.facts))
+
+
+OpenLane = Callable[[LaneTerms], AbstractContextManager[Lane]]
+
+
+@dataclass(kw_only=True)
+class NoteKeeper:
+    """Watches a lane, and keeps what a reader of the run may wonder about."""
+
+    facts: list[Fact] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        """Keep a note."""
+        if isinstance(event, Noted):
+            self.facts.append(event.fact)
 
 
 def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
@@ -41,6 +133,17 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         wall_s=lab.toolchain_s,
         sampling=asdict(lab.bench.settings.sampling),
         places={lab.place.name: lab.place},
+    )
+
+
+def describe_base(lab: Lab, label: str, provenance: Provenance, cases: Sequence[Case]) -> BaseArm:
+    """Describe the base for the run's record."""
+    return BaseArm(
+        label=label,
+        environment=lab.base_environment,
+        provenance=provenance,
+        cases=tuple(cases),
+        changes=hash_changes(Path(lab.base.arm.directory)),
     )
 
 

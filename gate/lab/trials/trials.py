@@ -6,8 +6,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from gate.check.schedule import WHOLE, Content
-from gate.check.work import Part
+from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code, plan_trial
+from gate.check.work import Part, Unit
+from gate.decide.evidence.trials import sum_up_disturbances
 from gate.devices import is_target
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import read_memory_share
@@ -22,6 +23,7 @@ from gate.lab.trials.bench import (
     run_job,
     seed_cache,
 )
+from gate.lab.trials.opening import Lab
 from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.worker import load_result, run_worker
 from gate.metrics import OF_WARM
@@ -31,15 +33,63 @@ from gate.records import (
     Code,
     Conditions,
     Disturbance,
+    Extent,
     Fact,
+    FailureKind,
+    Pairing,
     Trial,
     list_distinct,
     name_words,
 )
+from gate.records.events import Noted
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 # Stands for a second process where a trial has none.
 _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
+
+
+def measure_trial(lab: Lab, unit: Unit) -> Part:
+    """Measure what is wanted of a trial; all there is where its code is not that of the trials before.
+
+    A light trial of other code leaves out what that code does: its counters, memory and drift. So it is
+    measured anew, even where that ends after the budget. Raises as :func:`run_trial`.
+    """
+    (case,), own, begun = unit.run.cases, unit.run.trials, time.monotonic()
+    content = plan_trial(unit.metrics, own, lab.bench.settings.device)
+    came = _measure_fit(lab, unit, content, begun)
+    if content.extent is not Extent.WHOLE and not came.failures:
+        alone = [one for one in own if one.pairing is Pairing.ALONE]
+        if has_other_code((*alone, *came.trials)):
+            came = _measure_fit(lab, unit, WHOLE, begun)
+    if lab.bench.settings.traces and not came.failures:
+        return replace(came, trials=tuple(add_trace(lab.bench, case, trial) for trial in came.trials))
+    return came
+
+
+def _measure_fit(lab: Lab, unit: Unit, content: Content, begun: float) -> Part:
+    """Measure a trial, and once more where the host was not fit, as far as repeats and time allow.
+
+    A repeat that somebody killed says nothing of the case, which ran before: that trial is kept.
+    """
+    (case,) = unit.run.cases
+    first = run_trial(lab.bench, case, unit.index, content)
+    disturbed = [trial for trial in first.trials if trial.conditions.disturbances]
+    if first.failures or not (disturbed and unit.repeats):
+        return first
+    (trial,) = disturbed
+    at_s = unit.run.wall_s + time.monotonic() - begun
+    if unit.limit_s is not None and at_s + compute_trial_s(trial) > unit.limit_s:
+        return first
+    told = sum_up_disturbances(Code.REPEATED, [trial.conditions], unit.run.environment.cores)
+    numbers = {**told.numbers, "trial": unit.index}
+    lab.observe(Noted(fact=replace(told, cases=(case.id,), numbers=numbers)))
+    again = run_trial(lab.bench, case, unit.index, content)
+    if any(failure.kind is FailureKind.KILLED for failure in again.failures):
+        warning = again.failures[0].quote(Code.REPEAT_KILLED)
+        lab.observe(Noted(fact=warning))
+        again = Part(trials=(replace(trial, warnings=(*trial.warnings, warning)),))
+    repeated = (replace(one, conditions=replace(one.conditions, repeated=True)) for one in again.trials)
+    return replace(again, trials=tuple(repeated))
 
 
 def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> Part:

@@ -17,7 +17,7 @@ from gate.cli.output import RunSaver
 from gate.cli.setup import Project
 from gate.errors import MachineError
 from gate.files.codec import RUN
-from gate.lab.trials.lane import LaneTerms
+from gate.lab.trials.runs import LaneTerms
 from gate.project.config import make_default_config
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST

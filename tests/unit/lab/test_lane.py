@@ -15,9 +15,8 @@ from gate.files.structure import decode
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.lane import Lane, describe_base
 from gate.lab.trials.opening import Lab
-from gate.lab.trials.runs import make_run
+from gate.lab.trials.runs import Lane, describe_base, make_run
 from gate.metrics import NOISY_DECIDING
 from gate.records import Case, Code, Metric, Provenance, Run
 from tests.hosts import PLACE

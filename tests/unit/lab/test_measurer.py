@@ -13,9 +13,8 @@ from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.evidence.trials import make_baselines
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
-from gate.lab.trials.runs import make_run
+from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.metrics import SPECS
 from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
 

@@ -15,9 +15,9 @@ from gate.check.schedule import Pace, Slot
 from gate.decide.side_by_side import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.lane import find_shared_caches, make_measurer
 from gate.lab.trials.opening import open_base_bench
-from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
+from gate.lab.trials.pairs import Sides, find_shared_caches, make_sides, measure_pair, plan_pair
+from gate.lab.trials.runs import make_measurer
 from gate.lab.workers import process
 from gate.lab.workers.turns import make_turn_order
 from gate.records import (

@@ -13,10 +13,9 @@ from gate.bisect import lab as lab_module
 from gate.bisect.lab import ReusableLab
 from gate.decide.side_by_side import Suspect
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.lane import describe_base, make_measurer
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache
-from gate.lab.trials.runs import make_run
+from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.lab.workers.server_pool import ServerPool
 from gate.records import Arm, Case, Environment, Metric, Provenance, Run
 from tests.hosts import CPU_HOST

@@ -25,9 +25,8 @@ from gate.lab.host.gpu import GpuState
 from gate.lab.trials import opening as opening_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import LabSettings
-from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import Lab, open_lab
-from gate.lab.trials.runs import make_run, measure_plan, take_up
+from gate.lab.trials.runs import make_measurer, make_run, measure_plan, take_up
 from gate.lab.workers.environment import list_dropped_variables
 from gate.records import (
     Arm,

@@ -11,10 +11,9 @@ import pytest
 from gate.check.schedule import want_whole
 from gate.lab.trials import trials
 from gate.lab.trials.bench import Bench, LabSettings
-from gate.lab.trials.lane import make_measurer
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
-from gate.lab.trials.runs import make_run
+from gate.lab.trials.runs import make_measurer, make_run
 from gate.lab.trials.trials import add_trace
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records import Arm, Case, FailureKind, Metric, Pairing, Trial
