@@ -34,7 +34,7 @@ from gate.bisect.search import (
     settle_step,
 )
 from gate.calibrate.rehearsal import Rehearsal
-from gate.check.pair_schedule import count_pairs
+from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
 from gate.records import Metric, Run
 from gate.records.studies import Mark
@@ -56,7 +56,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     """One bisection: what came of it, and all the pairs that it took."""
     first = rng.randint(1, commits)
     ends = settle_ends(*open_pairs(rng, sd, slower), POLICY, METRIC, math.inf)
-    row, pairs = find_row(ends, POLICY, CASE_ID, METRIC), count_pairs(ends, CASE_ID)
+    row, pairs = find_row(ends, POLICY, CASE_ID, METRIC), count_pairs(ends)[CASE_ID]
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
     judge = make_judge(ends, POLICY, row)
@@ -65,7 +65,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         nonlocal pairs
         asked = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
         run, mark = settle_step(*asked, judge, math.inf)
-        pairs += count_pairs(run, CASE_ID)
+        pairs += count_pairs(run)[CASE_ID]
         return mark or Mark.SKIP
 
     points = [str(number) for number in range(commits + 1)]
@@ -75,7 +75,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     found = int(next(iter(candidates)))
     measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
     run = settle_finding(measurer, run, judge, math.inf)
-    pairs += count_pairs(run, CASE_ID)
+    pairs += count_pairs(run)[CASE_ID]
     if read_mark(find_row(run, judge.policy, CASE_ID, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs
     return RIGHT if found == first else WRONG, pairs

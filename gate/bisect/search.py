@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
-from gate.check.pair_schedule import compute_pair_s, count_pairs, list_pair_slots
 from gate.check.procedure import PairMeasurer, settle_pairs
+from gate.check.schedule import compute_pair_s
+from gate.check.work import count_pairs, list_pair_slots
 from gate.decide.judge.pairs import gather_case_pairs
 from gate.decide.side_by_side import Suspect, judge_pairs
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
@@ -221,16 +222,16 @@ def settle_step(
         if not list_pair_slots(run, (need,)):  # it failed, or one arm lacks the case or defines it otherwise
             mark = Mark.SKIP
             break
-        pairs = count_pairs(run, judge.case_id)
+        pairs = count_pairs(run)[judge.case_id]
         run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run, judge.case_id) == pairs and list_pair_slots(run, (need,)):
+        if count_pairs(run)[judge.case_id] == pairs and list_pair_slots(run, (need,)):
             break
     return replace(run, finished=True), mark
 
 
 def read_step(run: Run, judge: StepJudge) -> Mark | None:
     """What the pairs of a step say so far; ``None`` asks for another."""
-    if not count_pairs(run, judge.case_id):
+    if not count_pairs(run)[judge.case_id]:
         return None
     if judge.levels is not None:
         (side,) = gather_case_pairs(run, judge.policy, (judge.case_id,))
@@ -269,9 +270,9 @@ def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> 
     suspect = make_suspect(case_id, asked.metric)
     run = settle_pairs(measurer, run, asked.policy, limit_s, (suspect,))
     need = Suspect(case_id=case_id, metrics=suspect.metrics, more=1)
-    while (pairs := count_pairs(run, case_id)) < MAX_END_PAIRS and _is_open(run, asked):
+    while (pairs := count_pairs(run)[case_id]) < MAX_END_PAIRS and _is_open(run, asked):
         run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run, case_id) == pairs:
+        if count_pairs(run)[case_id] == pairs:
             break
     return replace(run, finished=True)
 

@@ -21,9 +21,8 @@ from gate.calibrate.noise import (
     measure_pair_noise,
 )
 from gate.calibrate.rehearsal import Rehearsal
-from gate.check.pair_schedule import name_device
 from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines
-from gate.check.schedule import Slot, want_whole
+from gate.check.schedule import Slot, name_device, want_whole
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed

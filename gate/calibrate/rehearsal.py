@@ -4,23 +4,20 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.check.pair_schedule import (
-    LIGHT_PAIR_SHARE,
-    compute_pair_s,
-    compute_untimed_s,
-    fit_slot,
-    list_pair_slots,
-)
 from gate.check.schedule import (
     EXTENT_SHARES,
+    LIGHT_PAIR_SHARE,
     Content,
     Pace,
     Slot,
+    compute_pair_s,
     compute_trial_s,
-    make_trial_schedule,
+    compute_untimed_s,
+    fit_slot,
     plan_content,
     plan_trial,
 )
+from gate.check.work import list_pair_slots, make_trial_schedule
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect
 from gate.devices import DEFAULT_DEVICE

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.pair_schedule import count_all_pairs, name_device
-from gate.check.schedule import Pace
+from gate.check.schedule import Pace, name_device
 from gate.check.work import (
     Engine,
     PairWork,
@@ -25,6 +24,7 @@ from gate.check.work import (
     Work,
     choose_lane,
     count_done,
+    count_pairs,
     is_of,
     join_sources,
     take_next,
@@ -114,7 +114,7 @@ class Measurer:
         """
         failed = {failure.case_id for failure in run.failures}
         open_needs = {need.case_id: need for need in needs if need.case_id not in failed}
-        pairs = count_all_pairs(run)
+        pairs = count_pairs(run)
         work = PairWork(
             wanted=open_needs,
             targets={case_id: pairs[case_id] + need.more for case_id, need in open_needs.items()},

@@ -8,14 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gate.check.pair_schedule import (
-    count_all_pairs,
-    count_pairs,
-    list_pair_slots,
-    name_device,
-    predict_pair_s,
-)
-from gate.check.schedule import Pace
+from gate.check.schedule import Pace, name_device, predict_pair_s
+from gate.check.work import count_pairs, list_pair_slots
 from gate.decide.conclude.outcome import list_open
 from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.side_by_side import (
@@ -152,9 +146,9 @@ def settle_pairs(
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
     while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
         case_id = needs[0].case_id
-        wanted = count_pairs(run, case_id) + needs[0].more
+        wanted = count_pairs(run)[case_id] + needs[0].more
         run = measurer.add_pairs(run, needs, limit_s)
-        if count_pairs(run, case_id) < wanted:
+        if count_pairs(run)[case_id] < wanted:
             stopped.add(case_id)
     return replace(run, finished=True)
 
@@ -170,7 +164,7 @@ def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
 
     What is exact is settled once it was seen again, and of a target nothing else is known.
     """
-    pairs = count_pairs(run, suspect.case_id) if pairs is None else pairs
+    pairs = count_pairs(run)[suspect.case_id] if pairs is None else pairs
     look = next((look for look in LOOKS if look > pairs), pairs)
     if run.environment.device_kind == TARGET_KIND:
         look = min(look, max(MIN_PAIRS, pairs))
@@ -195,7 +189,7 @@ def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]
 
     A metric that the last pairs of a case had no time for stays open when its looks are over.
     """
-    pairs = count_all_pairs(run)
+    pairs = count_pairs(run)
     untouched = {one.case_id for one in run.trials if one.changed_imports is not None}
     untouched -= {one.case_id for one in run.trials if one.changed_imports}
     wanted = {one.case_id: one for one in unsettled if one.case_id not in stopped}

@@ -1,13 +1,22 @@
-"""Which trial comes next, what it and a pair measure, and how long trials will take; pure."""
+"""Which trial or pair comes next, what it measures, how long it takes and how many rounds it runs; pure.
 
+Rounds follow Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013), section 6: where
+repeating at one level costs ``c`` and varies by ``s``, and at the level above ``C`` and ``S``, information a
+second is greatest with ``sqrt(C / c) * s / S`` repetitions at the lower one.
+"""
+
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gate.devices import find_kind, is_target
+from gate.decide.constants import LIVE_PAIR_SD
+from gate.decide.judge.interval import compute_pooled_error
+from gate.decide.stats import compute_winsorized_variance
+from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
-from gate.records import Case, Extent, Metric, Pairing, Trial
-from gate.records.protocol import Stage
+from gate.records import Case, Extent, Metric, Pairing, Run, Trial
+from gate.records.protocol import BLOCKS_PER_ARM, Stage
 
 # What is asked of a trial that is to measure its case as a whole.
 EVERY_METRIC = frozenset(Metric)
@@ -99,30 +108,6 @@ class Slot:
     unchanged_code: bool = False  # of a pair: as in :class:`gate.decide.side_by_side.Suspect`
 
 
-def make_trial_schedule(
-    cases: Sequence[Case],
-    trials: int,
-    taken: Iterable[Trial] = (),
-    wanted: Mapping[str, Collection[Metric]] | None = None,
-) -> tuple[Slot, ...]:
-    """Order ``trials`` trials of every case round-robin, leaving out those that are ``taken``.
-
-    They are for the ``wanted`` metrics of their case, or all there are.
-
-    Those of pairs stand for none: both arms of one ran side by side.
-
-    Trial 1 of every case comes before trial 2 of any: a machine that drifts during a run then spreads
-    over all cases alike, and a run that is stopped early has something to say about each.
-    """
-    finished = {(trial.case_id, trial.index) for trial in taken if trial.pairing is Pairing.ALONE}
-    return tuple(
-        Slot(case=case, index=index, metrics=(wanted or {}).get(case.id, EVERY_METRIC))
-        for index in range(1, trials + 1)
-        for case in cases
-        if (case.id, index) not in finished
-    )
-
-
 def compute_trial_s(trial: Trial) -> float:
     """Wall time of a trial in seconds: its stages and what no stage accounts for.
 
@@ -168,11 +153,6 @@ class Pace:
         The mean of its own trials of this extent where there are any, else a share of its whole ones; without
         those its expected time scaled by how the other trials of this run compare with theirs.
         """
-        own_s = self.find_own_s(case, extent)
-        return EXTENT_SHARES[extent] * case.expected_s * self.scale if own_s is None else own_s
-
-    def find_own_s(self, case: Case, extent: Extent) -> float | None:
-        """What the case's own trials show of another one; ``None`` where it had none."""
         for kind, share in ((extent, 1.0), (Extent.WHOLE, EXTENT_SHARES[extent])):
             # Further trials find the case's server there.
             if seconds := [
@@ -181,4 +161,156 @@ class Pace:
                 if trial.extent is kind
             ]:
                 return share * fmean(seconds)
-        return None
+        return EXTENT_SHARES[extent] * case.expected_s * self.scale
+
+
+_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
+# A pair that finds its code took 15 to 20 s where a whole one took 50 s.
+LIGHT_PAIR_SHARE = 0.4
+# Before anything was measured, what a case is expected to take is a guess: a small model without a given
+# anything took a quarter of it (15 s a pair, where 60 were expected).
+GUESSED_SHARE = 0.25
+
+
+def name_device(run: Run) -> str:
+    """Name the device that a run was measured on, or its target, as a command would."""
+    environment = run.environment
+    target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
+    return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
+
+
+def fit_slot(run: Run, slot: Slot, device: str, left_s: float) -> Slot | None:
+    """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``. Pure.
+
+    All, its cold processes, its latencies: cold processes count again, and what is counted twice is certain.
+    A run of which nothing was measured tries one pair where GUESSED_SHARE of what is expected would fit: a
+    guess is no reason to end with nothing. That pair may end after the limit. Latencies alone are no first
+    measurement of a case: nothing would say that its counters, memory and drift are missing.
+    """
+    wanted = frozenset(slot.metrics)
+    cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
+    pace = Pace(run.cases, run.trials)
+    is_known = bool(pace.list_own(slot.case))
+    parts = (cold, latencies) if is_known else ()
+    lighter = tuple(replace(slot, metrics=part) for part in parts if part)
+    share = 1.0 if run.trials else GUESSED_SHARE
+    return next(
+        (one for one in (slot, *lighter) if share * predict_pair_s(pace, one, device) <= left_s), None
+    )
+
+
+def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
+    """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
+    own = pace.list_own(slot.case)
+    paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
+    content = plan_content(slot.metrics, slot.index, device)
+    is_light = not content.compiles
+    if not paired:
+        whole_s = 2 * pace.predict_s(slot.case)
+        untimed_s = 0.0 if slot.unchanged_code or slot.index > 1 else compute_untimed_s(slot.case, own)
+        return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
+    alike = [trial for trial in paired if _is_light(trial) == is_light]
+    if not alike:
+        return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
+    seconds = compute_pair_s(slot.case, alike)
+    if content.extent is Extent.COLD and not is_light and alike[-1].extent is Extent.WHOLE:
+        seconds *= EXTENT_SHARES[Extent.COLD]
+    if is_light and not slot.unchanged_code and {trial.index for trial in alike} == {1}:
+        seconds -= compute_untimed_s(slot.case, own)
+    return max(seconds, 0.0)
+
+
+def compute_untimed_s(case: Case, trials: Sequence[Trial]) -> float:
+    """How much longer a pair takes whose arms compile untimed than one that finds its code.
+
+    Both at once; one after the other where kernels are tuned by timing them.
+    """
+    cold_s, warm_s = (_average(trials, one) for one in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME))
+    return (1 + case.is_tuned) * max(cold_s - warm_s, 0.0)
+
+
+def _average(trials: Sequence[Trial], metric: Metric) -> float:
+    values = [value for trial in trials for value in trial.samples.get(metric, ())]
+    return fmean(values) if values else 0.0
+
+
+def _is_light(trial: Trial) -> bool:
+    return Metric.COLD_COMPILE_TIME not in trial.samples
+
+
+def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
+    """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
+
+    Waiting for each other counts once, a case's servers are there already, nothing is traced again, and arms
+    load at the same time where they tune no kernels.
+    """
+    last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
+    spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
+    if all(map(_is_light, last)) and not case.is_tuned:
+        spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
+    return sum(map(compute_trial_s, last)) - spared_s
+
+
+def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
+    return sum(trial.stages_s.get(stage, 0.0) for stage in stages)
+
+
+# Two processes of one program differ by as much, whatever their rounds: live pairs of a program with itself
+# varied by 0.6 to 3.1 %, typically 1.2 %.
+PROCESS_SD = 0.012
+# Fewer super-blocks do not show how much one differs from the next.
+MIN_SUPER_BLOCKS = 5
+# Where blocks are disturbed there are more of them, up to this multiple of what is wanted. On two cores, one
+# of them taken half of the time and a sixth of both by the hypervisor, all noise of 20 pairs was their
+# blocks' (3.0 % between pairs, 2.9 % expected from within): twice as many show what two pairs do, and are
+# cheaper. Beyond 10 s of blocks too little time is left for other cases.
+MOST_ROUNDS = 4
+_LEAST_OF_ERROR = 3  # fewer know too little of their own noise
+
+
+def has_enough_rounds(
+    base_s: Sequence[float], head_s: Sequence[float], *, wanted: int, opened_s: float, rounds_s: float
+) -> bool:
+    """Whether a further pair shows more a second than further super-blocks of this one.
+
+    Super-blocks count in which both arms have a block of eager's, and one of compiled's, that was not
+    disturbed all the time.
+
+    Args:
+        base_s: Seconds of one arm's blocks, in the order in which they ran: whole super-blocks. 0.0 is a
+            block without an undisturbed call.
+        head_s: The other arm's; both ran equal numbers of calls.
+        wanted: So many super-blocks are enough where they make the pair as precise as one is assumed to be.
+        opened_s: Seconds from the start of the pair to its first block: what another pair costs.
+        rounds_s: Seconds of all blocks so far.
+    """
+    changes = _list_changes(base_s, head_s)
+    done = min(map(len, changes))
+    if done < max(_LEAST_OF_ERROR, min(wanted, MIN_SUPER_BLOCKS)):
+        return False
+    error = max(map(compute_error, changes))
+    if done >= wanted and error <= LIVE_PAIR_SD:
+        return True
+    cost = opened_s / (rounds_s / done)
+    return done >= math.sqrt(cost * done) * error / PROCESS_SD
+
+
+def compute_error(changes: Sequence[float]) -> float:
+    """Standard error of the Hodges-Lehmann estimate of at least two values.
+
+    Strays count as the nearest of the others, since they move the estimate as little.
+    """
+    return compute_pooled_error(compute_winsorized_variance(changes), len(changes))
+
+
+def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The changes of eager and of compiled in super-blocks: ``E C C E`` and ``C E E C`` by turns."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    for index in range(len(base_s) // BLOCKS_PER_ARM):
+        start = index * BLOCKS_PER_ARM
+        for side, blocks in enumerate(((0, 3), (1, 2))):
+            pairs = [(base_s[start + block], head_s[start + block]) for block in blocks]
+            known = [math.log(head / base) for base, head in pairs if base > 0 and head > 0]
+            if known:
+                sides[(side + index) % 2].append(fmean(known))
+    return sides

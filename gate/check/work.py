@@ -2,15 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from gate.check.pair_schedule import count_all_pairs, count_pairs, fit_slot, list_pair_slots, predict_pair_s
-from gate.check.schedule import Pace, Slot, make_trial_schedule, plan_trial
+from gate.check.schedule import Pace, Slot, fit_slot, plan_trial, predict_pair_s
+from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import Suspect
-from gate.records import CANDIDATE_ARM, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
+from gate.records import BASE_ARM, CANDIDATE_ARM, Case, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
 from gate.records.bounds import Natural
 
 # Of the kernels that differ, in all of a run: it is written anew after every pair.
@@ -78,6 +78,54 @@ class Engine(Protocol):
     def wait(self, limit_s: float) -> Answer | None:
         """Wait for the next answer of any lane; ``None`` where none came within ``limit_s`` seconds."""
         ...
+
+
+def make_trial_schedule(
+    cases: Sequence[Case],
+    trials: int,
+    taken: Iterable[Trial],
+    wanted: Mapping[str, Collection[Metric]],
+) -> tuple[Slot, ...]:
+    """Order ``trials`` trials of every case round-robin, leaving out those that are ``taken``.
+
+    They are for the ``wanted`` metrics of their case. Pairs stand for none: both of their arms ran together.
+
+    Trial 1 of every case comes before trial 2 of any: a machine that drifts during a run then spreads
+    over all cases alike, and a run that is stopped early has something to say about each.
+    """
+    finished = {(trial.case_id, trial.index) for trial in taken if trial.pairing is Pairing.ALONE}
+    return tuple(
+        Slot(case=case, index=index, metrics=wanted[case.id])
+        for index in range(1, trials + 1)
+        for case in cases
+        if (case.id, index) not in finished
+    )
+
+
+def list_pair_slots(run: Run, needs: Sequence[Suspect]) -> tuple[Slot, ...]:
+    """List the pairs that are needed; none of a case that failed or has no counterpart in the base. Pure."""
+    begun = count_pairs(run)
+    cases = {case.id: case for case in run.cases}
+    failed = {failure.case_id for failure in run.failures}
+    alike = list_alike(run)
+    open_needs = [need for need in needs if need.case_id not in failed and need.case_id in alike]
+    return tuple(
+        Slot(
+            case=cases[need.case_id],
+            index=begun[need.case_id] + step,
+            metrics=need.metrics,
+            unchanged_code=need.unchanged_code,
+        )
+        for need in open_needs
+        for step in range(1, need.more + 1)
+    )
+
+
+def count_pairs(run: Run) -> Counter[str]:
+    """Count the pairs of each case."""
+    return Counter(
+        trial.case_id for trial in run.trials if trial.pairing is not Pairing.ALONE and trial.arm == BASE_ARM
+    )
 
 
 Rank = tuple[int, ...]  # the smallest is next
@@ -171,13 +219,13 @@ class PairWork:
     def list_slots(self, part: Run) -> tuple[Slot, ...]:
         """The pairs that it still needs; none where it failed or has no counterpart."""
         case_id = part.cases[0].id
-        more = self.targets[case_id] - count_pairs(part, case_id)
+        more = self.targets[case_id] - count_pairs(part)[case_id]
         return list_pair_slots(part, [replace(self.wanted[case_id], more=more)])
 
     def rank(self, part: Run) -> Rank:
         """When it is a case's turn; of those for later the most pressing one comes first."""
         case_id = part.cases[0].id
-        return (1, 0) if self.wanted[case_id].later else (0, count_pairs(part, case_id))
+        return (1, 0) if self.wanted[case_id].later else (0, count_pairs(part)[case_id])
 
     def predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
         """How long one of them takes."""
@@ -216,7 +264,7 @@ def join_sources(known: Mapping[str, str], came: Mapping[str, str]) -> Mapping[s
 def count_done(run: Run, *, paired: bool) -> int:
     """Count the pairs, or the trials that came to an end: measured, failed, or both."""
     if paired:
-        return sum(count_all_pairs(run).values())
+        return sum(count_pairs(run).values())
     measured = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is Pairing.ALONE}
     return len(measured | {(failure.case_id, failure.trial) for failure in run.failures})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check.measurer import Measurer
-from gate.check.pair_schedule import count_pairs
+from gate.check.work import count_pairs
 from gate.cli.check import measure_request, open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.output import append_run
@@ -251,7 +251,7 @@ def _measure_pairs(measurer: Measurer, run: Run, pairs: int) -> Run:
         changes=run.changes,
     )
     needs = [
-        Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run, case.id))
+        Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run)[case.id])
         for case in run.cases
     ]
     run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)

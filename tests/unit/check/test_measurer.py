@@ -11,7 +11,6 @@ import pytest
 
 from gate.calibrate.rehearsal import Rehearsal
 from gate.check.measurer import Measurer
-from gate.check.pair_schedule import count_pairs
 from gate.check.procedure import check_against_base, check_against_baselines, check_pairs, settle_pairs
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
 from gate.check.work import (
@@ -20,6 +19,7 @@ from gate.check.work import (
     Part,
     Unit,
     choose_lane,
+    count_pairs,
     join_sources,
     may_repeat,
 )
@@ -179,9 +179,9 @@ def test_pairs_for_later_go_to_idle_lanes() -> None:
     engine = make_engine(2, subjects)
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 2, later=True)], math.inf)
-    assert (count_pairs(run, "m0/x"), count_pairs(run, "m1/x")) == (1, 0)
+    assert (count_pairs(run)["m0/x"], count_pairs(run)["m1/x"]) == (1, 0)
     run = fleet.add_pairs(run, [need("m1", 2)], math.inf)
-    assert count_pairs(run, "m1/x") == 2
+    assert count_pairs(run)["m1/x"] == 2
     assert engine.now_s == FIRST_PAIR_S + NEXT_PAIR_S
     assert len(list_places(run, "m1/x")) == 1
 
@@ -306,7 +306,7 @@ def test_a_lane_may_be_lost_in_a_pair_for_later() -> None:
     fleet = make_fleet(engine)
     run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1, later=True)], math.inf)
     run = fleet.add_pairs(run, [need("m1", 1)], math.inf)
-    assert (count_pairs(run, "m0/x"), count_pairs(run, "m1/x")) == (3, 1)
+    assert (count_pairs(run)["m0/x"], count_pairs(run)["m1/x"]) == (3, 1)
     assert {trial.place for trial in run.trials} == {other}
 
 
@@ -318,7 +318,7 @@ def test_what_was_asked_for_later_comes_in_any_call() -> None:
     run = fleet.add_pairs(plan(subjects), [need("m0", 1), need("m1", 1, later=True)], math.inf)
     run = measure(fleet, run)
     alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
-    assert [count_pairs(run, one.case.id) for one in subjects] == [1, 1]
+    assert [count_pairs(run)[one.case.id] for one in subjects] == [1, 1]
     assert sorted(trial.case_id for trial in alone) == ["m0/x", "m1/x"]
 
 
@@ -364,7 +364,7 @@ def test_a_case_that_fails_gets_nothing_more() -> None:
     engine = FakeLanes(places=make_places(1), measure=fail_pair)
     fleet = make_fleet(engine, observe=events.append)
     run = fleet.add_pairs(plan(subjects), [need("m0", 3), need("m1", 1)], math.inf)
-    assert (count_pairs(run, "m0/x"), count_pairs(run, "m1/x"), len(run.failures)) == (1, 1, 1)
+    assert (count_pairs(run)["m0/x"], count_pairs(run)["m1/x"], len(run.failures)) == (1, 1, 1)
     assert fleet.add_pairs(run, [need("m0", 2)], math.inf).trials == run.trials
     kinds = [type(event) for event in events]
     assert kinds.count(PairFinished) == 2

@@ -6,17 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.schedule import (
-    EXTENT_SHARES,
-    Pace,
-    Slot,
-    compute_trial_s,
-    make_trial_schedule,
-)
+from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, want_whole
+from gate.check.work import make_trial_schedule
 from gate.records import Case, Extent, Pairing, Trial
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
+WHOLE = want_whole([A.id, B.id])
 
 
 def make_trial(case: Case, index: int, seconds: float) -> Trial:
@@ -33,19 +29,19 @@ def test_round_robin() -> None:
         Slot(case=A, index=2),
         Slot(case=B, index=2),
     )
-    assert expected == make_trial_schedule((A, B), 2)
+    assert expected == make_trial_schedule((A, B), 2, (), WHOLE)
 
 
 def test_taken_trials_are_left_out() -> None:
     """What a stopped run has already measured is not scheduled again."""
     taken = [make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), make_trial(B, 2, 1.0)]
-    assert (Slot(case=B, index=1),) == make_trial_schedule((A, B), 2, taken)
+    assert (Slot(case=B, index=1),) == make_trial_schedule((A, B), 2, taken, WHOLE)
 
 
 def test_pairs_stand_for_no_trial() -> None:
     """A case whose pairs came back is still given the second trial that a moved counter asks for."""
     taken = [make_trial(A, 1, 1.0), replace(make_trial(A, 2, 1.0), pairing=Pairing.LIVE)]
-    assert (Slot(case=A, index=2),) == make_trial_schedule((A,), 2, taken)
+    assert (Slot(case=A, index=2),) == make_trial_schedule((A,), 2, taken, WHOLE)
 
 
 def test_trial_time_counts_start_up_once() -> None:

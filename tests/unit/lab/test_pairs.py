@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
-from gate.check.schedule import Pace, Slot
+from gate.check.schedule import Pace, Slot, fit_slot, predict_pair_s
+from gate.check.work import list_pair_slots
 from gate.decide.side_by_side import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.bench import Bench

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gate.check.pair_schedule import MIN_SUPER_BLOCKS, compute_error, has_enough_rounds
+from gate.check.schedule import MIN_SUPER_BLOCKS, compute_error, has_enough_rounds
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
