@@ -18,9 +18,8 @@ from gate.lab.host.provenance import read_time
 from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples
-from gate.lab.workers.log import find_shortage
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
-from gate.lab.workers.worker import WorkerJob
+from gate.lab.workers.worker import WorkerJob, find_shortage
 from gate.records import BASE_ARM, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 

@@ -1,4 +1,4 @@
-"""One child process: its log, its time limit, and the end of everything it started.
+"""One child process: its log of bounded size, its time limit, and the end of everything it started.
 
 The child gets a process group of its own. A compiler or a compile pool that it starts may leave that
 group, so every descendant is also known by a token in its environment: when the child has ended, by
@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -21,11 +22,13 @@ from typing import IO
 import psutil
 
 from gate.errors import MachineError
-from gate.lab.workers.log import LogFile
+from gate.files.disk import describe_write_error
 from gate.programs import answer_signals, read_text
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
+LOG_HEAD_BYTES = 4 * 1024 * 1024  # enough for any traceback and compiler message; a flood stops here
+LOG_TAIL_BYTES = 256 * 1024  # the end says why a process died, so it is kept however long the log is
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _DRAIN_CHUNKS = 32  # more cannot be in the pipe of a family that has ended
 _POLL_S = 0.05  # only where the operating system cannot announce the end of a process
@@ -33,6 +36,54 @@ _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int, and there may 
 _SWEEPS = 20  # a family that forks while it is being killed needs more than one look
 _LAST_WORDS_S = 2.0  # a traceback takes milliseconds; a core dump may take longer, and is not wanted
 _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the kernel
+
+
+class LogFile:
+    """Takes what a process says, chunk by chunk, and is finished by its end."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, and its directory; errors are those of :func:`gate.files.disk.write_atomic`."""
+        self._path = path
+        with self._describe_errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("wb", buffering=0)
+        self._room = LOG_HEAD_BYTES
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._left_out = 0
+
+    def write(self, chunk: bytes) -> None:
+        """Add a chunk: to the file while it has room, and to the tail that is kept."""
+        head, rest = chunk[: self._room], chunk[self._room :]
+        self._room -= len(head)
+        self._put(head)
+        self._tail.append(chunk)
+        self._tail_bytes += len(chunk)
+        self._left_out += len(rest)
+        while self._tail_bytes - len(self._tail[0]) >= LOG_TAIL_BYTES:
+            self._tail_bytes -= len(self._tail.popleft())
+
+    def close(self) -> bytes:
+        """Finish the file, once, and return the last bytes of the log."""
+        tail = b"".join(self._tail)[-LOG_TAIL_BYTES:]
+        if not self._file.closed:
+            with self._file:
+                if self._left_out > len(tail):
+                    self._put(f"\n[... {self._left_out - len(tail)} bytes left out ...]\n".encode())
+                self._put(tail[-self._left_out :] if self._left_out else b"")
+        return tail
+
+    def _put(self, content: bytes) -> None:
+        if content:
+            with self._describe_errors():
+                self._file.write(content)
+
+    @contextmanager
+    def _describe_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise describe_write_error(self._path, error) from error
 
 
 class ForkedWorker:

@@ -1,7 +1,12 @@
-"""One worker process: hand it its request, wait, and tell what came of it."""
+"""One worker process: hand it its request, wait, and tell what came of it.
+
+Of its log the end is told, as text that is safe to print and short to store.
+"""
 
 import json
+import re
 import signal
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +14,6 @@ from pathlib import Path
 from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import IGNORE_ALL, describe_write_error
-from gate.lab.workers.log import clean_log_tail, find_shortage
 from gate.lab.workers.process import Fork, ProcessCommand, ProcessExit, run_process
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult
@@ -185,3 +189,54 @@ def _judge_end(ended: ProcessExit, problem: Fact) -> tuple[FailureKind, Fact]:
     if ended.status == -signal.SIGKILL:
         return FailureKind.KILLED, Fact(code=Code.SIGKILLED, numbers={"oom_kills": ended.oom_kills})
     return FailureKind.CRASH, replace(problem, numbers={**problem.numbers, "status": ended.status})
+
+
+LOG_EXCERPT_LINES = 30  # a traceback and the lines that led to it
+LOG_EXCERPT_BYTES = 8 * 1024  # kept in run.json for each failure, and pasted into comments
+_LINE_CHARS = 500  # a path and some code; some errors of torch name all of its options in one line
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+
+_FAULT = "Fatal Python error"  # begins the fault handler's dump
+_FAULT_LINES = 12  # of the dump, as many as a report shows; the rest of the 30 is what was said before
+
+# What processes say when they run out of memory or disk, by what to call it.
+_HINTS = (
+    (
+        "memory",
+        re.compile(
+            r"bad_alloc|can't allocate memory|cannot allocate memory|out of memory|MemoryError", re.IGNORECASE
+        ),
+    ),
+    ("disk", re.compile(r"no space left on device|disk quota exceeded|file too large", re.IGNORECASE)),
+)
+
+
+def clean_log_tail(log: bytes) -> str:
+    """Take the last lines of a log: at most 30, at most 8 KiB, without control characters.
+
+    Of a line that was overwritten by carriage returns, as progress bars do, the last state is kept.
+    When Python's fault handler had the last word, the lines are those around its first one: it prints
+    the innermost frame first, and the end of its dump is the same for every crash.
+    """
+    text = _ESCAPES.sub("", log.decode("utf-8", errors="replace")).strip("\r\n")
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    faults = [number for number, line in enumerate(lines) if line.startswith(_FAULT)]
+    end = faults[-1] + _FAULT_LINES if faults else len(lines)
+    printable = "\n".join(map(_clean_line, lines[:end][-LOG_EXCERPT_LINES:]))
+    return printable.encode()[-LOG_EXCERPT_BYTES:].decode(errors="ignore")
+
+
+def find_shortage(log_tail: str) -> str:
+    """Name what the log says was short: ``memory``, ``disk`` or ``""``."""
+    return next((name for name, pattern in _HINTS if pattern.search(log_tail)), "")
+
+
+def _clean_line(line: str) -> str:
+    cleaned = "".join(filter(_is_printable, line)).rstrip()
+    return cleaned if len(cleaned) <= _LINE_CHARS else f"{cleaned[:_LINE_CHARS]} ..."
+
+
+def _is_printable(character: str) -> bool:
+    # Control, format (which hide or reverse text) and surrogate characters; a tab is harmless.
+    return character == "\t" or not unicodedata.category(character).startswith("C")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.lab.workers.log import LOG_EXCERPT_BYTES, LOG_EXCERPT_LINES, clean_log_tail, find_shortage
+from gate.lab.workers.worker import LOG_EXCERPT_BYTES, LOG_EXCERPT_LINES, clean_log_tail, find_shortage
 
 
 def test_keeps_the_last_thirty_lines() -> None:

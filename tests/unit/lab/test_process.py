@@ -14,9 +14,14 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.workers import log
-from gate.lab.workers.log import LOG_HEAD_BYTES, LOG_TAIL_BYTES
-from gate.lab.workers.process import ProcessCommand, defer_interrupts, run_process
+from gate.lab.workers import process
+from gate.lab.workers.process import (
+    LOG_HEAD_BYTES,
+    LOG_TAIL_BYTES,
+    ProcessCommand,
+    defer_interrupts,
+    run_process,
+)
 from gate.programs import list_children
 
 # A busy machine takes seconds to start two interpreters; what is left running sleeps for 600 s.
@@ -125,8 +130,8 @@ def test_log_a_little_over_the_head_is_whole(
     command: Callable[..., ProcessCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where head and tail meet or overlap, the file holds every byte once."""
-    monkeypatch.setattr(log, "LOG_HEAD_BYTES", 10)
-    monkeypatch.setattr(log, "LOG_TAIL_BYTES", 8)
+    monkeypatch.setattr(process, "LOG_HEAD_BYTES", 10)
+    monkeypatch.setattr(process, "LOG_TAIL_BYTES", 8)
     ended = run_process(command("import os; os.write(1, b'0123456789abc')"))
     assert (tmp_path / "logs" / "a.log").read_bytes() == b"0123456789abc"
     assert ended.log_tail == b"56789abc"
