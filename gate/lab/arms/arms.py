@@ -7,7 +7,7 @@ measure with this installation's gate.
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from gate.revisions import (
     resolve_ref,
 )
 
-WORKING_TREE = "working tree"
+_WORKING_TREE = "working tree"
 
 _MAX_NAME = 255  # bytes of a file's name, and so of a ref's, on every file system
 
@@ -150,9 +150,8 @@ def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
     if not options.base:
         if options.base_python or options.head_python:
             return head, head
-        return _Code(
-            revision=resolve_default_base(options.directory, tip, changed=_is_changed(options, head))
-        ), head
+        changed = _is_changed(options, head)
+        return _Code(revision=resolve_default_base(options.directory, tip, changed=changed)), head
     base = _parse_code(options.directory, options.base)
     if base.revision and options.from_merge_base:
         revision = resolve_base(options.directory, options.base, tip)
@@ -198,26 +197,24 @@ def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, Forei
     }
 
 
-@contextmanager
-def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> Iterator[ArmSource]:
+def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> AbstractContextManager[ArmSource]:
     if code.revision:
-        with _check_out(name, code.revision, directory, scratch) as source:
-            yield source
-    elif code.directory:
-        provenance = load_provenance(code.directory)
-        yield ArmSource(
+        return _check_out(name, code.revision, directory, scratch)
+    provenance = load_provenance(code.directory or directory)
+    if code.directory:
+        source = ArmSource(
             arm=_place_arm(name, code.directory, directory),
             label=_label_tree(str(code.directory), provenance),
             provenance=provenance,
         )
     else:
-        provenance = load_provenance(directory)
-        yield ArmSource(
+        source = ArmSource(
             arm=replace(make_working_tree_arm(directory), name=name),
-            label=_label_tree(WORKING_TREE, provenance),
+            label=_label_tree(_WORKING_TREE, provenance),
             provenance=provenance,
             notes=(Fact(code=Code.UNCOMMITTED),) if provenance.dirty else (),
         )
+    return nullcontext(source)
 
 
 @contextmanager

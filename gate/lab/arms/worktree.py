@@ -1,4 +1,4 @@
-"""Checkouts that the tool makes of other commits, with their submodules, and which files differ in them.
+"""Checkouts that the tool makes of other commits, with their submodules.
 
 They are registered with the user's repository, so they are taken off its list at the end, and those
 of runs that were killed by the next run on that host. Nobody else's worktree is ever touched: ours lie
@@ -7,16 +7,14 @@ directly in a scratch directory of this host, and only those of owners that are 
 
 import os
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from gate.errors import MachineError
-from gate.git import GitAnswer, ask_git
+from gate.git import ask_git
 from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
-from gate.records.protocol import BUILD_SCRIPTS
 
 _CHECKOUT_LIMIT_S = 1800.0  # the largest repositories, with large files to fetch
 _ENTRY = "worktree "  # of `git worktree list --porcelain`
@@ -144,67 +142,3 @@ def _check_out(store: Path, commit: str, place: Path) -> bool:
     if (store / "shallow").is_file():  # without it git looks for parents that were never fetched
         shutil.copyfile(store / "shallow", own / "shallow")
     return ask_git(place, "checkout", "--quiet", "--detach", commit, limit_s=_SUBMODULE_LIMIT_S).is_good
-
-
-_DIFF_LIMIT_S = 120.0  # a large tree on a cold disk
-_DIFF = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
-_NEW = ("ls-files", "--others", "--exclude-standard", "-z")
-
-# Each worker is told of them. A change of so many files is no small one: pairs are what it gets.
-MAX_CHANGED = 2000
-
-_CODE = ".py"
-# Python that was changed or added shows where it is imported. Without a file that is gone, an import may find
-# another one.
-_SHOWN_BY_IMPORTS = frozenset({"A", "M"})
-# Written for people, or for GitHub.
-_TEXTS = frozenset({".md", ".rst"})
-_COMPILED = "__pycache__"  # made of the files beside it
-_OF_GITHUB = ".github"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Changes:
-    """What differs from a base, as paths relative to the checkout's top."""
-
-    python: tuple[str, ...] = ()  # changed or new: imports show who uses it
-    other: tuple[str, ...] = ()  # what any case may read unseen
-
-
-def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | None:
-    """Read what differs from ``commit`` in the checkout at ``top``, but for what nobody reads.
-
-    Those are texts, what only GitHub reads, and what lies in the directories of the gate itself, ``ours``.
-    New files that git ignores are not looked at: the base would not have them.
-
-    Returns:
-        The changes; ``None`` where git does not tell, or of more than MAX_CHANGED files.
-    """
-    changed = ask_git(top, *_DIFF, commit, limit_s=_DIFF_LIMIT_S)
-    added = ask_git(top, *_NEW, limit_s=_DIFF_LIMIT_S)
-    if not (changed.is_good and added.is_good):
-        return None
-    fields, new = _split(changed), _split(added)
-    states = [*zip(fields[1::2], fields[::2], strict=True), *((name, "A") for name in new)]
-    if len(states) > MAX_CHANGED:
-        return None
-    own = [str(place.resolve()) for place in ours]
-    python = tuple(name for name, state in states if _is_shown(name) and state in _SHOWN_BY_IMPORTS)
-    left = (name for name, _ in states if name not in python)
-    return Changes(python=python, other=tuple(name for name in left if not _is_unread(top / name, top, own)))
-
-
-def _split(answer: GitAnswer) -> list[str]:
-    """The fields of an answer; workers and files are told of them in UTF-8, which a name need not be."""
-    return answer.output.decode(errors="replace").split("\0")[:-1]
-
-
-def _is_shown(name: str) -> bool:
-    return name.endswith(_CODE) and Path(name).name not in BUILD_SCRIPTS
-
-
-def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:
-    within = place.relative_to(top)
-    if within.suffix in _TEXTS or within.parts[0] == _OF_GITHUB or _COMPILED in within.parts:
-        return True
-    return any(place.is_relative_to(one) for one in own)

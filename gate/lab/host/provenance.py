@@ -1,15 +1,16 @@
-"""Where a run comes from: commit, time, author, link."""
+"""Where a run comes from: commit, what was changed since, time, author, link."""
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.files.disk import read_written_ns
-from gate.git import ask_git, read_git
+from gate.git import GitAnswer, ask_git, read_git
 from gate.records import Provenance
-from gate.records.protocol import WorkingTree
+from gate.records.protocol import BUILD_SCRIPTS, WorkingTree
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
@@ -101,3 +102,64 @@ def make_run_url(environ: Mapping[str, str]) -> str:
 def read_time() -> str:
     """Read the time, as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_DIFF = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
+
+# Each worker is told of them. A change of so many files is no small one: pairs are what it gets.
+MAX_CHANGED = 2000
+
+# Python that was changed or added shows where it is imported. Without a file that is gone, an import may find
+# another one.
+_SHOWN_BY_IMPORTS = frozenset({"A", "M"})
+# Written for people, or for GitHub.
+_TEXTS = frozenset({".md", ".rst"})
+_COMPILED = "__pycache__"  # made of the files beside it
+_OF_GITHUB = ".github"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What differs from a base, as paths relative to the checkout's top."""
+
+    python: tuple[str, ...] = ()  # changed or new: imports show who uses it
+    other: tuple[str, ...] = ()  # what any case may read unseen
+
+
+def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | None:
+    """Read what differs from ``commit`` in the checkout at ``top``, but for what nobody reads.
+
+    Those are texts, what only GitHub reads, and what lies in the directories of the gate itself, ``ours``.
+    New files that git ignores are not looked at: the base would not have them.
+
+    Returns:
+        The changes; ``None`` where git does not tell, or of more than MAX_CHANGED files.
+    """
+    changed = ask_git(top, *_DIFF, commit, limit_s=_STATUS_LIMIT_S)
+    added = ask_git(top, *_NEW_FILES, limit_s=_STATUS_LIMIT_S)
+    if not (changed.is_good and added.is_good):
+        return None
+    fields, new = _split(changed), _split(added)
+    states = [*zip(fields[1::2], fields[::2], strict=True), *((name, "A") for name in new)]
+    if len(states) > MAX_CHANGED:
+        return None
+    own = [str(place.resolve()) for place in ours]
+    python = tuple(name for name, state in states if _is_shown(name) and state in _SHOWN_BY_IMPORTS)
+    left = (name for name, _ in states if name not in python)
+    return Changes(python=python, other=tuple(name for name in left if not _is_unread(top / name, top, own)))
+
+
+def _split(answer: GitAnswer) -> list[str]:
+    """The fields of an answer; workers and files are told of them in UTF-8, which a name need not be."""
+    return answer.output.decode(errors="replace").split("\0")[:-1]
+
+
+def _is_shown(name: str) -> bool:
+    return name.endswith(".py") and Path(name).name not in BUILD_SCRIPTS
+
+
+def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:
+    within = place.relative_to(top)
+    if within.suffix in _TEXTS or within.parts[0] == _OF_GITHUB or _COMPILED in within.parts:
+        return True
+    return any(place.is_relative_to(one) for one in own)
