@@ -24,7 +24,7 @@ from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
 from gate.lab.trials.bench import LabSettings
-from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.opening import Lab, make_results_directory, open_lab
 from gate.lab.trials.runs import (
     Lane,
     LaneTerms,
@@ -35,7 +35,6 @@ from gate.lab.trials.runs import (
     refuse_other_run,
     take_up,
 )
-from gate.lab.workers.worker import make_results_directory
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
 from gate.records import Arm, BaseArm, Code, Extent, Fact, Run, make_text, name_words

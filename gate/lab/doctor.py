@@ -24,7 +24,7 @@ from gate.lab.host.gpu import (
 from gate.lab.host.ownership import find_holder, find_scratch_place
 from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.trials.bench import MIN_FREE_BYTES, LabSettings
-from gate.lab.workers.environment import list_dropped_variables
+from gate.lab.workers.worker import list_dropped_variables
 from gate.programs import ask_program, count_cores, read_free_bytes, read_text
 from gate.records import Arm
 from gate.records.events import Check, CheckLevel

@@ -27,7 +27,7 @@ from gate.installation import (
     is_installed,
     is_older,
 )
-from gate.lab.workers.environment import keep_variables
+from gate.lab.workers.worker import keep_variables
 from gate.programs import ask_program
 
 _NEEDED = ("pytest", "pytest-benchmark")  # what a worker imports besides torch

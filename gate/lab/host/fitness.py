@@ -18,7 +18,14 @@ from pathlib import Path
 
 import psutil
 
-from gate.programs import list_cgroups, list_cores, list_descendants, read_free_bytes, read_text
+from gate.programs import (
+    list_cgroups,
+    list_cores,
+    list_descendants,
+    read_counters,
+    read_free_bytes,
+    read_text,
+)
 from gate.records import EXPECTED_THROTTLING, Conditions, Disturbance
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
@@ -173,7 +180,7 @@ def _read_own() -> float:
 def _read_held_back() -> float:
     """Seconds for which the processor quota of this process's container stopped it, since its start."""
     for path in list_cgroups():
-        counters = _parse_counters(read_text(path / "cpu.stat"))
+        counters = read_counters(path / "cpu.stat")
         if "throttled_usec" in counters:
             return counters["throttled_usec"] * _MICRO
         if "throttled_time" in counters:  # version 1 counts nanoseconds
@@ -190,11 +197,4 @@ def _read_heat_events(cores: Iterable[int]) -> int:
 
 def _read_swapped() -> int:
     """Bytes moved to and from swap since boot, on the whole host."""
-    # Two of some 170 counters: to parse them all takes a quarter of the whole look.
-    lines = (line for line in read_text(Path("/proc/vmstat")).splitlines() if line.startswith("pswp"))
-    return sum(_parse_counters("\n".join(lines)).values()) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _parse_counters(text: str) -> dict[str, int]:
-    rows = (line.split() for line in text.splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}  # noqa: PLR2004
+    return sum(read_counters(Path("/proc/vmstat"), "pswp").values()) * os.sysconf("SC_PAGE_SIZE")

@@ -10,9 +10,8 @@ from pathlib import Path
 from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState, show_alone
-from gate.lab.workers.environment import make_worker_environment
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
+from gate.lab.workers.worker import JobOutcome, WorkerJob, make_worker_environment, run_worker
 from gate.records import BASE_ARM, Arm, Case
 from gate.records.protocol import (
     WORKER_ARGUMENTS,

@@ -11,13 +11,21 @@ from pathlib import Path
 
 from gate.devices import find_kind, is_target
 from gate.errors import InterruptedRunError, MachineError
+from gate.files.codec import write_atomic
+from gate.files.disk import IGNORE_ALL
 from gate.lab.host.cores import find_own_cores, stay_on, write_cores
 from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_cpu_build, refuse_service
 from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
-from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import WorkerJob, add_told, load_result, make_results_directory, name_log
+from gate.lab.workers.worker import (
+    WorkerJob,
+    add_told,
+    load_result,
+    make_directory,
+    name_log,
+    note_dropped_variables,
+)
 from gate.programs import list_cores
 from gate.project.cases import Card, list_absent, list_unavailable
 from gate.records import (
@@ -282,6 +290,16 @@ def open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     except KeyboardInterrupt:
         fix = "Start it again; --resume keeps what is saved."
         raise InterruptedRunError("stopped outside a trial", fix) from None
+
+
+def make_results_directory(path: Path) -> None:
+    """Make a directory for results that git leaves out, or take an empty one; one with files stays as it is.
+
+    Raises as :func:`gate.files.disk.write_atomic`.
+    """
+    make_directory(path)
+    if not any(path.iterdir()):
+        write_atomic(path / ".gitignore", IGNORE_ALL)
 
 
 def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure]) -> list[Case]:

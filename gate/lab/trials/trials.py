@@ -24,8 +24,7 @@ from gate.lab.trials.bench import (
     seed_cache,
 )
 from gate.lab.trials.opening import Lab
-from gate.lab.workers.environment import note_dropped_variables
-from gate.lab.workers.worker import load_result, run_worker
+from gate.lab.workers.worker import load_result, note_dropped_variables, run_worker
 from gate.metrics import OF_WARM
 from gate.records import (
     Case,

@@ -23,7 +23,7 @@ import psutil
 
 from gate.errors import MachineError
 from gate.files.disk import describe_write_error
-from gate.programs import answer_signals, read_text
+from gate.programs import answer_signals, read_counters
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
@@ -175,8 +175,7 @@ def run_process(command: ProcessCommand) -> ProcessExit:
 
 def load_oom_kills() -> int:
     """How many processes the kernel has killed because memory ran out since boot; 0 where it does not say."""
-    lines = read_text(Path("/proc/vmstat")).splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return read_counters(Path("/proc/vmstat"), "oom_kill").get("oom_kill", 0)
 
 
 def end_marked(token: str) -> None:

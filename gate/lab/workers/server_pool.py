@@ -147,16 +147,15 @@ class WorkerServer:
         try:
             self._line.settimeout(max(limit_s, 0.0) or None)
             received, _ = receive(self._line)
-            if received is not None:
-                return codec.decode(ServerAnswer, received, "answer")
+            if received is None:
+                raise ConnectionError  # it hung up
+            return codec.decode(ServerAnswer, received, "answer")
         except TimeoutError as error:
             told = Fact(code=Code.SERVER_SILENT, numbers={"limit_s": limit_s})
             raise ServerError(f"no answer within {limit_s:g} s", told) from error
         except (OSError, FileError) as error:
             self.is_gone = True
             raise ServerError("it ended", _GONE) from error
-        self.is_gone = True
-        raise ServerError("it ended", _GONE)
 
 
 class RootServer(WorkerServer):

@@ -1,9 +1,16 @@
-"""One worker process: hand it its request, wait, and tell what came of it.
+"""One worker process: its environment, its request, and what came of it.
+
+A worker inherits the caller's environment, because that is where compilers, drivers, proxies, licence
+files and model caches are found. It does not inherit what would change the measurement without
+showing in the environment's fingerprint: settings of torch, Triton, OpenMP and the allocators, and
+hooks of coverage tools and pytest. ``PYTHONPATH`` stays, since module systems on clusters find torch
+by it; its relative entries are made absolute, because a worker runs in its arm's directory.
 
 Of its log the end is told, as text that is safe to print and short to store.
 """
 
 import json
+import os
 import re
 import signal
 import unicodedata
@@ -13,10 +20,121 @@ from pathlib import Path
 
 from gate.errors import FileError
 from gate.files import codec
-from gate.files.disk import IGNORE_ALL, describe_write_error
+from gate.files.disk import describe_write_error
 from gate.lab.workers.process import Fork, ProcessCommand, ProcessExit, run_process
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
-from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult
+from gate.records.protocol import (
+    WORKER_ARGUMENTS,
+    Stage,
+    WorkerFailure,
+    WorkerRequest,
+    WorkerResult,
+    WorkerRole,
+)
+
+# Settings of the measured stack, of threads and allocators, and of tools that hook into every Python
+# process.
+_STACK_PREFIXES = (
+    *("TORCH", "PYTORCH_", "TRITON", "INDUCTOR_", "AOT_", "ATEN_"),
+    *("NVIDIA_TF32", "CUBLAS", "CUDNN", "CUDA_CACHE_", "CUDA_LAUNCH_BLOCKING"),
+)
+_TOOL_PREFIXES = (
+    "PYTEST_",
+    "COVERAGE_",
+    "COV_CORE_",
+    "CODSPEED_",
+    "PYTHON",
+)  # set on many machines, and of no interest
+_DROPPED_PREFIXES = (
+    *_STACK_PREFIXES,
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_"),
+    *_TOOL_PREFIXES,
+)
+
+# These say where something is found, not how it runs.
+_KEPT = frozenset(
+    (
+        *("TORCH_HOME", "TORCH_EXTENSIONS_DIR", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH"),
+        # Without it cuBLAS refuses what a model that asks for deterministic algorithms needs.
+        "CUBLAS_WORKSPACE_CONFIG",
+        *("TRITON_PTXAS_BLACKWELL_PATH", "TRITON_CUOBJDUMP_PATH", "TRITON_NVDISASM_PATH"),
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE"),
+    )
+)
+
+_FIXED = {
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a pool that is ready sometimes makes compile time bimodal
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",  # the defaults, said aloud: warm compile time relies on them
+    "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+    "PYTHONFAULTHANDLER": "1",  # a crash, and a hang that is aborted, leave a traceback in the log
+    "PYTHONUNBUFFERED": "1",  # a worker that is killed has said all it had to say
+    "MALLOC_ARENA_MAX": "1",  # arenas per thread make peak memory depend on scheduling
+    "HF_HUB_OFFLINE": "1",  # reference models have random weights: nothing is downloaded
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # cuda:1 is what nvidia-smi and the lock call 1
+}
+
+
+# The number of Python calls in a compile follows the order of sets: it is the same in each process of a role.
+# But the second process has another order than the first, as any two processes of a user have: what takes its
+# graph from the order of a set of strings finds nothing in the caches.
+_HASH_SEEDS = {WorkerRole.WARM: "1"}
+_FIRST_HASH_SEED = "0"
+
+
+def make_worker_environment(
+    inherited: Mapping[str, str],
+    cache: Path,
+    temporary: Path,
+    threads: int,
+    role: WorkerRole = WorkerRole.COLD,
+) -> dict[str, str]:
+    """Make the environment of one worker from the caller's; ``threads`` is intra-op threads.
+
+    ``cache`` is one trial's own; ``temporary`` is the run's: precompiled headers are made there once.
+    """
+    return {
+        **keep_variables(inherited),
+        **_FIXED,
+        "PYTHONHASHSEED": _HASH_SEEDS.get(role, _FIRST_HASH_SEED),
+        "OMP_NUM_THREADS": str(threads),
+        "TMPDIR": str(temporary),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "CUDA_CACHE_PATH": str(cache / "cuda"),
+    }
+
+
+def keep_variables(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Keep the caller's variables that every worker inherits."""
+    dropped = set(list_dropped_variables(inherited))
+    kept = {name: value for name, value in inherited.items() if name not in dropped}
+    if python_path := _make_absolute(kept.pop("PYTHONPATH", "")):
+        kept["PYTHONPATH"] = python_path
+    return kept
+
+
+def list_dropped_variables(inherited: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the variables that workers do not inherit, sorted; a reader may wonder about them."""
+    return tuple(
+        sorted(name for name in inherited if name.startswith(_DROPPED_PREFIXES) and name not in _KEPT)
+    )
+
+
+def note_dropped_variables(inherited: Mapping[str, str], *, of_stack: bool = False) -> tuple[Fact, ...]:
+    """A note on the variables that workers do not inherit, as far as anybody asks about them.
+
+    ``of_stack`` asks for settings of torch and its libraries only, which make another program of the same
+    code; where a cache lies is none.
+    """
+    names = [name for name in list_dropped_variables(inherited) if not name.startswith(_TOOL_PREFIXES)]
+    if of_stack:
+        names = [name for name in names if name.startswith(_STACK_PREFIXES) and not name.endswith("_DIR")]
+    return (Fact(code=Code.VARIABLES_DROPPED, names={"variables": tuple(names)}),) if names else ()
+
+
+def _make_absolute(search_path: str) -> str:
+    return os.pathsep.join(str(Path(entry).absolute()) for entry in search_path.split(os.pathsep) if entry)
+
 
 MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
 
@@ -76,16 +194,6 @@ def make_directory(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise describe_write_error(path, error) from error
-
-
-def make_results_directory(path: Path) -> None:
-    """Make a directory for results that git leaves out, or take an empty one; one with files stays as it is.
-
-    Raises as :func:`gate.files.disk.write_atomic`.
-    """
-    make_directory(path)
-    if not any(path.iterdir()):
-        codec.write_atomic(path / ".gitignore", IGNORE_ALL)
 
 
 def load_result(path: Path) -> WorkerResult | Fact:
@@ -201,15 +309,12 @@ _FAULT = "Fatal Python error"  # begins the fault handler's dump
 _FAULT_LINES = 12  # of the dump, as many as a report shows; the rest of the 30 is what was said before
 
 # What processes say when they run out of memory or disk, by what to call it.
-_HINTS = (
-    (
-        "memory",
-        re.compile(
-            r"bad_alloc|can't allocate memory|cannot allocate memory|out of memory|MemoryError", re.IGNORECASE
-        ),
+_HINTS = {
+    "memory": re.compile(
+        r"bad_alloc|can't allocate memory|cannot allocate memory|out of memory|MemoryError", re.IGNORECASE
     ),
-    ("disk", re.compile(r"no space left on device|disk quota exceeded|file too large", re.IGNORECASE)),
-)
+    "disk": re.compile(r"no space left on device|disk quota exceeded|file too large", re.IGNORECASE),
+}
 
 
 def clean_log_tail(log: bytes) -> str:
@@ -229,7 +334,7 @@ def clean_log_tail(log: bytes) -> str:
 
 def find_shortage(log_tail: str) -> str:
     """Name what the log says was short: ``memory``, ``disk`` or ``""``."""
-    return next((name for name, pattern in _HINTS if pattern.search(log_tail)), "")
+    return next((name for name, pattern in _HINTS.items() if pattern.search(log_tail)), "")
 
 
 def _clean_line(line: str) -> str:

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from gate.files import codec
-from gate.lab.workers.environment import keep_variables, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, run_process
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import WorkerJob
+from gate.lab.workers.worker import WorkerJob, keep_variables, make_worker_environment
 from gate.records import Case
 from gate.records.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
 

@@ -27,7 +27,7 @@ from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import make_measurer, make_run, measure_plan, take_up
-from gate.lab.workers.environment import list_dropped_variables
+from gate.lab.workers.worker import list_dropped_variables
 from gate.records import (
     Arm,
     Case,

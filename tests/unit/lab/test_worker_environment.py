@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.workers.environment import (
+from gate.lab.workers.worker import (
     list_dropped_variables,
     make_worker_environment,
     note_dropped_variables,
