@@ -113,7 +113,8 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     )
     return WorkerJob(
         request=request,
-        python=arm.python,
+        argv=(arm.python, *settings.worker),
+        directory=Path(arm.directory),
         environment={
             **make_worker_environment(os.environ, cache, bench.temporary, settings.threads, role),
             **_set_extensions(bench),
@@ -122,7 +123,6 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         },
         log=settings.out / "logs" / name / f"{index}-{role}.log",
         limit_s=settings.trial_timeout_s,
-        arguments=settings.worker,
         trial=index,
         arm=arm.name,
     )

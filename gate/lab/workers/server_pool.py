@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from gate.devices import find_kind
 from gate.errors import FileError, MachineError
@@ -213,7 +212,7 @@ class ServerPool:
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
         """
-        if not all(find_kind(job.request.device).forks and job.arguments == WORKER_ARGUMENTS for job in jobs):
+        if not all(find_kind(job.request.device).forks and job.argv[1:] == WORKER_ARGUMENTS for job in jobs):
             return tuple(jobs)
         if not can_announce_ends():
             return tuple(replace(job, why_not=Fact(code=Code.ENDS_UNANNOUNCED)) for job in jobs)
@@ -261,15 +260,8 @@ class ServerPool:
             if key in self._roots and self._roots[key].is_gone:
                 self._end([key])
             if key not in self._roots:
-                server = RootServer(
-                    ProcessCommand(
-                        argv=(job.python, *SERVER_ARGUMENTS),
-                        environment=job.environment,
-                        directory=Path(job.request.directory),
-                        log=job.log.with_name(f"server-{job.arm}.log"),
-                        limit_s=job.limit_s,
-                    )
-                )
+                log = job.log.with_name(f"server-{job.arm}.log")
+                server = RootServer(replace(job, argv=(job.argv[0], *SERVER_ARGUMENTS), log=log))
                 self._roots[key] = server
                 opened.append((job, server))
         for job, server in opened:
@@ -305,7 +297,7 @@ def _make_key(job: WorkerJob) -> _Key:
     variables = tuple(sorted(item for item in job.environment.items() if item[0] not in _READ_LATE))
     request = job.request
     # The arm: a server has one worker at a time, and both arms may be of one directory.
-    return job.arm, job.python, request.directory, request.checkout, request.origin, variables
+    return job.arm, job.argv[0], request.directory, request.checkout, request.origin, variables
 
 
 def _name_import(job: WorkerJob) -> str:

@@ -57,10 +57,10 @@ class LiveWorker:
         self._left_s = job.limit_s
         self._heard = b""
         self.is_gone = False
-        request = replace(job.request, channel=theirs.detach())
-        self._future: Future[WorkerOutcome] = pool.submit(
-            run_timed, replace(job, request=request, alarm=self._alarm)
-        )
+        channel = theirs.detach()
+        request = replace(job.request, channel=channel)
+        live = replace(job, request=request, given=(channel,), alarm=self._alarm)
+        self._future: Future[WorkerOutcome] = pool.submit(run_timed, live)
 
     def hear(self) -> str:
         """Wait for the worker's next line; "" once it is gone, or when its time is up."""

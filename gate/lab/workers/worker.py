@@ -21,16 +21,9 @@ from pathlib import Path
 from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import describe_write_error
-from gate.lab.workers.process import Fork, ProcessCommand, ProcessExit, run_process
+from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
-from gate.records.protocol import (
-    WORKER_ARGUMENTS,
-    Stage,
-    WorkerFailure,
-    WorkerRequest,
-    WorkerResult,
-    WorkerRole,
-)
+from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
 
 # Settings of the measured stack, of threads and allocators, and of tools that hook into every Python
 # process.
@@ -140,19 +133,12 @@ MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; mor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerJob:
-    """A request and how to run it."""
+class WorkerJob(ProcessCommand):
+    """A request and how to run it; ``argv`` is that of any worker, before its request's path."""
 
     request: WorkerRequest
-    python: str
-    environment: Mapping[str, str]
-    log: Path
-    limit_s: float
-    arguments: tuple[str, ...] = WORKER_ARGUMENTS
     trial: int = 0
     arm: str = "head"
-    alarm: int = -1  # as in ProcessCommand: whoever holds the other end keeps the time
-    fork: Fork | None = None  # by a server; None: a process of its own
     opened_s: float = 0.0  # its share of the seconds that opening servers took
     why_not: Fact | None = None  # warns that it has no server, and why
 
@@ -173,18 +159,7 @@ def run_worker(job: WorkerJob) -> JobOutcome:
     if job.request.benchmark_json:
         make_directory(Path(job.request.benchmark_json).parent)
     codec.write_atomic(request_path, json.dumps(codec.encode(job.request), indent=1, sort_keys=True))
-    ended = run_process(
-        ProcessCommand(
-            argv=(job.python, *job.arguments, str(request_path)),
-            environment=job.environment,
-            directory=Path(job.request.directory),
-            log=job.log,
-            limit_s=job.limit_s,
-            given=(job.request.channel,) if job.request.channel >= 0 else (),
-            alarm=job.alarm,
-            fork=job.fork,
-        )
-    )
+    ended = run_process(replace(job, argv=(*job.argv, str(request_path))))
     return judge_exit(job, ended, load_result(result_path))
 
 

@@ -9,17 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from gate.files import codec
-from gate.lab.workers.process import ProcessCommand, run_process
+from gate.lab.workers.process import run_process
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, keep_variables, make_worker_environment
 from gate.records import Case
-from gate.records.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
+from gate.records.protocol import WORKER_ARGUMENTS, Sampling, WorkerRequest, WorkerResult, WorkerRole
 
 TIMEOUT_S = 300
 
@@ -123,7 +123,8 @@ class Workshop:
         """Run one worker, forked from a server or a process of its own, and return what it wrote."""
         job = WorkerJob(
             request=self.make_request(role, case),
-            python=sys.executable,
+            argv=(sys.executable, *WORKER_ARGUMENTS),
+            directory=self.directory,
             environment={**self.make_environment(self.cache if case else self.primer, role), **variables},
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
@@ -131,16 +132,7 @@ class Workshop:
         (job,) = self.pool.open((job,)) if is_forked else (job,)
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(job.request)))
-        ended = run_process(
-            ProcessCommand(
-                argv=(job.python, *job.arguments, str(path)),
-                environment=job.environment,
-                directory=self.directory,
-                log=job.log,
-                limit_s=job.limit_s,
-                fork=job.fork,
-            )
-        )
+        ended = run_process(replace(job, argv=(*job.argv, str(path))))
         assert ended.status == 0, ended.log_tail.decode(errors="replace")
         result = Path(job.request.result).read_bytes()
         return codec.decode(WorkerResult, codec.parse_json(result, "result"), "result")

@@ -10,7 +10,7 @@ import pytest
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, run_worker
 from gate.records import Case, Code, Fact, name_words
-from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult, WorkerRole
 from tests.integration.measure.conftest import OpenWorkshop, Workshop
 
 pytestmark = [
@@ -38,7 +38,8 @@ def make_job(workshop: Workshop, role: WorkerRole, case: Case) -> WorkerJob:
     """Make the job of a worker."""
     return WorkerJob(
         request=workshop.make_request(role, case),
-        python=sys.executable,
+        argv=(sys.executable, *WORKER_ARGUMENTS),
+        directory=workshop.directory,
         environment=workshop.make_environment(workshop.cache, role),
         log=workshop.directory / "forked.log",
         limit_s=300.0,
