@@ -24,6 +24,7 @@ from world_requests import make_measurer
 from worlds import Fault, World
 
 from gate.bisect.search import (
+    OpenPairs,
     find_row,
     make_judge,
     rank_list,
@@ -33,10 +34,9 @@ from gate.bisect.search import (
     settle_finding,
     settle_step,
 )
-from gate.calibrate.rehearsal import Rehearsal
 from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
-from gate.records import Metric, Run
+from gate.records import Metric
 from gate.records.studies import Mark
 
 CASE_ID = "m0/a"
@@ -45,18 +45,19 @@ SDS = (0.006, 0.016, 0.020, 0.031, 0.048)
 RIGHT, WRONG, UNTOLD = "right", "wrong", "could not tell"
 
 
-def open_pairs(rng: random.Random, sd: float, slower: float) -> tuple[Rehearsal, Run]:
+def open_pairs(rng: random.Random, sd: float, slower: float) -> OpenPairs:
     """What measures one commit against another that is so much faster, and the run that it begins."""
     fault = Fault(metric=METRIC, amount=slower) if slower else Fault()
     drawer = Drawer(str(rng.random()), World(cases=1, pair_sd=sd, spread=0.0), fault)
-    return make_measurer(drawer), drawer.make_run(has_base=True)
+    run = drawer.make_run(has_base=True)
+    return OpenPairs(measurer=make_measurer(drawer), run=run, limit_s=math.inf)
 
 
 def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> tuple[str, int]:
     """One bisection: what came of it, and all the pairs that it took."""
     first = rng.randint(1, commits)
-    ends = settle_ends(*open_pairs(rng, sd, slower), POLICY, METRIC, math.inf)
-    row, pairs = find_row(ends, POLICY, CASE_ID, METRIC), count_pairs(ends)[CASE_ID]
+    ends = settle_ends(open_pairs(rng, sd, slower), POLICY, METRIC)
+    row, pairs = find_row(ends, POLICY, METRIC), count_pairs(ends)[CASE_ID]
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
     judge = make_judge(ends, POLICY, row)
@@ -64,7 +65,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     def ask(point: str) -> Mark:
         nonlocal pairs
         asked = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
-        run, mark = settle_step(*asked, judge, math.inf)
+        run, mark = settle_step(asked, judge)
         pairs += count_pairs(run)[CASE_ID]
         return mark or Mark.SKIP
 
@@ -73,10 +74,9 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     if candidates is None or len(candidates) > 1:
         return UNTOLD, pairs
     found = int(next(iter(candidates)))
-    measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
-    run = settle_finding(measurer, run, judge, math.inf)
+    run = settle_finding(open_pairs(rng, sd, slower if found == first else 0.0), judge)
     pairs += count_pairs(run)[CASE_ID]
-    if read_mark(find_row(run, judge.policy, CASE_ID, METRIC)) is not Mark.BAD:
+    if read_mark(find_row(run, judge.policy, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs
     return RIGHT if found == first else WRONG, pairs
 

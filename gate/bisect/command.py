@@ -10,7 +10,6 @@ from gate.bisect.levels import MAX_END_PAIRS
 from gate.bisect.search import (
     Forecast,
     StepJudge,
-    count_steps,
     find_change,
     find_row,
     make_judge,
@@ -56,7 +55,7 @@ class Bisector:
         out, why = question.out / question.ends.name_directory(point), ""
         try:
             with self.lab.open_pairs(question.ends.good, point, out) as pairs:
-                run, mark = settle_step(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
+                run, mark = settle_step(pairs, self.judge)
                 RUN.save(run, out / RUN_FILE)
         except UnusablePointError as error:  # its own gate.yml is broken, or lacks the case
             run, mark, why = None, Mark.SKIP, error.what
@@ -79,9 +78,9 @@ class Bisector:
         question = self.lab.question
         before, out = question.ends.find_before(first), question.out / _CONFIRMATION
         with self.lab.open_pairs(before, first, out) as pairs:
-            run = settle_finding(pairs.measurer, pairs.run, self.judge, pairs.limit_s)
+            run = settle_finding(pairs, self.judge)
             RUN.save(run, out / RUN_FILE)
-        return run, find_row(run, self.judge.policy, self.judge.case_id, self.judge.metric)
+        return run, find_row(run, self.judge.policy, self.judge.metric)
 
 
 def run_bisect(options: Namespace) -> ExitCode:
@@ -114,9 +113,9 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
     question = lab.question
     ends, policy = question.ends, question.policy
     with lab.open_pairs(ends.good, ends.bad, question.out / _ENDS) as pairs:
-        run = settle_ends(pairs.measurer, pairs.run, policy, question.metric, pairs.limit_s)
+        run = settle_ends(pairs, policy, question.metric)
         RUN.save(run, question.out / _ENDS / RUN_FILE)
-    row = find_row(run, policy, question.case_id, question.metric)
+    row = find_row(run, policy, question.metric)
     print(render_ends(ends.labels, decide_side_by_side(run, policy), row, question.metric))
     if run.failures:
         return ExitCode.INCOMPLETE
@@ -124,12 +123,7 @@ def _bisect(lab: BisectLab, stored: Bisection | None) -> ExitCode:
         return ExitCode.INCONCLUSIVE
     judge = make_judge(run, policy, row)
     between = len(ends.list_after_good()) - 1
-    forecast = Forecast(
-        between=between,
-        steps=count_steps(between),
-        step_s=predict_step_s(run, judge),
-        noun=ends.noun,
-    )
+    forecast = Forecast(between=between, step_s=predict_step_s(run, judge), noun=ends.noun)
     state = stored or Bisection(
         case_id=question.case_id,
         metric=row.metric,

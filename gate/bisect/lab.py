@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from gate.bisect.search import rank_list
-from gate.check.measurer import Measurer
+from gate.bisect.search import OpenPairs, rank_list
 from gate.cli.lanes import add_base, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project
 from gate.errors import UsageError
@@ -40,7 +39,6 @@ from gate.records import (
     Fact,
     Metric,
     Policy,
-    Run,
     name_words,
 )
 from gate.records.events import Event, Noted, Observer
@@ -225,15 +223,6 @@ class UnusablePointError(UsageError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OpenPairs:
-    """Two points that are ready to be measured, the run so far, and the seconds of it that there are."""
-
-    measurer: Measurer
-    run: Run
-    limit_s: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class BisectLab:
     """Opens two points of a bisection after the other, in one lab."""
 
@@ -273,11 +262,8 @@ class BisectLab:
             if self.question.options.resume and (out / RUN_FILE).is_file():
                 run = carry_over(run, RUN.load(out / RUN_FILE))
             save = partial(RUN.save, path=out / RUN_FILE)
-            yield OpenPairs(
-                measurer=make_measurer(lab, save),
-                run=run,
-                limit_s=run.wall_s + self.compute_left_s(),
-            )
+            limit_s = run.wall_s + self.compute_left_s()
+            yield OpenPairs(measurer=make_measurer(lab, save), run=run, limit_s=limit_s)
 
     @contextmanager
     def _open(self, name: str, point: str) -> Iterator[ArmSource]:

@@ -75,9 +75,13 @@ class Forecast:
     """What is still to come, by what the ends took."""
 
     between: int  # points that are neither end
-    steps: int  # at most
     step_s: float
     noun: str = "commit"
+
+    @property
+    def steps(self) -> int:
+        """How many points have to be asked about at most."""
+        return math.ceil(math.log2(self.between + 1))
 
     def count_left(self, state: Bisection) -> int:
         """The steps that are left at most, of a search in which nothing is skipped."""
@@ -88,11 +92,6 @@ class Forecast:
         took = [step.wall_s for step in state.steps]
         step_s = sum(took) / len(took) if took else self.step_s
         return (self.count_left(state) + _CONFIRMING) * step_s
-
-
-def count_steps(between: int) -> int:
-    """The most points that have to be asked about, of so many that are neither end."""
-    return math.ceil(math.log2(between + 1))
 
 
 def read_mark(row: Comparison | None) -> Mark:
@@ -153,91 +152,75 @@ class StepJudge:
     ends: one pair is enough. ``policy`` has half of that as the metric's threshold.
     """
 
-    case_id: str
     metric: Metric
     policy: Policy
     levels: Levels | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
-    """What pairs are to settle: a metric, or what got worse; and its level, if asked for."""
+class OpenPairs:
+    """Two points that are ready to be measured: the run of their only case so far, and when it is to end."""
 
-    policy: Policy
-    metric: Metric | None
-    is_level: bool = False
+    measurer: PairMeasurer
+    run: Run
+    limit_s: float  # in seconds of the run
 
 
-def find_row(run: Run, policy: Policy, case_id: str, metric: Metric | None) -> Comparison | None:
+def find_row(run: Run, policy: Policy, metric: Metric | None) -> Comparison | None:
     """The comparison of the ends that matters: of the metric, or of what got worse where none is named."""
-    rows = judge_pairs(run, policy, (make_suspect(case_id, metric),))
+    rows = judge_pairs(run, policy, (make_suspect(run.cases[0].id, metric),))
     if metric is None:
         return choose_metric(rows)
     return next((row for row in rows if row.metric is metric), None)
 
 
-def settle_ends(
-    measurer: PairMeasurer, run: Run, policy: Policy, metric: Metric | None, limit_s: float
-) -> Run:
-    """Compare the ends of a run's only case until it is settled, and the levels known.
-
-    ``limit_s`` counts the run's seconds.
-    """
-    asked = _Asked(policy=policy, metric=metric)
-    run = _settle(measurer, run, asked, limit_s)
-    row = find_row(run, policy, run.cases[0].id, metric)
+def settle_ends(pairs: OpenPairs, policy: Policy, metric: Metric | None) -> Run:
+    """Compare the ends until that is settled, and the levels known."""
+    run = _settle(pairs, policy, metric)
+    row = find_row(run, policy, metric)
     if row is None or row.status is not Status.REGRESSED:
         return run
-    return _settle(measurer, run, replace(asked, metric=row.metric, is_level=True), limit_s)
+    return _settle(replace(pairs, run=run), policy, row.metric, finds_level=True)
 
 
-def settle_finding(measurer: PairMeasurer, run: Run, judge: StepJudge, limit_s: float) -> Run:
-    """Compare what was found with the point before it until it is settled.
-
-    ``limit_s`` counts the run's seconds.
-    """
-    return _settle(measurer, run, _Asked(policy=judge.policy, metric=judge.metric), limit_s)
+def settle_finding(pairs: OpenPairs, judge: StepJudge) -> Run:
+    """Compare what was found with the point before it until that is settled."""
+    return _settle(pairs, judge.policy, judge.metric)
 
 
 def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
     """Make what judges the steps, of the ends' run and what got worse in it."""
     return StepJudge(
-        case_id=row.case_id,
         metric=row.metric,
         policy=split_difference(policy, row),
         levels=_measure_levels(run, policy, row),
     )
 
 
-def settle_step(
-    measurer: PairMeasurer, run: Run, judge: StepJudge, limit_s: float
-) -> tuple[Run, Mark | None]:
-    """Measure one pair after the other until they show what a step is; ``None`` where the time is up.
-
-    ``limit_s`` counts the run's seconds.
-    """
-    metrics = make_suspect(judge.case_id, judge.metric).metrics
-    need = Suspect(case_id=judge.case_id, metrics=metrics, more=1, unchanged_code=True)
+def settle_step(pairs: OpenPairs, judge: StepJudge) -> tuple[Run, Mark | None]:
+    """Measure one pair after the other until they show what a step is; ``None`` where the time is up."""
+    run, case_id = pairs.run, pairs.run.cases[0].id
+    metrics = make_suspect(case_id, judge.metric).metrics
+    need = Suspect(case_id=case_id, metrics=metrics, more=1, unchanged_code=True)
     while (mark := read_step(run, judge)) is None:
         if not list_pair_slots(run, (need,)):  # it failed, or one arm lacks the case or defines it otherwise
             mark = Mark.SKIP
             break
-        pairs = count_pairs(run)[judge.case_id]
-        run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run)[judge.case_id] == pairs and list_pair_slots(run, (need,)):
+        before, run = run, pairs.measurer.add_pairs(run, (need,), pairs.limit_s)
+        if count_pairs(run) == count_pairs(before) and list_pair_slots(run, (need,)):
             break
     return replace(run, finished=True), mark
 
 
 def read_step(run: Run, judge: StepJudge) -> Mark | None:
     """What the pairs of a step say so far; ``None`` asks for another."""
-    if not count_pairs(run)[judge.case_id]:
+    if not count_pairs(run):
         return None
     if judge.levels is not None:
-        (side,) = gather_case_pairs(run, judge.policy, (judge.case_id,))
+        (side,) = gather_case_pairs(run, judge.policy, (run.cases[0].id,))
         paired = find_series(side, judge.metric)
         return Mark.SKIP if paired is None else find_level(paired, judge.levels)
-    row = find_row(run, judge.policy, judge.case_id, judge.metric)
+    row = find_row(run, judge.policy, judge.metric)
     if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP
     # What is exact waits for a second pair elsewhere; here the ends have shown it already.
@@ -247,7 +230,7 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
 
 def find_change(run: Run, judge: StepJudge) -> float | None:
     """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without a pair."""
-    row = find_row(run, judge.policy, judge.case_id, judge.metric)
+    row = find_row(run, judge.policy, judge.metric)
     return row.change.centre if row and row.change else None
 
 
@@ -264,26 +247,26 @@ def predict_step_s(ends: Run, judge: StepJudge) -> float:
     return first + (pairs - 1) * min(first, further)
 
 
-def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> Run:
+def _settle(pairs: OpenPairs, policy: Policy, metric: Metric | None, *, finds_level: bool = False) -> Run:
     """Add pairs look by look, and one after the other where that is not enough."""
-    case_id = run.cases[0].id
-    suspect = make_suspect(case_id, asked.metric)
-    run = settle_pairs(measurer, run, asked.policy, limit_s, (suspect,))
-    need = Suspect(case_id=case_id, metrics=suspect.metrics, more=1)
-    while (pairs := count_pairs(run)[case_id]) < MAX_END_PAIRS and _is_open(run, asked):
+    measurer, limit_s = pairs.measurer, pairs.limit_s
+    suspect = make_suspect(pairs.run.cases[0].id, metric)
+    run = settle_pairs(measurer, pairs.run, policy, limit_s, (suspect,))
+
+    def is_open() -> bool:
+        """Whether another pair may settle a noisy metric, or find its level."""
+        row = find_row(run, policy, metric)
+        if row is None or SPECS[row.metric].family is not Family.NOISY:
+            return False
+        levels = _measure_levels(run, policy, row) if finds_level else None
+        return row.waits_for_pairs or (levels is not None and not levels.is_known)
+
+    need = replace(suspect, more=1)
+    while (before := count_pairs(run).total()) < MAX_END_PAIRS and is_open():
         run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run)[case_id] == pairs:
+        if count_pairs(run).total() == before:
             break
     return replace(run, finished=True)
-
-
-def _is_open(run: Run, asked: _Asked) -> bool:
-    """Whether another pair may settle a noisy metric, or find its level."""
-    row = find_row(run, asked.policy, run.cases[0].id, asked.metric)
-    if row is None or SPECS[row.metric].family is not Family.NOISY:
-        return False
-    levels = _measure_levels(run, asked.policy, row) if asked.is_level else None
-    return row.waits_for_pairs or (levels is not None and not levels.is_known)
 
 
 def _measure_levels(run: Run, policy: Policy, row: Comparison) -> Levels | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate.bisect.lab import Ends
-from gate.bisect.search import count_steps, search_first
+from gate.bisect.search import Forecast, search_first
 from gate.records.studies import Mark
 from tests.git import run_git
 
@@ -52,7 +52,7 @@ def test_the_first_bad_commit_is_found_on_any_branch(history: Path, name: str) -
 
     assert search_first(ends.rank, good, bad, ask, {}) == [first]
     assert len(ends.list_after_good()) == len(COMMITS)
-    assert len(asked) <= count_steps(len(COMMITS) - 1) + 1
+    assert len(asked) <= Forecast(between=len(COMMITS) - 1, step_s=1.0).steps + 1
 
 
 def test_what_cannot_be_judged_is_left_beside_what_it_hides(history: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.bisect.search import (
+    Forecast,
     choose_metric,
-    count_steps,
     make_suspect,
     rank_list,
     read_mark,
@@ -62,7 +62,7 @@ def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
         return Mark.BAD if int(point[1:]) >= first else Mark.GOOD
 
     assert search_list(points, ask, {}) == [f"p{first}"]
-    assert len(asked) <= count_steps(between)
+    assert len(asked) <= Forecast(between=between, step_s=1.0).steps
 
 
 @given(untold=st.sets(st.integers(1, 10)), first=st.integers(1, 11))
@@ -101,7 +101,7 @@ def test_a_search_whose_time_is_up_has_no_answer() -> None:
 @pytest.mark.parametrize(("between", "steps"), [(0, 0), (1, 1), (3, 2), (7, 3), (31, 5), (32, 6)])
 def test_steps_are_told_beforehand(between: int, steps: int) -> None:
     """Each halves what is left."""
-    assert count_steps(between) == steps
+    assert Forecast(between=between, step_s=1.0).steps == steps
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gate.bisect.search import (
+    OpenPairs,
     StepJudge,
     find_change,
     find_row,
@@ -33,17 +34,22 @@ def begin(subject: Subject) -> Run:
     return replace(make_run([subject]), trials=())
 
 
+def open_pairs(measurer: Given, run: Run) -> OpenPairs:
+    return OpenPairs(measurer=measurer, run=run, limit_s=LATE)
+
+
 def ask(subject: Subject, judge: StepJudge, time_for: int = 100) -> tuple[Run, Mark | None]:
-    return settle_step(Given(subjects=[subject], time_for=time_for), begin(subject), judge, LATE)
+    return settle_step(open_pairs(Given(subjects=[subject], time_for=time_for), begin(subject)), judge)
 
 
 def hold_ends(subject: Subject, metric: Metric | None, time_for: int = 100) -> Run:
-    return settle_ends(Given(subjects=[subject], time_for=time_for), begin(subject), POLICY, metric, LATE)
+    pairs = open_pairs(Given(subjects=[subject], time_for=time_for), begin(subject))
+    return settle_ends(pairs, POLICY, metric)
 
 
 def make_ends_judge(subject: Subject = ENDS, metric: Metric | None = LATENCY) -> StepJudge:
     run = hold_ends(subject, metric)
-    row = find_row(run, POLICY, "a/x", metric)
+    row = find_row(run, POLICY, metric)
     assert row is not None
     return make_judge(run, POLICY, row)
 
@@ -51,7 +57,7 @@ def make_ends_judge(subject: Subject = ENDS, metric: Metric | None = LATENCY) ->
 def test_clear_ends_take_the_pairs_that_settle_them() -> None:
     """10 % of pairs that vary by 0.2 %: three settle it, and tell it to an eighth."""
     run = hold_ends(ENDS, LATENCY)
-    row = find_row(run, POLICY, "a/x", LATENCY)
+    row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert (row.status, count_pairs(run)["a/x"]) == (Status.REGRESSED, 3)
 
@@ -60,7 +66,7 @@ def test_ends_that_are_near_each_other_get_more_pairs() -> None:
     """5 % of pairs that vary by 0.8 %: its error must be 0.61 %, and by four pairs it is 0.66 %."""
     near = Subject(slower=0.05, spread=(0.0, 0.008, -0.008) * 6)
     settled = hold_ends(near, LATENCY, time_for=4)
-    row = find_row(settled, POLICY, "a/x", LATENCY)
+    row = find_row(settled, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.REGRESSED
     assert 4 < count_pairs(hold_ends(near, LATENCY))["a/x"] < 16
@@ -70,7 +76,7 @@ def test_ends_get_no_more_than_the_most() -> None:
     """A change of 70 % of pairs that vary by 40 %: 32 tell that it is one, and not to an eighth."""
     wild = Subject(slower=0.70, spread=(0.0, 0.45, -0.45) * 11)
     run = hold_ends(wild, LATENCY)
-    row = find_row(run, POLICY, "a/x", LATENCY)
+    row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert (row.status, count_pairs(run)["a/x"]) == (Status.REGRESSED, 32)
 
@@ -84,8 +90,8 @@ def test_ends_that_the_looks_leave_open_get_more_pairs() -> None:
 def test_what_was_found_is_seen_again_by_three_pairs() -> None:
     """By the rule of every other comparison, with half of the ends' change as the threshold."""
     judge, again = make_ends_judge(), Given(subjects=[ENDS])
-    run = settle_finding(again, begin(ENDS), judge, LATE)
-    row = find_row(run, judge.policy, "a/x", LATENCY)
+    run = settle_finding(open_pairs(again, begin(ENDS)), judge)
+    row = find_row(run, judge.policy, LATENCY)
     assert row is not None
     assert row.threshold is not None
     assert row.threshold.relative == pytest.approx(0.05, abs=0.001)
@@ -95,7 +101,7 @@ def test_what_was_found_is_seen_again_by_three_pairs() -> None:
 def test_ends_that_do_not_differ_are_left_at_once() -> None:
     """Nothing is to be known of levels that there are not."""
     run = hold_ends(Subject(), LATENCY)
-    row = find_row(run, POLICY, "a/x", LATENCY)
+    row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.UNCHANGED
     assert count_pairs(run)["a/x"] == 2
@@ -103,7 +109,7 @@ def test_ends_that_do_not_differ_are_left_at_once() -> None:
 
 def test_nothing_is_searched_for_where_nothing_got_worse() -> None:
     """No metric is named, and none stands out."""
-    assert find_row(hold_ends(Subject(), None), POLICY, "a/x", None) is None
+    assert find_row(hold_ends(Subject(), None), POLICY, None) is None
 
 
 def test_ends_without_time_stay_as_they_are() -> None:
@@ -157,7 +163,7 @@ def test_a_step_that_defines_the_case_otherwise_is_skipped() -> None:
     assert run.base is not None
     others = tuple(replace(case, definition="other") for case in run.base.cases)
     run = replace(run, base=replace(run.base, cases=others))
-    _, told = settle_step(Given(subjects=[subject]), run, make_ends_judge(), LATE)
+    _, told = settle_step(open_pairs(Given(subjects=[subject]), run), make_ends_judge())
     assert told is Mark.SKIP
 
 
@@ -185,7 +191,7 @@ def test_a_step_without_time_is_not_told_and_goes_on() -> None:
     run, told = ask(subject, judge, time_for=1)
     assert (told, count_pairs(run)["a/x"]) == (None, 1)
     more = Given(subjects=[subject])
-    run, told = settle_step(more, run, judge, LATE)
+    run, told = settle_step(open_pairs(more, run), judge)
     assert (told, more.measured) == (Mark.BAD, ["a/x"])
 
 

@@ -21,7 +21,7 @@ from tests.unit.report.conftest import make_pass
 
 LABELS = ("v1.0 (1a2b3c4)", "main (9f1c2d3)")
 STATE = Bisection(case_id="mlp/x", metric=Metric.COMPILED_LATENCY, good="a" * 40, bad="b" * 40, change=0.10)
-FORECAST = Forecast(between=31, steps=5, step_s=20.0)
+FORECAST = Forecast(between=31, step_s=20.0)
 STEP = BisectionStep(point="c" * 40, mark=Mark.BAD, pairs=2, wall_s=50.0, change=0.104)
 
 

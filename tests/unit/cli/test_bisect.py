@@ -139,7 +139,7 @@ def test_a_search_whose_time_is_up_says_how_to_go_on(
     """No step is counted that had no time: the same with --resume finds it."""
     arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
     with monkeypatch.context() as patch:
-        patch.setattr(bisect, "settle_step", lambda _measurer, run, _judge, _limit_s: (run, None))
+        patch.setattr(bisect, "settle_step", lambda pairs, _judge: (pairs.run, None))
         assert history.run(*arguments) == 11
     told = capsys.readouterr().out
     assert "the time of --minutes is up after 0 steps, at most 2 steps left" in told
