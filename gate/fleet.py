@@ -23,7 +23,7 @@ from gate.errors import GateError, MachineError, UsageError
 from gate.files.codec import dump
 from gate.files.structure import decode
 from gate.files.untrusted import parse_json
-from gate.lab.host.cores import share_cores
+from gate.lab.host.fitness import share_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.ownership import hold_device
 from gate.lab.trials.runs import Lane, LaneTerms, NoteKeeper, OpenLane, list_differences

@@ -1,23 +1,30 @@
-"""Was the host fit while a trial was measured? Looks at it, and pure conclusions from two of them.
+"""Other programs on the host: kept off workers by cores of their own, and seen by looks around a trial.
+
+Where a host has several processors, a launch from the far one takes longer, and a worker that is moved
+between them has two speeds. So workers are held to the cores near their GPU. What several GPUs are near to
+is divided among them: under a neighbour's load one kept 55 to 62 % of its throughput on shared cores, 92 %
+on its own (sgl-project/sglang-omni#1321).
 
 A disturbance is one that the measured code cannot cause: time that other programs or the hypervisor
 took, clocks lowered for heat, a quota that stopped the worker, memory that ran out. The clock itself is
 not looked at: between two trials a core idles and its clock says nothing of the trial.
 
-What the host counts adds up in the kernel, so a look before a trial and one after it tell of all that
-happened between, and nothing wakes up while something is measured. Where the machine does not tell, it is 0.
+What the host counts adds up in the kernel, so two looks tell of all that happened between, and nothing
+wakes up while something is measured. Where the machine does not tell, it is 0.
 """
 
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from gate.errors import UsageError
+from gate.lab.host.gpu import GpuState
 from gate.programs import (
     list_cgroups,
     list_cores,
@@ -27,6 +34,102 @@ from gate.programs import (
     read_text,
 )
 from gate.records import EXPECTED_THROTTLING, Conditions, Disturbance
+
+_CPUS = Path("/sys/devices/system/cpu")
+_DEVICES = Path("/sys/bus/pci/devices")
+_DOMAIN_CHARS = 4  # nvidia-smi writes eight: 00000000:17:00.0
+
+
+def find_near_cores(bus: str) -> frozenset[int]:
+    """Find the cores of the node that a PCI device is attached to, by the address that nvidia-smi tells.
+
+    Empty where the system does not say.
+    """
+    domain, _, rest = bus.lower().partition(":")
+    place = _DEVICES / f"{domain[-_DOMAIN_CHARS:]}:{rest}"
+    return parse_cores(read_text(place / "local_cpulist")) if rest else frozenset()
+
+
+def find_own_cores(gpu: GpuState, gpus: Sequence[GpuState], threads: int) -> frozenset[int]:
+    """Find the cores near a GPU that are its own: what is near to several is divided among them.
+
+    So they are the same whether the others are in use or not. All that are near where a share has fewer than
+    ``threads``. Where this process may not use all of those, somebody has divided them already. Empty where
+    the system does not say.
+    """
+    near, allowed = find_near_cores(gpu.bus), frozenset(list_cores())
+    if not near <= allowed:
+        return near & allowed
+    sharing = sorted(
+        one.uuid
+        for one in gpus
+        if one.is_whole_lane and (one.bus == gpu.bus or find_near_cores(one.bus) == near)
+    )
+    if gpu.uuid not in sharing:
+        return near
+    share = divide_cores(near, len(sharing))[sharing.index(gpu.uuid)]
+    return share if len(share) >= max(1, threads) else near
+
+
+def divide_cores(cores: Iterable[int], parts: int) -> list[frozenset[int]]:
+    """Divide cores into equal parts; the threads of one processor core stay together, a rest is left out."""
+    together: dict[int, list[int]] = {}
+    for core in sorted(cores):
+        siblings = parse_cores(read_text(_CPUS / f"cpu{core}/topology/thread_siblings_list"))
+        together.setdefault(min(siblings, default=core), []).append(core)
+    groups = list(together.values())
+    size = len(groups) // parts
+    return [
+        frozenset(core for group in groups[part * size : (part + 1) * size] for core in group)
+        for part in range(parts)
+    ]
+
+
+def share_cores(count: int, threads: int) -> list[tuple[int, ...]]:
+    """Divide the cores that this process may use among so many lanes.
+
+    Raises:
+        UsageError: A lane would have fewer than ``threads``.
+    """
+    shares = [tuple(sorted(share)) for share in divide_cores(list_cores(), count)]
+    if len(shares[0]) < max(1, threads):
+        what = f"--lanes {count}: each lane needs {max(1, threads)} cores of its own, of {len(list_cores())}"
+        raise UsageError(what, "Ask for fewer lanes, or for fewer `threads` in gate.yml.")
+    return shares
+
+
+def parse_cores(text: str) -> frozenset[int]:
+    """Parse a list of cores as the kernel writes it: ``0-15,32-47``."""
+    parts = (part.partition("-") for part in text.strip().split(",") if part)
+    return frozenset(core for low, _, high in parts for core in range(int(low), int(high or low) + 1))
+
+
+def write_cores(cores: Iterable[int]) -> str:
+    """Write a list of cores as the kernel does: ``0-15,32-47``."""
+    spans: list[list[int]] = []
+    for core in sorted(cores):
+        if spans and core == spans[-1][-1] + 1:
+            spans[-1][1:] = [core]
+        else:
+            spans.append([core])
+    return ",".join("-".join(map(str, span)) for span in spans)
+
+
+@contextmanager
+def stay_on(cores: Collection[int], threads: int) -> Iterator[None]:
+    """Keep what is started within on these cores, unless there are fewer than ``threads`` that are allowed.
+
+    Processes and threads inherit it.
+    """
+    before = os.sched_getaffinity(0)
+    wanted = before.intersection(cores)
+    if len(wanted) >= max(1, threads):
+        os.sched_setaffinity(0, wanted)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -116,7 +219,6 @@ def compute_crowding(foreign_cores: float, cores: int, threads: int) -> float:
     return max(0.0, foreign_cores - spare) / max(1, min(threads, cores))
 
 
-_CPUS = Path("/sys/devices/system/cpu")
 _MICRO, _NANO = 1e-6, 1e-9
 _UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.+-]")  # a process may call itself anything, and reports name it
 _NAME_CHARS = 32

@@ -13,7 +13,7 @@ from gate.devices import find_kind, is_target
 from gate.errors import InterruptedRunError, MachineError
 from gate.files.codec import write_atomic
 from gate.files.disk import IGNORE_ALL
-from gate.lab.host.cores import find_own_cores, stay_on, write_cores
+from gate.lab.host.fitness import find_own_cores, stay_on, write_cores
 from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, refuse_cpu_build, refuse_service
 from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.host import cores
-from gate.lab.host.cores import (
+from gate.lab.host import fitness
+from gate.lab.host.fitness import (
     divide_cores,
     find_near_cores,
     find_own_cores,
@@ -46,12 +46,12 @@ def attach(devices: Path, text: str) -> Path:
     return devices
 
 
-def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path) -> None:
+def test_the_address_is_the_one_of_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvidia-smi writes the domain with eight digits, the kernel with four, and letters small."""
-    devices = attach(tmp_path, "0-3\n")
-    assert find_near_cores(BUS, devices) == {0, 1, 2, 3}
-    assert find_near_cores("00000000:C1:00.0", devices) == frozenset()
-    assert find_near_cores("", devices) == find_near_cores("[N/A]", devices) == frozenset()
+    monkeypatch.setattr(fitness, "_DEVICES", attach(tmp_path, "0-3\n"))
+    assert find_near_cores(BUS) == {0, 1, 2, 3}
+    assert find_near_cores("00000000:C1:00.0") == frozenset()
+    assert find_near_cores("") == find_near_cores("[N/A]") == frozenset()
 
 
 def test_what_is_started_stays_on_its_cores() -> None:
@@ -71,23 +71,24 @@ def test_nobody_is_held_to_too_few(wanted: tuple[int, ...], threads: int) -> Non
         assert os.sched_getaffinity(0) == before
 
 
-def test_cores_are_divided_without_parting_threads(tmp_path: Path) -> None:
+def test_cores_are_divided_without_parting_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cores 0 to 3 have their second threads at 4 to 7; a third part gets one core, and one is left over."""
+    monkeypatch.setattr(fitness, "_CPUS", tmp_path)
     for core in range(8):
         (tmp_path / f"cpu{core}/topology").mkdir(parents=True)
         siblings = tmp_path / f"cpu{core}/topology/thread_siblings_list"
         siblings.write_text(f"{core % 4},{core % 4 + 4}\n")
-    assert divide_cores(range(8), 2, tmp_path) == [{0, 1, 4, 5}, {2, 3, 6, 7}]
-    assert divide_cores(range(8), 3, tmp_path) == [{0, 4}, {1, 5}, {2, 6}]
-    assert divide_cores([9, 8], 2, tmp_path) == [{8}, {9}]
+    assert divide_cores(range(8), 2) == [{0, 1, 4, 5}, {2, 3, 6, 7}]
+    assert divide_cores(range(8), 3) == [{0, 4}, {1, 5}, {2, 6}]
+    assert divide_cores([9, 8], 2) == [{8}, {9}]
 
 
 def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two near cores 0-5, one of them cut into two instances, and one near others."""
     near = {"1": frozenset(range(6)), "2": frozenset(range(6)), "3": frozenset({8, 9})}
-    monkeypatch.setattr(cores, "find_near_cores", lambda bus: near.get(bus, frozenset()))
-    monkeypatch.setattr(cores, "list_cores", lambda: range(10))
-    monkeypatch.setattr(cores, "_find_first_thread", lambda core, _: core)
+    monkeypatch.setattr(fitness, "find_near_cores", lambda bus: near.get(bus, frozenset()))
+    monkeypatch.setattr(fitness, "list_cores", lambda: range(10))
+    monkeypatch.setattr(fitness, "_CPUS", Path("/no/such/place"))
     gpus = [
         GpuState(index=0, uuid="GPU-a", bus="1"),
         GpuState(index=1, uuid="GPU-b", bus="2", mig=True),
@@ -109,7 +110,7 @@ def test_gpus_of_one_node_have_cores_of_their_own(monkeypatch: pytest.MonkeyPatc
 
 def test_cores_that_somebody_has_divided_are_not_divided_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler has given this job two of the six near cores."""
-    monkeypatch.setattr(cores, "find_near_cores", lambda _: frozenset(range(6)))
-    monkeypatch.setattr(cores, "list_cores", lambda: [4, 5, 12])
+    monkeypatch.setattr(fitness, "find_near_cores", lambda _: frozenset(range(6)))
+    monkeypatch.setattr(fitness, "list_cores", lambda: [4, 5, 12])
     gpus = [GpuState(index=number, uuid=f"GPU-{number}", bus="1") for number in range(2)]
     assert find_own_cores(gpus[0], gpus, 1) == {4, 5}
