@@ -306,23 +306,19 @@ def _score_fault(fault: Fault, attempts: Sequence[Attempt]) -> FaultScore:
         rate=compute_rate(hits, tried) if tried else None,
         wall_s=sum(one.wall_s for one in attempts),
     )
-    if fault.is_harmless:
-        return replace(score, complaint=_find_alarms(score))
     asked = [one.result for one in attempts if one.is_asked and one.result is not Result.BROKEN]
-    return replace(score, complaint=_find_misses(score, asked))
+    return replace(score, complaint=_find_complaint(fault, score, asked))
 
 
-def _find_alarms(score: FaultScore) -> Complaint | None:
-    """Find what is not good enough: only what the counts cannot be explained away by chance."""
+def _find_complaint(fault: Fault, score: FaultScore, asked: Sequence[Result]) -> Complaint | None:
+    """Find what is not good enough: only what the counts cannot be explained away by chance.
+
+    Of a fault that is to be seen the ``asked`` attempts count, in which enough of it was planted.
+    """
     if score.rate is None:
         return Complaint.UNTRIED
-    return Complaint.ALARMS if score.rate.low > score.demand.false_alarm else None
-
-
-def _find_misses(score: FaultScore, asked: Sequence[Result]) -> Complaint | None:
-    """The same of a fault that is to be seen: of those attempts in which enough of it was planted."""
-    if score.rate is None:
-        return Complaint.UNTRIED
+    if fault.is_harmless:
+        return Complaint.ALARMS if score.rate.low > score.demand.false_alarm else None
     if not asked:
         return None
     missed = compute_rate(asked.count(Result.MISSED), len(asked))

@@ -19,7 +19,6 @@ from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import (
-    WorkerJob,
     add_told,
     load_result,
     make_directory,
@@ -86,11 +85,16 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
     if not factories:
         return ()
     job = make_job(bench, WorkerRole.IMPORT)
-    request = replace(job.request, factories=factories)
-    job = replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S))
-    result = run_job(bench, job)
-    if isinstance(result, CaseFailure):
-        return ()
+
+    def import_together(*factories: str) -> Mapping[str, WorkerFailure]:
+        """Import them in one process, and tell which cannot be."""
+        request, limit_s = replace(job.request, factories=factories), min(job.limit_s, IMPORT_LIMIT_S)
+        result = run_job(bench, replace(job, request=request, limit_s=limit_s))
+        return {} if isinstance(result, CaseFailure) else result.unimportable
+
+    found = import_together(*factories)
+    if len(factories) > 1:
+        found = {one: failure for factory in found for one, failure in import_together(factory).items()}
     blank = CaseFailure(
         case_id="",
         trial=1,
@@ -100,24 +104,11 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
         fact=Fact(code=Code.RAISED),
         log=name_log(job.log),
     )
-    found = {
-        factory: failure
-        for factory in result.unimportable
-        if (failure := _import_alone(bench, job, factory, result))
-    }
     return tuple(
         add_told(replace(blank, case_id=case.id), found[case.factory], job.request.checkout)
         for case in cases
         if case.factory in found
     )
-
-
-def _import_alone(bench: Bench, job: WorkerJob, factory: str, together: WorkerResult) -> WorkerFailure | None:
-    """Import one factory that failed among others; ``None`` where it does not by itself."""
-    if len(job.request.factories) == 1:
-        return together.unimportable[factory]
-    alone = run_job(bench, replace(job, request=replace(job.request, factories=(factory,))))
-    return None if isinstance(alone, CaseFailure) else alone.unimportable.get(factory)
 
 
 def foresee_unavailable(cases: Sequence[Case], bench: Bench) -> tuple[CaseFailure, ...]:
@@ -233,15 +224,17 @@ def open_lab(
         if bench.gpu is None and find_kind(settings.device).is_gpu:
             names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
-        foreseen = _report_failed(foresee_unavailable(cases, bench), observe)
-        unimportable = _report_failed(find_unimportable(bench, _leave_out(cases, foreseen)), observe)
+        foreseen = foresee_unavailable(cases, bench)
+        cases = _leave_out(cases, foreseen, observe)
+        unimportable = find_unimportable(bench, cases)
+        cases = _leave_out(cases, unimportable, observe)
         observe(PrimeStarted())
         begun = time.monotonic()
         environment = prime_bench(bench)
         toolchain_s = time.monotonic() - begun
         observe(PrimeFinished(toolchain_s=toolchain_s))
-        left = _leave_out(cases, (*foreseen, *unimportable))
-        unavailable = _report_failed(find_unavailable(left, environment, bench), observe)
+        unavailable = find_unavailable(cases, environment, bench)
+        _leave_out(cases, unavailable, observe)
         place = find_place(environment.device_uuid)
         head = replace(bench, place=place.name)
         base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))
@@ -302,12 +295,9 @@ def make_results_directory(path: Path) -> None:
         write_atomic(path / ".gitignore", IGNORE_ALL)
 
 
-def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure]) -> list[Case]:
-    failed = {failure.case_id for failure in failures}
-    return [case for case in cases if case.id not in failed]
-
-
-def _report_failed(failures: tuple[CaseFailure, ...], observe: Observer) -> tuple[CaseFailure, ...]:
+def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure], observe: Observer) -> list[Case]:
+    """Report the cases that cannot be measured, and keep the others."""
     for failure in failures:
         observe(CaseFailed(failure=failure, progress=None))
-    return failures
+    failed = {failure.case_id for failure in failures}
+    return [case for case in cases if case.id not in failed]

@@ -207,7 +207,11 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         parts_s=cold.parts_s,
         stages_s=stages_s,
         overhead_s=max(0.0, wall_s - explained_s),
-        conditions=_merge_conditions(cold.conditions, warm.conditions),
+        conditions=Conditions(
+            canaries_s={**warm.conditions.canaries_s, **cold.conditions.canaries_s},
+            throttled=tuple(dict.fromkeys((*cold.conditions.throttled, *warm.conditions.throttled))),
+            foreign_processes=max(cold.conditions.foreign_processes, warm.conditions.foreign_processes),
+        ),
         warnings=_merge_warnings(cold, warm),
         changed_imports=_merge_imports(cold, warm),
     )
@@ -218,14 +222,6 @@ def _merge_imports(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...] | 
     if cold.changed_imports is None or warm.changed_imports is None:
         return None
     return tuple(dict.fromkeys((*cold.changed_imports, *warm.changed_imports)))
-
-
-def _merge_conditions(cold: Conditions, warm: Conditions) -> Conditions:
-    return Conditions(
-        canaries_s={**warm.canaries_s, **cold.canaries_s},
-        throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
-        foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
-    )
 
 
 def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[Fact, ...]:
