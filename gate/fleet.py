@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from gate.files.untrusted import parse_json
 from gate.lab.host.fitness import share_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.ownership import hold_device
-from gate.lab.trials.runs import Lane, LaneTerms, NoteKeeper, OpenLane, list_differences
+from gate.lab.trials.runs import Lane, LaneTerms, OpenLane, keep_note, list_differences
 from gate.programs import answer_signals
 from gate.project.config import Config
 from gate.records import Code, Fact, Place, Run, name_words
@@ -81,16 +82,16 @@ class LaneActor:
 
     def open(self, opening: OpenLane, directory: str, terms: LaneTerms) -> str:
         """Open the lab; returns the run that is to be measured."""
-        notes = NoteKeeper()
+        notes: list[Fact] = []
         try:
             os.chdir(directory)
-            self._lane = self._stack.enter_context(opening(replace(terms, observe=notes)))
+            self._lane = self._stack.enter_context(opening(replace(terms, observe=partial(keep_note, notes))))
         except GateError as error:
             of_usage = isinstance(error, UsageError)
             return dump(Reply(what=error.what, fix=error.fix, of_usage=of_usage))
         except OSError as error:  # the project is not there
             return dump(Reply(what=str(error), fix=_FIX_PROJECT))
-        return dump(Reply(run=self._lane.run, notes=tuple(notes.facts)))
+        return dump(Reply(run=self._lane.run, notes=tuple(notes)))
 
     def measure(self, unit: str) -> str:
         """Measure one slot."""

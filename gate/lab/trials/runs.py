@@ -14,7 +14,8 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gate import fingerprint
@@ -95,24 +96,18 @@ class Lane:
 
     def measure(self, unit: Unit) -> Part:
         """Measure one slot for a fleet, with what is noted on the way; raises as :func:`measure_unit`."""
-        notes = NoteKeeper()
-        part = measure_unit(replace(self.lab, observe=notes), unit)
-        return replace(part, notes=tuple(notes.facts))
+        notes: list[Fact] = []
+        part = measure_unit(replace(self.lab, observe=partial(keep_note, notes)), unit)
+        return replace(part, notes=tuple(notes))
 
 
 OpenLane = Callable[[LaneTerms], AbstractContextManager[Lane]]
 
 
-@dataclass(kw_only=True)
-class NoteKeeper:
-    """Watches a lane, and keeps what a reader of the run may wonder about."""
-
-    facts: list[Fact] = field(default_factory=list)
-
-    def __call__(self, event: Event) -> None:
-        """Keep a note."""
-        if isinstance(event, Noted):
-            self.facts.append(event.fact)
+def keep_note(facts: list[Fact], event: Event) -> None:
+    """Keep of what is observed on a lane what a reader of the run may wonder about."""
+    if isinstance(event, Noted):
+        facts.append(event.fact)
 
 
 def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
