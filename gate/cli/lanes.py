@@ -22,7 +22,7 @@ from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
 from gate.installation import find_page, find_release
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
-from gate.lab.host.provenance import find_tree, hash_changes, load_provenance
+from gate.lab.arms.checkouts import find_tree, hash_changes, load_provenance
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, make_results_directory, open_lab
 from gate.lab.trials.runs import (

@@ -23,7 +23,7 @@ from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
 from gate.files.disk import is_present
 from gate.files.entry import VERSION
-from gate.lab.host.provenance import load_provenance, read_time
+from gate.lab.arms.checkouts import load_provenance, read_time
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs

@@ -93,7 +93,7 @@ def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
     Raises:
         UsageError: It is of another commit, or something was edited since.
     """
-    from gate.lab.host.provenance import hash_changes, run_git  # noqa: PLC0415 - the lab is slow to import
+    from gate.lab.arms.checkouts import hash_changes, run_git  # noqa: PLC0415 - the lab is slow to import
 
     commits, edits = (run.provenance.commit, run_git(directory, "rev-parse", "HEAD")), hash_changes(directory)
     if commits[0] == commits[1] and edits == run.changes:

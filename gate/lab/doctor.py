@@ -12,6 +12,7 @@ from gate.devices import find_kind
 from gate.errors import GateError
 from gate.git import find_distrust
 from gate.installation import COMPILER_FIX, HEADERS_FIX, OLDEST_TORCH, is_older
+from gate.lab.arms.checkouts import load_provenance, run_git
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT, STEAL_LIMIT, find_crowd
 from gate.lab.host.gpu import (
     GpuState,
@@ -22,7 +23,6 @@ from gate.lab.host.gpu import (
     name_lock,
 )
 from gate.lab.host.ownership import find_holder, find_scratch_place
-from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.trials.bench import MIN_FREE_BYTES, LabSettings
 from gate.lab.workers.worker import list_dropped_variables
 from gate.programs import ask_program, count_cores, read_free_bytes, read_text

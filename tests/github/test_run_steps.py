@@ -18,7 +18,7 @@ from workflow_files import ROOT, WORKFLOWS, list_jobs, load, name_file
 
 from gate.devices import TARGET_KIND
 from gate.files.codec import RUN
-from gate.lab.host.provenance import hash_changes
+from gate.lab.arms.checkouts import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import CodeIdentity, Provenance

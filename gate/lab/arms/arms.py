@@ -14,10 +14,9 @@ from pathlib import Path
 from gate.errors import UsageError
 from gate.git import find_checkout
 from gate.installation import MODELS, find_models
+from gate.lab.arms.checkouts import fill_submodules, load_provenance, open_worktree, remove_leftover_worktrees
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
-from gate.lab.arms.worktree import fill_submodules, open_worktree, remove_leftover_worktrees
 from gate.lab.host.ownership import open_scratch
-from gate.lab.host.provenance import load_provenance
 from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Code, Fact, Provenance, name_words
 from gate.records.protocol import Checkouts
 from gate.revisions import (

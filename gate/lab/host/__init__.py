@@ -1,1 +1,1 @@
-"""The host as it is: counters, GPUs, locks, scratch, where a run comes from."""
+"""The host as it is: its GPUs, others on it, and what a run owns of it."""

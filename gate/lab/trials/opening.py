@@ -18,13 +18,7 @@ from gate.lab.host.gpu import find_gpu, load_gpus, name_lock, refuse_absent, ref
 from gate.lab.host.ownership import hold_device, open_scratch
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_job, remove_cache, run_job
 from gate.lab.workers.server_pool import ServerPool
-from gate.lab.workers.worker import (
-    add_told,
-    load_result,
-    make_directory,
-    name_log,
-    note_dropped_variables,
-)
+from gate.lab.workers.worker import add_told, load_result, make_directory, name_log, note_dropped_variables
 from gate.programs import list_cores
 from gate.project.cases import Card, list_absent, list_unavailable
 from gate.records import (

@@ -14,7 +14,7 @@ from gate.check.schedule import Content, plan_content
 from gate.check.work import Part, Unit
 from gate.devices import find_kind, is_target
 from gate.kinds import KIND_SPECS
-from gate.lab.host.provenance import read_time
+from gate.lab.arms.checkouts import read_time
 from gate.lab.trials.bench import Bench, check_disk, make_case_path, make_job, seed_cache
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples

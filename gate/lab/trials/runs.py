@@ -23,7 +23,7 @@ from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Part, Unit
 from gate.errors import UsageError
-from gate.lab.host.provenance import hash_changes, load_provenance
+from gate.lab.arms.checkouts import hash_changes, load_provenance
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import measure_lab_pair
 from gate.lab.trials.trials import measure_trial

@@ -10,9 +10,9 @@ from gate.check.schedule import WHOLE, Content, compute_trial_s, has_other_code,
 from gate.check.work import Part, Unit
 from gate.decide.evidence.trials import sum_up_disturbances
 from gate.devices import is_target
+from gate.lab.arms.checkouts import read_time
 from gate.lab.host.fitness import HostSample, describe_host, find_crowd, read_host
 from gate.lab.host.gpu import read_memory_share
-from gate.lab.host.provenance import read_time
 from gate.lab.trials.bench import (
     Bench,
     check_disk,

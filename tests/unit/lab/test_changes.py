@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.host.provenance import Changes, read_changes
+from gate.lab.arms.checkouts import Changes, read_changes
 from tests.git import run_git
 
 STORED = (
@@ -86,7 +86,7 @@ def test_nobody_knows_where_git_does_not_tell(tmp_path: Path) -> None:
 
 def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker would be told of them."""
-    monkeypatch.setattr("gate.lab.host.provenance.MAX_CHANGED", 1)
+    monkeypatch.setattr("gate.lab.arms.checkouts.MAX_CHANGED", 1)
     (top / "model.py").write_text("2\n")
     assert read(top) == Changes(python=("model.py",))
     (top / "new.py").write_text("2\n")

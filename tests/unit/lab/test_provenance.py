@@ -11,8 +11,8 @@ import pytest
 
 import gate
 from gate.errors import MachineError
-from gate.lab.host import provenance
-from gate.lab.host.provenance import hash_changes, load_provenance, make_run_url
+from gate.lab.arms import checkouts
+from gate.lab.arms.checkouts import hash_changes, load_provenance, make_run_url
 from tests.git import run_git
 
 ACTIONS = {
@@ -109,7 +109,7 @@ def test_a_status_that_does_not_come_is_not_a_clean_checkout(
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
-    monkeypatch.setattr(provenance, "_STATUS_LIMIT_S", 0.5)
+    monkeypatch.setattr(checkouts, "_STATUS_LIMIT_S", 0.5)
 
     with pytest.raises(MachineError, match="git status took longer"):
         load_provenance(repository, {})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.arms.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
+from gate.lab.arms.checkouts import list_worktrees, open_worktree, remove_leftover_worktrees
 from gate.lab.host.ownership import OWNER_FILE, name_prefix, open_scratch
 from tests.git import run_git
 
@@ -21,7 +21,7 @@ import sys, tempfile, time
 from pathlib import Path
 top, commit, tempfile.tempdir = sys.argv[1:]
 from gate.lab.host.ownership import open_scratch
-from gate.lab.arms.worktree import open_worktree
+from gate.lab.arms.checkouts import open_worktree
 with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base") as path:
     print(path, flush=True)
     time.sleep(600)

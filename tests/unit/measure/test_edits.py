@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import UsageError
-from gate.lab.host.provenance import find_tree
+from gate.lab.arms.checkouts import find_tree
 from gate.measure.process import imported
 from gate.measure.process.imported import check_edits, has_moved_on, list_changed_imports
 from gate.records import Case
