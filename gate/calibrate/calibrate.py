@@ -168,15 +168,6 @@ class Recorded:
     trials: Mapping[str, Sequence[Trial]]
     pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_RECORDED_PAIRS whole ones
 
-    @property
-    def slowable(self) -> list[str]:
-        """The cases with a compiled latency to slow down in every trial."""
-        return [
-            case.id
-            for case in self.run.cases
-            if all(trial.samples.get(Metric.COMPILED_LATENCY) for trial in self.trials[case.id])
-        ]
-
 
 def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0.0) -> Replay | None:
     """Judge ``effort.requests`` simulated pull requests; ``None`` with too few recorded trials.
@@ -185,7 +176,11 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
     has one.
     """
     recorded = gather_recorded(run, effort)
-    slowable = recorded.slowable
+    slowable = [
+        case.id
+        for case in recorded.run.cases
+        if all(trial.samples.get(Metric.COMPILED_LATENCY) for trial in recorded.trials[case.id])
+    ]
     if not recorded.run.cases or (planted and not slowable):
         return None
     generator = random.Random(effort.seed)  # noqa: S311 - repeatable, not secret

@@ -126,14 +126,10 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
     if ordinal >= len(names) or not names[ordinal]:
         return None
     name = names[ordinal]
-    return next(
-        (
-            gpu
-            for gpu in gpus
-            if name == str(gpu.index) or (not name.isdecimal() and gpu.uuid.startswith(name))
-        ),
-        None,
-    )
+    for gpu in gpus:
+        if name == str(gpu.index) or (not name.isdecimal() and gpu.uuid.startswith(name)):
+            return gpu
+    return None
 
 
 def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:

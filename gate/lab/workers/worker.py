@@ -31,13 +31,8 @@ _STACK_PREFIXES = (
     *("TORCH", "PYTORCH_", "TRITON", "INDUCTOR_", "AOT_", "ATEN_"),
     *("NVIDIA_TF32", "CUBLAS", "CUDNN", "CUDA_CACHE_", "CUDA_LAUNCH_BLOCKING"),
 )
-_TOOL_PREFIXES = (
-    "PYTEST_",
-    "COVERAGE_",
-    "COV_CORE_",
-    "CODSPEED_",
-    "PYTHON",
-)  # set on many machines, and of no interest
+# Set on many machines, and of no interest.
+_TOOL_PREFIXES = ("PYTEST_", "COVERAGE_", "COV_CORE_", "CODSPEED_", "PYTHON")
 _DROPPED_PREFIXES = (
     *_STACK_PREFIXES,
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_"),
@@ -313,10 +308,7 @@ def find_shortage(log_tail: str) -> str:
 
 
 def _clean_line(line: str) -> str:
-    cleaned = "".join(filter(_is_printable, line)).rstrip()
+    # Without control, format (which hide or reverse text) and surrogate characters; a tab is harmless.
+    kept = (one for one in line if one == "\t" or not unicodedata.category(one).startswith("C"))
+    cleaned = "".join(kept).rstrip()
     return cleaned if len(cleaned) <= _LINE_CHARS else f"{cleaned[:_LINE_CHARS]} ..."
-
-
-def _is_printable(character: str) -> bool:
-    # Control, format (which hide or reverse text) and surrogate characters; a tab is harmless.
-    return character == "\t" or not unicodedata.category(character).startswith("C")
