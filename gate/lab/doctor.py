@@ -123,7 +123,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         busiest=find_crowd(),
         steal=float(getattr(times, "steal", 0.0)) / (sum(times) or 1.0),
         governor=read_text(_CPU / "cpu0" / "cpufreq" / "scaling_governor").strip(),
-        memory_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
+        memory_bytes=read_free_bytes(),
         disk_bytes=min(shutil.disk_usage(place).free for place in places),
         git=run_git(Path(arm.directory), "--version"),
         git_problem=find_distrust(Path(arm.directory)),

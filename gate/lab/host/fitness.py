@@ -241,7 +241,7 @@ def read_host() -> HostSample:
         held_back_s=_read_held_back(),
         heat_events=_read_heat_events(cores),
         swapped_bytes=_read_swapped(),
-        free_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
+        free_bytes=read_free_bytes(),
     )
 
 
