@@ -95,7 +95,6 @@ def make_measurer(drawer: Drawer) -> Rehearsal:
     return Rehearsal(
         take_trial=lambda slot: head[slot.case.id, slot.index],
         take_pair=take_pair,
-        device=drawer.world.device,
     )
 
 

@@ -22,7 +22,7 @@ from gate.calibrate.noise import (
 )
 from gate.calibrate.rehearsal import Rehearsal
 from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines
-from gate.check.schedule import Slot, name_device, want_whole
+from gate.check.schedule import Slot, want_whole
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
@@ -204,7 +204,7 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
 
 def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: Effort) -> Checked:
     """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
-    rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair, device=name_device(run))
+    rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
     run = rehearsal.add_trials(run, want_whole(request.candidates), effort.trials)
     if effort.budget_s is not None:
         rehearsal = replace(rehearsal, budget_s=effort.budget_s)

@@ -14,13 +14,13 @@ from gate.check.schedule import (
     compute_trial_s,
     compute_untimed_s,
     fit_slot,
+    name_device,
     plan_content,
     plan_trial,
 )
 from gate.check.work import list_pair_slots, make_trial_schedule
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect
-from gate.devices import DEFAULT_DEVICE
 from gate.records import Extent, Metric, Run, Trial
 from gate.records.protocol import Stage
 
@@ -34,7 +34,6 @@ class Rehearsal:
 
     take_trial: Callable[[Slot], Trial]
     take_pair: Callable[[Slot], Pair]
-    device: str = DEFAULT_DEVICE
     budget_s: float = math.inf  # for trials, in seconds of the run
 
     def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
@@ -44,7 +43,7 @@ class Rehearsal:
         pace, dropped = Pace(run.cases, run.trials), set[str]()
         for slot in slots:
             case = slot.case
-            content = plan_trial(slot.metrics, pace.list_own(case), self.device)
+            content = plan_trial(slot.metrics, pace.list_own(case), name_device(run))
             if run.wall_s + pace.predict_s(case, content.extent) > self.budget_s:
                 dropped.add(case.id)
             if case.id not in dropped:
@@ -60,16 +59,16 @@ class Rehearsal:
             case = wanted.case
             if case.id in dropped:
                 continue
-            slot = fit_slot(run, wanted, self.device, limit_s - run.wall_s)
+            slot = fit_slot(run, wanted, limit_s - run.wall_s)
             if slot is None:
                 dropped.add(case.id)
             else:
-                pair = self._measure_pair(slot)
+                pair = self._measure_pair(slot, name_device(run))
                 run = _add(run, pair, compute_pair_s(case, pair))
         return run
 
-    def _measure_pair(self, slot: Slot) -> tuple[Trial, Trial]:
-        content = plan_content(slot.metrics, slot.index, self.device)
+    def _measure_pair(self, slot: Slot, device: str) -> tuple[Trial, Trial]:
+        content = plan_content(slot.metrics, slot.index, device)
         pair = self.take_pair(slot)
         if content.compiles:
             return _cut_trial(pair.base, content), _cut_trial(pair.head, content)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check.schedule import Pace, name_device
+from gate.check.schedule import Pace
 from gate.check.work import (
     Engine,
     PairWork,
@@ -96,7 +96,6 @@ class Measurer:
         work = TrialWork(
             wanted={case_id: wanted[case_id] for case_id in chosen},
             trials=trials,
-            device=name_device(run),
             limit_s=self.budget_s,
         )
         run = _Call(self, work, replace(run, finished=False), chosen).work_off()
@@ -118,7 +117,6 @@ class Measurer:
         work = PairWork(
             wanted=open_needs,
             targets={case_id: pairs[case_id] + need.more for case_id, need in open_needs.items()},
-            device=name_device(run),
             limit_s=limit_s,
         )
         if run.finished:

@@ -179,7 +179,7 @@ def name_device(run: Run) -> str:
     return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
 
 
-def fit_slot(run: Run, slot: Slot, device: str, left_s: float) -> Slot | None:
+def fit_slot(run: Run, slot: Slot, left_s: float) -> Slot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds, or ``None``. Pure.
 
     All, its cold processes, its latencies: cold processes count again, and what is counted twice is certain.
@@ -189,7 +189,7 @@ def fit_slot(run: Run, slot: Slot, device: str, left_s: float) -> Slot | None:
     """
     wanted = frozenset(slot.metrics)
     cold, latencies = wanted.difference(OF_WARM), wanted.intersection(INTERLEAVED)
-    pace = Pace(run.cases, run.trials)
+    pace, device = Pace(run.cases, run.trials), name_device(run)
     is_known = bool(pace.list_own(slot.case))
     parts = (cold, latencies) if is_known else ()
     lighter = tuple(replace(slot, metrics=part) for part in parts if part)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from gate.check.schedule import Pace, Slot, fit_slot, plan_trial, predict_pair_s
+from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import Suspect
 from gate.records import BASE_ARM, CANDIDATE_ARM, Case, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
@@ -171,7 +171,6 @@ class TrialWork:
 
     wanted: Mapping[str, Collection[Metric]]  # of each case, in the plan's order
     trials: int  # so many of each in the end
-    device: str
     limit_s: float  # none ends later, in seconds of the run
     paired = False
 
@@ -187,7 +186,7 @@ class TrialWork:
 
     def predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
         """How long one of them takes."""
-        return pace.predict_s(slot.case, plan_trial(slot.metrics, part.trials, self.device).extent)
+        return pace.predict_s(slot.case, plan_trial(slot.metrics, part.trials, name_device(part)).extent)
 
     def plan(self, part: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """The next trial; ``None`` where it would end after the limit, by what the case took before."""
@@ -212,7 +211,6 @@ class PairWork:
 
     wanted: Mapping[str, Suspect]  # of each case, the most pressing first
     targets: Mapping[str, int]  # so many pairs of each case in the end
-    device: str
     limit_s: float  # none ends later, in seconds of the run
     paired = True
 
@@ -229,13 +227,12 @@ class PairWork:
 
     def predict_s(self, part: Run, slot: Slot, pace: Pace) -> float:
         """How long one of them takes."""
-        del part
-        return predict_pair_s(pace, slot, self.device)
+        return predict_pair_s(pace, slot, name_device(part))
 
     def plan(self, part: Run, slot: Slot, whole: Run, pace: Pace) -> Unit | None:
         """The next pair, or as much of it as ends in time; ``None`` where nothing does."""
         del pace
-        fitting = fit_slot(part if part.trials else whole, slot, self.device, self.limit_s - part.wall_s)
+        fitting = fit_slot(part if part.trials else whole, slot, self.limit_s - part.wall_s)
         if fitting is None:
             return None
         return Unit(

@@ -86,11 +86,10 @@ def test_a_first_pair_of_known_code_compiles_nothing() -> None:
 
 def test_on_a_gpu_each_pair_compiles() -> None:
     """Its tuning is a draw of its own."""
-    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair, device="cuda")
+    rehearsal, run = Rehearsal(take_trial=take_trial, take_pair=take_pair), make_bare_run()
+    run = replace(run, environment=replace(run.environment, device_kind="cuda"))
     needs = [Suspect(case_id="a/x", metrics=LATENCIES, more=2)]
-    assert all(
-        set(trial.samples) == WHOLE for trial in rehearsal.add_pairs(make_bare_run(), needs, 1e9).trials
-    )
+    assert all(set(trial.samples) == WHOLE for trial in rehearsal.add_pairs(run, needs, 1e9).trials)
 
 
 def test_pairs_for_later_are_not_measured() -> None:
