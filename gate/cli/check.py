@@ -35,8 +35,7 @@ from gate.devices import is_target
 from gate.errors import ExitCode, FileError, GateError, NothingComparedError, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.checkouts import Changes, read_changes
-from gate.lab.trials.runs import Lane, LaneTerms
-from gate.lab.trials.runs import measure_plan
+from gate.lab.trials.runs import Lane, LaneTerms, measure_plan
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.project.registry import check_factories

@@ -100,7 +100,7 @@ class WorkerServer:
         output = os.fdopen(reading, "rb", buffering=0)
         try:
             self._tell(order, (writing, *command.given))
-            pid = self._hear(_FORK_S).pid
+            pid = self._hear_pid()
             return ForkedWorker(pid, output, partial(self.reap, pid))
         except ServerError as error:
             output.close()
@@ -126,6 +126,13 @@ class WorkerServer:
         """Let it end, by itself."""
         self.is_gone = True
         self._line.close()
+
+    def _hear_pid(self) -> int:
+        """Hear which process was forked; to signal 0 would be to signal ourselves."""
+        pid = self._hear(_FORK_S).pid
+        if pid <= 0:
+            raise ServerError("its answer is to something else", _GONE)
+        return pid
 
     def _tell(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
         try:
