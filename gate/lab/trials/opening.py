@@ -218,17 +218,14 @@ def open_lab(
         if bench.gpu is None and find_kind(settings.device).is_gpu:
             names = name_words(unseen="memory that others hold", why="nvidia-smi does not list it")
             observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
-        foreseen = foresee_unavailable(cases, bench)
-        cases = _leave_out(cases, foreseen, observe)
-        unimportable = find_unimportable(bench, cases)
-        cases = _leave_out(cases, unimportable, observe)
+        foreseen, cases = _leave_out(foresee_unavailable(cases, bench), cases, observe)
+        unimportable, cases = _leave_out(find_unimportable(bench, cases), cases, observe)
         observe(PrimeStarted())
         begun = time.monotonic()
         environment = prime_bench(bench)
         toolchain_s = time.monotonic() - begun
         observe(PrimeFinished(toolchain_s=toolchain_s))
-        unavailable = find_unavailable(cases, environment, bench)
-        _leave_out(cases, unavailable, observe)
+        unavailable, _ = _leave_out(find_unavailable(cases, environment, bench), cases, observe)
         place = find_place(environment.device_uuid)
         head = replace(bench, place=place.name)
         base_bench, base_environment = open_base_bench(head, base or replace(arm, name=BASE_ARM))
@@ -289,9 +286,11 @@ def make_results_directory(path: Path) -> None:
         write_atomic(path / ".gitignore", IGNORE_ALL)
 
 
-def _leave_out(cases: Sequence[Case], failures: Sequence[CaseFailure], observe: Observer) -> list[Case]:
+def _leave_out(
+    failures: tuple[CaseFailure, ...], cases: Sequence[Case], observe: Observer
+) -> tuple[tuple[CaseFailure, ...], Sequence[Case]]:
     """Report the cases that cannot be measured, and keep the others."""
     for failure in failures:
         observe(CaseFailed(failure=failure, progress=None))
     failed = {failure.case_id for failure in failures}
-    return [case for case in cases if case.id not in failed]
+    return failures, [case for case in cases if case.id not in failed]
