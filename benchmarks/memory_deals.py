@@ -31,7 +31,7 @@ import torch
 from scipy import stats
 
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.process.turns import await_idle_threads
+from gate.measure.turns import await_idle_threads
 from gate.measure.workload.build import build_workload, compile_function, make_step, make_subject
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases

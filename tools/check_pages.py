@@ -34,19 +34,10 @@ from gate.records import Metric  # noqa: E402
 from gate.report.pages import render_verdict_page  # noqa: E402
 from gate.report.trend import make_tracks  # noqa: E402
 from gate.report.trend_pages import render_pages  # noqa: E402
-from gate.store.history import (  # noqa: E402
-    Figures,
-    HistoryReading,
-    read_history,
-)
+from gate.store.history import Figures, HistoryReading, read_history  # noqa: E402
 from tests.recorded import runs  # noqa: E402
 from tests.unit.report.page.hostile import HOSTILE  # noqa: E402
-from tests.unit.report.page.test_verdict_page import (  # noqa: E402
-    judge_pairs,
-    keep_stencil,
-    multiply,
-    spoil,
-)
+from tests.unit.report.page.test_verdict_page import judge_pairs, keep_stencil, multiply, spoil  # noqa: E402
 from tests.unit.report.test_trend import make_line, make_year  # noqa: E402
 
 LONGEST_S = (

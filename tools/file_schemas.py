@@ -11,16 +11,7 @@ from collections.abc import Mapping
 from enum import EnumMeta, StrEnum
 from typing import Any, cast
 
-from gate.files.codec import (
-    BASELINE,
-    BISECTION,
-    CALIBRATION,
-    RUN,
-    SELFTEST,
-    VERDICT,
-    FileKind,
-    encode,
-)
+from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode
 from gate.files.entry import VERSION, read_docs
 from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec

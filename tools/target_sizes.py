@@ -188,7 +188,7 @@ def _compile(case: Case, device: Any) -> dict[str, Any]:  # noqa: ANN401 - its m
     """Compile; with the counts, the processor seconds of importing, of drawing weights and of compiling."""
     from gate.measure.context import WorkerContext  # noqa: PLC0415 - torch
     from gate.measure.kinds.protocol import find_protocol  # noqa: PLC0415 - torch
-    from gate.measure.process.logbook import Logbook  # noqa: PLC0415 - torch
+    from gate.measure.logbook import Logbook  # noqa: PLC0415 - torch
     from gate.measure.target import compile_target  # noqa: PLC0415 - torch
     from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
     from gate.records.protocol import Sampling, WorkerRole  # noqa: PLC0415

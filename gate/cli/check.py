@@ -18,14 +18,7 @@ from gate.check.procedure import (
 )
 from gate.check.schedule import want_whole
 from gate.cli.lanes import Opening, begin_sources, find_measured, load_previous, open_lane, open_measurer
-from gate.cli.output import (
-    append_run,
-    list_reports,
-    print_traces,
-    record_creep,
-    remove_files,
-    report_verdict,
-)
+from gate.cli.output import append_run, list_reports, print_traces, record_creep, remove_files, report_verdict
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
 from gate.decide.evidence.pairs import list_alike

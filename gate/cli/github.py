@@ -13,14 +13,7 @@ from gate.files.untrusted import format_value
 from gate.git import find_checkout
 from gate.github.accept import accept_regression
 from gate.github.client import GitHubClient, Patience
-from gate.github.command import (
-    ANSWERING,
-    GOES_ON,
-    Answerer,
-    authorize,
-    describe_protection,
-    make_outputs,
-)
+from gate.github.command import ANSWERING, GOES_ON, Answerer, authorize, describe_protection, make_outputs
 from gate.github.finding import Settings, fetch_run
 from gate.github.job import (
     JobContext,

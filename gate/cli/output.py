@@ -19,14 +19,7 @@ from gate.files.disk import is_present, list_cut_short
 from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
-from gate.records import (
-    Estimate,
-    Metric,
-    Pairing,
-    Policy,
-    Run,
-    Verdict,
-)
+from gate.records import Estimate, Metric, Pairing, Policy, Run, Verdict
 from gate.records.cases import group_cases
 from gate.records.protocol import Stage
 from gate.report import FORMATS, render

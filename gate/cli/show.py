@@ -116,11 +116,7 @@ def _explain_unavailable(request: Project) -> str:
 def run_doctor(options: Namespace) -> ExitCode:
     """Say whether this machine is fit to judge; a failed check is exit 4."""
     from gate.cli.lanes import place_lab  # noqa: PLC0415 - psutil
-    from gate.lab.doctor import (  # noqa: PLC0415 - psutil
-        examine_machine,
-        is_fit,
-        probe_machine,
-    )
+    from gate.lab.doctor import examine_machine, is_fit, probe_machine  # noqa: PLC0415 - psutil
 
     request = load_project(options)
     state = probe_machine(*place_lab(request.config))

@@ -18,12 +18,7 @@ from gate.decide.conclude.outcome import (
     remark_regressed_anyway,
 )
 from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
-from gate.decide.evidence.trials import (
-    blame_disturbance,
-    doubt_stored,
-    note_disturbed,
-    set_aside_disturbed,
-)
+from gate.decide.evidence.trials import blame_disturbance, doubt_stored, note_disturbed, set_aside_disturbed
 from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes

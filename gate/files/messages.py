@@ -1,7 +1,7 @@
 """What processes of the gate say to each other: files without a version, lines, and messages; torch-free.
 
 A server is a process that has imported what workers need and forks them
-(:mod:`gate.measure.process.server`). The lab orders, the server answers, one after the other, by one JSON
+(:mod:`gate.worker.server`). The lab orders, the server answers, one after the other, by one JSON
 line each and descriptors beside it:
 
 - ``import``: import what a worker of ``request`` imports before it measures;

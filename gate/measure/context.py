@@ -18,9 +18,9 @@ from gate.measure.environment import describe_runtime, describe_settings
 from gate.measure.graph import GraphReport
 from gate.measure.identity import read_sources, tune_together
 from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import check_any_finite, describe_tensor
-from gate.measure.process.logbook import Logbook
-from gate.measure.process.turns import Turns
+from gate.measure.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
 from gate.metrics import SPECS

@@ -16,7 +16,7 @@ import torch
 
 from gate.measure import graph
 from gate.measure.device.device import Device
-from gate.measure.process.turns import MAX_WAITED_SHARE, ThreadWaits
+from gate.measure.turns import MAX_WAITED_SHARE, ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side
 
 BLOCKS_PER_SIDE = 2  # in each super-block

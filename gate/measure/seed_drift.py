@@ -18,13 +18,13 @@ from gate.measure.context import WorkerContext
 from gate.measure.environment import bakes_tf32, convolves_in_tf32, without_tf32
 from gate.measure.identity import compile_anew, compile_together
 from gate.measure.kinds.protocol import find_protocol
+from gate.measure.logbook import Logbook, NotFiniteError, describe_error
 from gate.measure.numerics import reference
 from gate.measure.numerics.comparing import Habit, compare, excuse, find_habit, measure_beyond
 from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, compute_drift, describe_tensor
 from gate.measure.numerics.exact import Recording, has_drawn_alike, in_float64
 from gate.measure.numerics.reference import Called, Evaluation
 from gate.measure.numerics.state import copy_state
-from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records import Code, DType, Fact, Kind, Metric, Worst
 

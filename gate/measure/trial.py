@@ -16,7 +16,6 @@ from gate.measure.context import Prepared, WorkerContext, open_case, record_code
 from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
 from gate.measure.identity import count_compile_calls, list_graph_keys
 from gate.measure.numerics.state import copy_state
-from gate.measure.process.turns import ThreadWaits
 from gate.measure.rounds import (
     FirstCall,
     Rounds,
@@ -31,6 +30,7 @@ from gate.measure.rounds import (
     warm_up,
 )
 from gate.measure.seed_drift import CompiledSubject, has_steps, measure_drift, measure_step_drift
+from gate.measure.turns import ThreadWaits
 from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
 from gate.records import CacheUse, Code, Conditions, Metric
 from gate.records.facts import FIRST_CALL

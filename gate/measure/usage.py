@@ -27,7 +27,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from gate.measure.context import Prepared, WorkerContext
 from gate.measure.device.device import Device
 from gate.measure.graph import find_cache, format_location
-from gate.measure.process.logbook import describe_error
+from gate.measure.logbook import describe_error
 from gate.measure.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import has_cudagraphs
 from gate.programs import read_free_bytes

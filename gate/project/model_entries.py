@@ -7,16 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
-from gate.files.entry import (
-    REFERENCE_PACKAGE,
-    Backend,
-    Factory,
-    Identifier,
-    Node,
-    Package,
-    Tag,
-    Version,
-)
+from gate.files.entry import REFERENCE_PACKAGE, Backend, Factory, Identifier, Node, Package, Tag, Version
 from gate.files.structure import fit
 from gate.files.untrusted import InvalidValue, ValidationError, Values, format_value, suggest_nearest
 from gate.kinds import KIND_SPECS, KindSpec

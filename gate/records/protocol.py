@@ -35,7 +35,7 @@ from gate.records.bounds import Count, Entry, NotNegative, Seconds
 
 # The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
 # not shadow installed modules.
-WORKER_ARGUMENTS = ("-P", "-m", "gate.measure.process.worker")
+WORKER_ARGUMENTS = ("-P", "-m", "gate.worker.worker")
 
 # Python that is run as an extension is built, by setuptools, Hatch, PDM and Poetry: no import shows that.
 BUILD_SCRIPTS = frozenset({"setup.py", "hatch_build.py", "pdm_build.py", "build.py"})

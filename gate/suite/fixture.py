@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gate.measure.process.logbook import Logbook
-from gate.measure.process.turns import Turns
+from gate.measure.logbook import Logbook
+from gate.measure.turns import Turns
 from gate.records import Case, Task
 from gate.records.protocol import WorkerRequest
 from gate.workload import Workload

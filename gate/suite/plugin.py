@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gate.errors import UsageError
-from gate.measure.process.logbook import Logbook
+from gate.measure.logbook import Logbook
 from gate.records import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession

@@ -7,7 +7,6 @@ are found. Unlike a list of what disturbs, that holds for unknown plugins.
 
 import copy
 import gc
-import importlib
 import sys
 import threading
 import tracemalloc
@@ -20,8 +19,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.utils import NameWrapper
 
 from gate.errors import UsageError
-from gate.measure.process.logbook import Logbook, describe_error
-from gate.measure.process.turns import Turns
+from gate.measure.logbook import Logbook, describe_error
+from gate.measure.turns import Turns
 from gate.records import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerRole
 from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession, tolerate_warnings
@@ -75,7 +74,9 @@ class TrialPlugin:
         """Import torch before any test module does, on its own account."""
         self._logbook.enter(Stage.IMPORT)
         with tolerate_warnings():
-            importlib.import_module("gate.suite.machinery").import_compiler()
+            from gate.suite.machinery import import_compiler  # noqa: PLC0415 - torch
+
+            import_compiler()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

@@ -23,13 +23,7 @@ from records import make_passing
 
 from gate.action import launch
 from gate.action.inputs import TRUSTED_MODES, ActionMode
-from gate.action.launch import (
-    REQUIREMENTS,
-    install,
-    list_missing,
-    list_packages,
-    read_locked,
-)
+from gate.action.launch import REQUIREMENTS, install, list_missing, list_packages, read_locked
 from gate.errors import MachineError, UsageError
 from gate.files.codec import VERDICT
 from gate.installation import OLDEST_PACKAGES, is_older

@@ -20,17 +20,7 @@ from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.files.codec import RUN
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS
-from gate.records import (
-    Acceptance,
-    Baseline,
-    FailureKind,
-    Metric,
-    Policy,
-    Quarantine,
-    Run,
-    Trial,
-    Verdict,
-)
+from gate.records import Acceptance, Baseline, FailureKind, Metric, Policy, Quarantine, Run, Trial, Verdict
 from tests.make import make_failure
 
 DIRECTORY = Path(__file__).parent

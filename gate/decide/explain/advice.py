@@ -5,12 +5,7 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 
 from gate.decide.conclude import accept
-from gate.decide.conclude.outcome import (
-    decide_outcome,
-    find_regressed,
-    find_unjudged_code,
-    measure_coverage,
-)
+from gate.decide.conclude.outcome import decide_outcome, find_regressed, find_unjudged_code, measure_coverage
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day

@@ -52,7 +52,7 @@ try:
     import torch
     told["torch"] = str(torch.__version__)
     told["module"] = "gate.suite.plugin"
-    import gate.measure.process.worker, gate.suite.plugin
+    import gate.worker.worker, gate.suite.plugin
     told["module"] = "pytest_benchmark.plugin"
     import pytest_benchmark.plugin
 except BaseException as error:

@@ -37,7 +37,7 @@ from gate.lab.workers.worker import WorkerJob
 from gate.records import Arm, Code, Fact
 from gate.records.protocol import WORKER_ARGUMENTS, WorkerRequest
 
-SERVER_ARGUMENTS = ("-P", "-m", "gate.measure.process.server")
+SERVER_ARGUMENTS = ("-P", "-m", "gate.worker.server")
 _FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps
 _END_S = 5.0  # a server ends when it is hung up on; more only where it is importing something
 

@@ -22,6 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gate.measure.logbook import NotFiniteError
 from gate.measure.numerics.drift import LARGEST_STEP, MISMATCH, Drift, Outputs, compute_drift, is_rounded
 from gate.measure.numerics.exact import read_generators
 from gate.measure.numerics.reference import (
@@ -33,7 +34,6 @@ from gate.measure.numerics.reference import (
     make_twin,
 )
 from gate.measure.numerics.state import HELD, State, copy_state, write_tensor
-from gate.measure.process.logbook import NotFiniteError
 from gate.measure.workload.build import SEED, Subject, seed_everything
 from gate.measure.workload.tensors import compare_leaves
 from gate.records import Code, Fact, name_words

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gate.measure.process.logbook import NotFiniteError
+from gate.measure.logbook import NotFiniteError
 from gate.records import Code, Fact, name_words
 from gate.records.protocol import Side
 

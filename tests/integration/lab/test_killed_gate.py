@@ -37,7 +37,7 @@ def wait_for_server(gate: psutil.Process) -> psutil.Process:
     while time.monotonic() < deadline:
         for child in gate.children():
             with suppress(psutil.Error):  # of git or a compiler that was asked something
-                if "gate.measure.process.server" in child.cmdline():
+                if "gate.worker.server" in child.cmdline():
                     return child
         time.sleep(0.01)
     pytest.fail("no server was started")

@@ -37,7 +37,7 @@ def _measure(device: Any, name: str, *, counts: bool) -> dict[str, Any]:
     import torch  # noqa: PLC0415 - see main
 
     from gate.measure.context import WorkerContext  # noqa: PLC0415 - torch
-    from gate.measure.process.logbook import Logbook  # noqa: PLC0415 - torch
+    from gate.measure.logbook import Logbook  # noqa: PLC0415 - torch
     from gate.measure.target import compile_target, measure_target  # noqa: PLC0415 - torch
     from gate.records import Case, Task  # noqa: PLC0415
     from gate.records.protocol import Sampling, WorkerRole  # noqa: PLC0415

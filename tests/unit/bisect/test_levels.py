@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.bisect.levels import (
-    MAX_LEVEL_PAIRS,
-    Levels,
-    expect_pairs,
-    find_level,
-    find_series,
-    measure_levels,
-)
+from gate.bisect.levels import MAX_LEVEL_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance

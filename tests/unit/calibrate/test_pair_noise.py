@@ -8,12 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from gate.calibrate.noise import (
-    PairSeries,
-    gather_pair_series,
-    list_pair_instabilities,
-    measure_pair_noise,
-)
+from gate.calibrate.noise import PairSeries, gather_pair_series, list_pair_instabilities, measure_pair_noise
 from gate.records import Metric, Policy, Run
 from gate.records.studies import Flaw
 from gate.report.studies import describe_instability

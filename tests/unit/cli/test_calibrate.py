@@ -14,13 +14,7 @@ from gate.cli.parser import make_parser
 from gate.cli.recording import run_calibrate
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
-from gate.records import (
-    Case,
-    CaseFailure,
-    Conditions,
-    Disturbance,
-    Metric,
-)
+from gate.records import Case, CaseFailure, Conditions, Disturbance, Metric
 from gate.records.studies import Calibration
 from tests.make import make_failure, make_run, make_trials
 from tests.told import tell_note

@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.records import (
-    Comparison,
-    Metric,
-    Outcome,
-    Quarantine,
-    Status,
-    Verdict,
-)
+from gate.records import Comparison, Metric, Outcome, Quarantine, Status, Verdict
 from gate.report import render
 from tests.make import make_failure
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps

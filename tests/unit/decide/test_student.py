@@ -5,11 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from gate.decide.stats import (
-    compute_incomplete_beta,
-    compute_t_quantile,
-    compute_t_upper,
-)
+from gate.decide.stats import compute_incomplete_beta, compute_t_quantile, compute_t_upper
 
 EXACT = 1e-9
 

@@ -9,13 +9,7 @@ import pytest
 
 from gate.check.procedure import rank_suspect
 from gate.decide.constants import LOOKS
-from gate.decide.side_by_side import (
-    Suspect,
-    decide_side_by_side,
-    gather_judged,
-    judge_pairs,
-    list_unsettled,
-)
+from gate.decide.side_by_side import Suspect, decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.metrics import LEADING
 from gate.records import Acceptance, Metric, Policy, Reason, Run, Shard, Status
 

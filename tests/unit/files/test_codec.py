@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 
 from gate.errors import FileError
-from gate.files.codec import (
-    RUN,
-    VERDICT,
-    encode,
-)
+from gate.files.codec import RUN, VERDICT, encode
 from gate.metrics import SPECS, Family, MetricSpec, Unit
 from gate.records import (
     Case,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import tempfile
 
-from gate.measure.process.server import main
+from gate.worker.server import main
 
 if __name__ == "__main__":
     tempfile.gettempdir()  # as modules may, when they are imported

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.lab.host.fitness import (
-    HostSample,
-    compute_crowding,
-    describe_host,
-    find_disturbances,
-    name_crowd,
-)
+from gate.lab.host.fitness import HostSample, compute_crowding, describe_host, find_disturbances, name_crowd
 from gate.records import Conditions, Disturbance
 
 GIB = 2**30

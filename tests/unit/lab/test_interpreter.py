@@ -14,11 +14,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.arms import interpreter as interpreter_module
-from gate.lab.arms.interpreter import (
-    ForeignInterpreter,
-    list_needed,
-    prepare_interpreter,
-)
+from gate.lab.arms.interpreter import ForeignInterpreter, list_needed, prepare_interpreter
 
 TORCH = "__version__ = '9.8.7'"
 # What a worker sees: where it finds the gate, torch and pytest, and what of ours can be imported.

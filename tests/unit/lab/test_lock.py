@@ -17,13 +17,7 @@ import pytest
 
 from gate.errors import MachineError, UsageError
 from gate.lab.host import ownership
-from gate.lab.host.ownership import (
-    VARIABLE,
-    find_holder,
-    hold_device,
-    make_lock_directory,
-    open_lock_file,
-)
+from gate.lab.host.ownership import VARIABLE, find_holder, hold_device, make_lock_directory, open_lock_file
 from gate.records.events import Event, LockAwaited, ignore_event
 
 HOLDER = """

@@ -9,7 +9,7 @@ import pytest
 from gate.errors import MachineError
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import open_bench, prime_bench
-from gate.measure.process.logbook import make_worker_failure
+from gate.measure.logbook import make_worker_failure
 from gate.records import FailureKind
 from gate.report.words.facts import advise_unprimed
 

@@ -14,12 +14,7 @@ import pytest
 
 from gate.errors import MachineError
 from gate.lab.host import ownership
-from gate.lab.host.ownership import (
-    find_scratch_place,
-    is_abandoned,
-    is_scratch_name,
-    open_scratch,
-)
+from gate.lab.host.ownership import find_scratch_place, is_abandoned, is_scratch_name, open_scratch
 
 HOLDER = """
 import sys, tempfile, time

@@ -304,7 +304,7 @@ def test_primer_has_its_own_cache(bench: Bench, make_case: MakeCase) -> None:
 
 def test_settings_name_the_real_worker(tmp_path: Path) -> None:
     """Unless told otherwise the lab starts the gate's own worker, which ignores its working directory."""
-    assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.measure.process.worker")
+    assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.worker.worker")
 
 
 def test_a_target_needs_one_process(bench: Bench, make_case: MakeCase) -> None:

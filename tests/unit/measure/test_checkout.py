@@ -18,8 +18,8 @@ from tests.git import run_git
 
 LOOK = """
 import importlib, sys
-from gate.measure.process.checkout import check_source, set_search_path
-from gate.measure.process.imported import check_imports
+from gate.measure.checkout import check_source, set_search_path
+from gate.worker.imported import check_imports
 from gate.errors import UsageError
 from gate.records.protocol import WorkerRequest, WorkerRole
 directory, checkout, origin, factory, models = sys.argv[1:]

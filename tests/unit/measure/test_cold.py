@@ -13,7 +13,7 @@ from gate.measure import graph, trial
 from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport
-from gate.measure.process.logbook import Logbook
+from gate.measure.logbook import Logbook
 from gate.measure.rounds import Rounds
 from gate.measure.trial import measure_warm
 from gate.records import Case, Kind, Metric

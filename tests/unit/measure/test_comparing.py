@@ -12,8 +12,8 @@ import torch
 from gate.decide.constants import DRIFT_BEYOND_ROUNDING
 from gate.measure.context import WorkerContext, use_gradients
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
-from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.trial import measure_warm
 from gate.measure.workload.build import make_subject

@@ -15,7 +15,7 @@ from gate.measure import graph
 from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport
-from gate.measure.process.logbook import Logbook
+from gate.measure.logbook import Logbook
 from gate.records import CacheUse, Case, Code
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload

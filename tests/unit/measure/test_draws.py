@@ -13,9 +13,9 @@ from torch.nn import functional
 
 from gate.measure.context import WorkerContext, use_gradients
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.exact import DrawsError, Recording, replay
-from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import compile_function, make_subject
 from gate.records import Case, Code, Kind, Metric, Task

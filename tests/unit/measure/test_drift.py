@@ -8,6 +8,7 @@ import warnings
 import pytest
 import torch
 
+from gate.measure.logbook import NotFiniteError
 from gate.measure.numerics.drift import (
     FLOOR_STEPS,
     MISMATCH,
@@ -21,7 +22,6 @@ from gate.measure.numerics.drift import (
     describe_tensor,
     group_triples,
 )
-from gate.measure.process.logbook import NotFiniteError
 from gate.records.protocol import Side
 from tests.told import describe_measuring
 

@@ -14,10 +14,10 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.arms.checkouts import find_tree
-from gate.measure.process import imported
-from gate.measure.process.imported import check_edits, has_moved_on, list_changed_imports
 from gate.records import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
+from gate.worker import imported
+from gate.worker.imported import check_edits, has_moved_on, list_changed_imports
 from tests.git import run_git
 
 Import = Callable[[str], None]

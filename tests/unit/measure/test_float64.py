@@ -13,9 +13,9 @@ import torch
 
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.logbook import Logbook
 from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.exact import in_float64, multiply_groups
-from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import build_workload, make_subject
 from gate.records import Case, Code, DType, Metric

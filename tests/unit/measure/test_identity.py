@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gate.measure.identity import (
-    compute_identity,
-    count_kernels,
-    list_kernels,
-    normalize_code,
-    read_identity,
-)
+from gate.measure.identity import compute_identity, count_kernels, list_kernels, normalize_code, read_identity
 
 GRAPH = """\
 # AOT ID: ['0_inference']

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.measure.process import turns
+from gate.measure import turns
 
 WORK = bytes(200_000_000)  # a hash sum of it takes a tenth of a second or more
 

@@ -11,7 +11,7 @@ import pytest
 
 LOOK = """
 import json, sys
-from gate.measure.process.imported import list_changed_imports
+from gate.worker.imported import list_changed_imports
 from gate.records import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
 head, base, factory, *changed = sys.argv[1:]

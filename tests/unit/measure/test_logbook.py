@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gate.errors import UsageError
-from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error, make_worker_failure
+from gate.measure.logbook import Logbook, NotFiniteError, describe_error, make_worker_failure
 from gate.records import Metric
 from gate.records.protocol import Stage, WorkerRole
 from tests.told import warn
@@ -35,7 +35,7 @@ def test_file_tells_the_stage_being_entered(tmp_path: Path) -> None:
 def test_time_after_leaving_is_the_tools_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stage times add up over visits; what comes after ``leave`` counts as start."""
     clock = iter([0.0, 1.0, 3.0, 6.0, 10.0])
-    monkeypatch.setattr("gate.measure.process.logbook.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("gate.measure.logbook.time.perf_counter", lambda: next(clock))
     logbook = Logbook(None, WorkerRole.COLD)
     logbook.enter(Stage.CANARY)
     logbook.enter(Stage.ROUNDS)

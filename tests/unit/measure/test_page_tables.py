@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(KERNEL < (5, 14), reason="Linux maps pages for t
 # Faults of a child that writes to what it has inherited, with and without its pages mapped before.
 SCRIPT = """
 import mmap, os, resource, sys
-from gate.measure.process.server import list_present, map_pages
+from gate.worker.server import list_present, map_pages
 size = 4000 * mmap.PAGESIZE
 inherited = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 inherited.madvise(mmap.MADV_NOHUGEPAGE)  # one fault of such a page would stand for 512

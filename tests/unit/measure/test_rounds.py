@@ -11,15 +11,8 @@ import pytest
 from gate.devices import CUDA
 from gate.measure import graph, rounds
 from gate.measure.device.cpu import CpuDevice
-from gate.measure.process.turns import ThreadWaits
-from gate.measure.rounds import (
-    BlockRunner,
-    TimeBlocks,
-    make_schedule,
-    run_rounds,
-    settle_step,
-    warm_up,
-)
+from gate.measure.rounds import BlockRunner, TimeBlocks, make_schedule, run_rounds, settle_step, warm_up
+from gate.measure.turns import ThreadWaits
 from gate.records.protocol import BlockSize, Sampling, Side
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."

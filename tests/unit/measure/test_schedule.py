@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.measure.rounds import (
-    compute_block_calls,
-    make_schedule,
-    size_block,
-    split_times,
-)
+from gate.measure.rounds import compute_block_calls, make_schedule, size_block, split_times
 from gate.records.protocol import MIN_SUPER_BLOCKS, BlockSize, Sampling, Side, compute_super_blocks
 
 E, C = Side.EAGER, Side.COMPILED

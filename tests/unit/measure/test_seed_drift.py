@@ -11,8 +11,8 @@ import torch
 from gate.devices import CUDA
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
+from gate.measure.logbook import Logbook, NotFiniteError
 from gate.measure.numerics.drift import MISMATCH, Drift
-from gate.measure.process.logbook import Logbook, NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case, Code, DType, Metric, Mode

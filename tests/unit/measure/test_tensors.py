@@ -9,12 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
-from gate.measure.workload.tensors import (
-    compute_bytes,
-    convert_tensor,
-    copy_module,
-    iterate_tensors,
-)
+from gate.measure.workload.tensors import compute_bytes, convert_tensor, copy_module, iterate_tensors
 
 
 @dataclass

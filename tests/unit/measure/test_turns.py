@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from gate.files.messages import write_line
-from gate.measure.process.turns import Turns, TurnsError
+from gate.measure.turns import Turns, TurnsError
 from gate.records.protocol import BlockSize, Offer, RoundPlan, Side
 
 
@@ -50,7 +50,7 @@ def test_worker_tells_its_last_block_and_hears_whether_there_is_another(answer: 
 def test_threads_sleep_before_the_other_arms_turn_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that runs the next block as well does not wait for its own threads."""
     asked = Mock(return_value=True)
-    monkeypatch.setattr("gate.measure.process.turns.await_idle_threads", asked)
+    monkeypatch.setattr("gate.measure.turns.await_idle_threads", asked)
     with open_line() as (ours, turns):
         ours.sendall(b"go keep\ngo\ngo\n")
         counted = []
@@ -63,7 +63,7 @@ def test_threads_sleep_before_the_other_arms_turn_alone(monkeypatch: pytest.Monk
 def test_threads_that_never_sleep_are_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a model with a busy thread of its own would cost a quarter of a second a block."""
     asked = Mock(return_value=False)
-    monkeypatch.setattr("gate.measure.process.turns.await_idle_threads", asked)
+    monkeypatch.setattr("gate.measure.turns.await_idle_threads", asked)
     with open_line() as (ours, turns):
         ours.sendall(b"go\ngo\n")
         assert turns.wait()

@@ -16,7 +16,7 @@ from gate.measure import usage
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
-from gate.measure.process.logbook import Logbook
+from gate.measure.logbook import Logbook
 from gate.measure.rounds import compute_percentile
 from gate.measure.usage import (
     MAX_KERNELS,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from gate.measure.process.turns import ThreadWaits
+from gate.measure.turns import ThreadWaits
 
 SPIN_S = 0.6
 _SPIN = "import time\nwhile True: pass"

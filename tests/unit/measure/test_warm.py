@@ -13,7 +13,7 @@ from gate.measure import graph, trial, usage
 from gate.measure.context import WorkerContext
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
-from gate.measure.process.logbook import Logbook
+from gate.measure.logbook import Logbook
 from gate.measure.trial import measure_warm
 from gate.records import CacheUse, Case, Code, Metric, Task
 from gate.records.protocol import Sampling, WorkerRole

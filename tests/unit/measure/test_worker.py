@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gate.files import codec
-from gate.measure.process.worker import make_arguments, run_request
 from gate.records import Case, CaseFailure, FailureKind
 from gate.records.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
 from gate.report.words.facts import describe_failure
+from gate.worker.worker import make_arguments, run_request
 
 
 def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:

@@ -19,16 +19,7 @@ from gate.project.plan import (
     render_github_matrix,
     shard_cases,
 )
-from gate.records import (
-    BaseArm,
-    Case,
-    FailureKind,
-    Pairing,
-    Provenance,
-    Run,
-    Shard,
-    Trial,
-)
+from gate.records import BaseArm, Case, FailureKind, Pairing, Provenance, Run, Shard, Trial
 from tests.hosts import CPU_HOST
 from tests.make import make_failure
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.records import Code, Fact, Metric, Provenance, Threshold
-from gate.records.studies import (
-    Calibration,
-    Effort,
-    Flaw,
-    Instability,
-    MetricNoise,
-    PairNoise,
-    Rate,
-    Replay,
-)
+from gate.records.studies import Calibration, Effort, Flaw, Instability, MetricNoise, PairNoise, Rate, Replay
 from gate.report.studies import render_calibration
 from tests.golden_files import check_golden
 from tests.hosts import CPU_HOST

@@ -7,18 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import (
-    Cause,
-    Code,
-    Comparison,
-    Fact,
-    Metric,
-    Outcome,
-    Reason,
-    Status,
-    Threshold,
-    Verdict,
-)
+from gate.records import Cause, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Threshold, Verdict
 from gate.report.content import make_report
 from gate.report.text import render_text
 from tests.make import make_change, make_row

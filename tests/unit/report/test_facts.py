@@ -24,12 +24,7 @@ from gate.records.facts import (
 from gate.records.studies import Attempt, FaultKind, Flaw, Instability, Result
 from gate.report.studies import describe_instability, describe_opinion
 from gate.report.words.comparisons import describe_comparison
-from gate.report.words.facts import (
-    describe_cause,
-    describe_disturbances,
-    describe_measuring,
-    write_note,
-)
+from gate.report.words.facts import describe_cause, describe_disturbances, describe_measuring, write_note
 from gate.report.words.headline import write_headline, write_why
 from gate.report.words.steps import write_step
 from tests.make import make_row

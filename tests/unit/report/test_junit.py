@@ -10,17 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.records import (
-    BASE_ARM,
-    CANDIDATE_ARM,
-    Code,
-    FailureKind,
-    Metric,
-    Outcome,
-    Reason,
-    Status,
-    Verdict,
-)
+from gate.records import BASE_ARM, CANDIDATE_ARM, Code, FailureKind, Metric, Outcome, Reason, Status, Verdict
 from gate.report.junit import render_junit
 from tests.make import make_failure, make_row
 from tests.told import say, tell_headline

@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.files.codec import SELFTEST
-from gate.records import (
-    Change,
-    Code,
-    Fact,
-    Metric,
-    Provenance,
-    Reason,
-    Status,
-    name_words,
-)
+from gate.records import Change, Code, Fact, Metric, Provenance, Reason, Status, name_words
 from gate.records.studies import Attempt, Fault, FaultKind, Result, SelftestReport
 from gate.report.studies import describe_attempt, render_selftest
 from gate.selftest.catalog import list_faults, score_faults

@@ -13,12 +13,7 @@ from gate.fingerprint import compute_environment_id
 from gate.project.plan import Plan
 from gate.records import Baseline, Case, Metric, Provenance, Verdict
 from gate.records.events import Check, CheckLevel
-from gate.report.tables import (
-    render_baselines,
-    render_doctor,
-    render_models,
-    render_plan,
-)
+from gate.report.tables import render_baselines, render_doctor, render_models, render_plan
 from tests.make import make_baseline
 
 CASES = (

@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records import (
-    CaseFailure,
-    Code,
-    Comparison,
-    Fact,
-    FailureKind,
-    Metric,
-    Status,
-    name_words,
-)
+from gate.records import CaseFailure, Code, Comparison, Fact, FailureKind, Metric, Status, name_words
 from gate.records.studies import Attempt, Fault, FaultKind, Result
 from gate.report.studies import describe_complaint
 from gate.selftest.catalog import judge_fault, list_faults, score_faults

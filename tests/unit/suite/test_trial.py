@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gate.measure.process.logbook import Logbook
-from gate.measure.process.worker import make_arguments
+from gate.measure.logbook import Logbook
 from gate.records import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.machinery import import_compiler
 from gate.suite.trial import TrialPlugin
+from gate.worker.worker import make_arguments
 
 import_compiler()  # a pytester session forgets what was imported in it, and torch can be imported once only
 

@@ -1,4 +1,4 @@
-"""``python -m gate.measure.process.server DESCRIPTOR PARENT``: imports what workers need, and forks them.
+"""``python -m gate.worker.server DESCRIPTOR PARENT``: imports what workers need, and forks them.
 
 Importing torch takes far longer than what most workers do, so it is done once. What a worker does after
 the fork is what it does in a process of its own: the server has opened no device, compiled nothing and
@@ -35,12 +35,12 @@ from typing import BinaryIO, NoReturn
 from gate.errors import GateError
 from gate.files import codec
 from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, close_descriptors, receive, send
-from gate.measure.process import worker
-from gate.measure.process.checkout import check_source, set_search_path
-from gate.measure.process.imported import check_edits
+from gate.measure.checkout import check_source, set_search_path
 from gate.programs import die_with_parent, end_process, list_children
 from gate.records import Code, Fact, name_words
 from gate.records.protocol import WorkerRequest
+from gate.worker import worker
+from gate.worker.imported import check_edits
 
 _MAPS = Path("/proc/self/maps")
 _PAGE_MAP = Path("/proc/self/pagemap")
@@ -102,7 +102,6 @@ RequestHandler = Callable[[str, float], object]  # of a request's path, from a t
 
 # What a worker imports before it measures. A user's own test is collected by a pytest that wants to
 # rewrite plugins as it imports them: for those it finds none imported.
-_FOR_EVERY_CASE = ("torch", "gate.suite.machinery")
 _FOR_FACTORIES = ("pytest", "pytest_benchmark.plugin")
 
 
@@ -181,13 +180,18 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
     case, before = request.case, dict(os.environ)
     try:
         set_search_path(request)
-        for name in (*_FOR_EVERY_CASE, *(_FOR_FACTORIES if case and case.factory else ())):
+        import torch  # noqa: PLC0415 - what this process is for
+
+        from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
+        from gate.suite.machinery import import_compiler  # noqa: PLC0415 - torch
+
+        for name in _FOR_FACTORIES if case and case.factory else ():
             importlib.import_module(name)
-        importlib.import_module("gate.suite.machinery").import_compiler()
-        threads = importlib.import_module("torch").get_num_threads()
+        import_compiler()
+        threads = torch.get_num_threads()
         if case and case.factory:
             check_source(case.factory, request)
-            importlib.import_module("gate.measure.workload.build").load_factory(case.factory)
+            load_factory(case.factory)
         check_edits(request)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
@@ -196,7 +200,7 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
     changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
     _VARIABLES.update({name: os.environ.get(name) for name in changed})
     # A worker sets its own before it imports, so there the module has the last word.
-    if importlib.import_module("torch").get_num_threads() != threads:
+    if torch.get_num_threads() != threads:
         return Fact(code=Code.IMPORT_SETS_THREADS)
     return None
 

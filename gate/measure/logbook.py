@@ -47,7 +47,7 @@ def _list_chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-_GATE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+_GATE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 # Of the gate's own code these stand for a user's: a reference model, and a planted fault.
 _MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted.py")
 # How the measured code was reached, which says nothing about it.

@@ -1,10 +1,9 @@
-"""``python -m gate.measure.process.worker REQUEST.json``: one process that measures one thing.
+"""``python -m gate.worker.worker REQUEST.json``: one process that measures one thing.
 
 What is measured runs in pytest, in this process, so that its rounds are pytest-benchmark's. The exit
 status is 0 whenever the result file says what happened, failures included.
 """
 
-import importlib
 import os
 import sys
 import tempfile
@@ -15,17 +14,16 @@ from pathlib import Path
 from gate.devices import is_target
 from gate.errors import GateError
 from gate.files.messages import load_plain
+from gate.measure.checkout import check_source, set_search_path
 from gate.measure.device.imitation import imitate_gpu
-from gate.measure.process.checkout import check_source, set_search_path
-from gate.measure.process.imported import check_edits, check_imports, list_changed_imports
-from gate.measure.process.logbook import Logbook, find_fix, make_worker_failure
+from gate.measure.logbook import Logbook, find_fix, make_worker_failure
 from gate.programs import die_with_parent, end_process
 from gate.records import Case, Code, Fact, FailureKind, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerRole
+from gate.worker.imported import check_edits, check_imports, list_changed_imports
 
 _BEGUN = time.perf_counter()
-_TRIAL = "gate.suite.trial"  # by name: the suite is made of this package's parts
-_SUITE = Path(__file__).resolve().parents[2] / "suite"
+_SUITE = Path(__file__).resolve().parents[1] / "suite"
 
 # What a registry model is shielded from: the project's pytest settings, conftests and plugins.
 _ISOLATION = ("-c", str(_SUITE / "trial.ini"), "--rootdir", str(_SUITE), "--noconftest", "--assert=plain")
@@ -87,9 +85,11 @@ def _run_pytest(request: WorkerRequest, logbook: Logbook) -> None:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none
 
-    trial = importlib.import_module(_TRIAL).TrialPlugin(request, case, logbook)
+    from gate.suite.trial import TrialPlugin  # noqa: PLC0415 - pytest
+
+    plugin = TrialPlugin(request, case, logbook)
     try:
-        status = int(pytest.main(make_arguments(request, case), plugins=[trial]))
+        status = int(pytest.main(make_arguments(request, case), plugins=[plugin]))
         ended = Fact(code=Code.PYTEST_ENDED, numbers={"status": status})
     except Exception as error:  # noqa: BLE001 - what another plugin raises at the end of the session
         traceback.print_exc()

@@ -18,11 +18,11 @@ from urllib.parse import unquote, urlsplit
 from gate.errors import UsageError
 from gate.files.disk import read_written_ns
 from gate.git import ask_git, find_checkout, is_true, read_git
-from gate.measure.process.checkout import has_module, is_project_file, lies_below, list_layouts
+from gate.measure.checkout import has_module, is_project_file, lies_below, list_layouts
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _KNOWN = ("ls-files", "--cached", "--others", "--exclude-standard")  # what git has, or would add
-_OWN_PLACE = Path(__file__).resolve().parents[2]
+_OWN_PLACE = Path(__file__).resolve().parents[1]
 # What extensions are built from.
 _NATIVE = (
     *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hip"),
