@@ -7,7 +7,6 @@ import ctypes
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -114,23 +113,22 @@ def answer_signals(
             signal.signal(number, handler)
 
 
-_INFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
-_KIB = 1024
 
 
 def read_free_bytes() -> int:
-    """Read how much memory could be had: the machine's, or what the container's limit leaves; 0: unknown.
+    """Read how much memory could be had: the machine's, or what the container's limit leaves, at least 1.
 
     What a container uses includes files that were read, until their pages are needed; the inactive ones count
     as free, as for the kubelet's working set (kubernetes.io, "Node-pressure Eviction").
     """
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", read_text(_INFO), re.MULTILINE)
-    available = int(found.group(1)) * _KIB if found else 0
+    import psutil  # noqa: PLC0415 - takes as long as `--help`
+
+    available: int = psutil.virtual_memory().available
     limit, used = (read_text(_CGROUPS / name).strip() for name in ("memory.max", "memory.current"))
-    if available and limit.isdecimal() and used.isdecimal():
+    if limit.isdecimal() and used.isdecimal():
         inactive = read_counters(_CGROUPS / "memory.stat", "inactive_file").get("inactive_file", 0)
-        return max(0, min(available, int(limit) - int(used) + inactive))
+        return max(1, min(available, int(limit) - int(used) + inactive))
     return available
 
 

@@ -254,7 +254,8 @@ class _Builder:
         return number
 
     def _note(self, line: int, path: str, problem: str, fix: str) -> None:
-        self.mistakes.append((line, FileError(f"{self._source}:{line}", path, problem, fix)))
+        if len(self.mistakes) < MAX_INVALID:
+            self.mistakes.append((line, FileError(f"{self._source}:{line}", path, problem, fix)))
 
 
 def _parse_number(text: str) -> int | float | None:

@@ -58,7 +58,7 @@ class Target:
 
 
 def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target:
-    """Find the run and its pull request.
+    """Find the run and its pull request, and whether there is anything to say of it.
 
     Raises:
         UsageError: The job's event is about another run.

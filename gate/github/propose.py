@@ -216,9 +216,7 @@ class _Measured:
         except (DeniedError, MissingError, RejectedError) as error:
             error.fix += _WORKFLOWS_FIX
             raise
-        if (
-            not is_moved
-        ):  # another proposal was faster, and must not be lost; the workflow makes one at a time
+        if not is_moved:  # another proposal was faster and must stay; the workflow makes one at a time
             raise RejectedError(f"the branch {branch} moved on meanwhile", "Ask for the refresh again.")
         return True
 

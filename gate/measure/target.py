@@ -81,7 +81,10 @@ def parse_usage(output: str) -> tuple[int, int]:
 def _read_cubin(path: Path) -> Cubin:
     command = [str(_find_tool()), "--dump-resource-usage", str(path)]
     answer = ask_program(command, limit_s=_LIMIT_S)
-    registers, stack_bytes = parse_usage(answer.output or answer.problem or answer.err)
+    if answer.status:
+        why = answer.problem or answer.err.strip() or f"ended with status {answer.status}"
+        raise MachineError(f"cuobjdump: {why}", "Install triton anew from PyPI.")
+    registers, stack_bytes = parse_usage(answer.output)
     metadata = json.loads(path.with_suffix(".json").read_text())
     return Cubin(
         kernel=path.stem,

@@ -242,7 +242,8 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         pair = CompiledSubject(subject=prepared.subject, compiled=prepared.compiled)
         repeats = measure_drift(context, pair)
         if has_steps(prepared.subject):
-            state.restore()
+            if repeats:
+                state.restore()
             measure_step_drift(context, pair, repeats=repeats)
 
 

@@ -242,7 +242,7 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
         before = device.read_used()
         call_s = max(time.perf_counter() - begun, 1e-6)
         calls = int(min(max(_FIRST_S / call_s, _MIN_CALLS), _FIRST_CALLS))
-        total, most_bytes = 1, min(_MOST_BYTES, _MOST_SHARE * (read_free_bytes() or math.inf))
+        total, most_bytes = 1, min(_MOST_BYTES, _MOST_SHARE * read_free_bytes())
         first = before
         while True:
             _call(step, calls)

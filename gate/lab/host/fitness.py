@@ -99,9 +99,12 @@ def share_cores(count: int, threads: int) -> list[tuple[int, ...]]:
 
 
 def parse_cores(text: str) -> frozenset[int]:
-    """Parse a list of cores as the kernel writes it: ``0-15,32-47``."""
+    """Parse a list of cores as the kernel writes it: ``0-15,32-47``; empty where it writes anything else."""
     parts = (part.partition("-") for part in text.strip().split(",") if part)
-    return frozenset(core for low, _, high in parts for core in range(int(low), int(high or low) + 1))
+    try:
+        return frozenset(core for low, _, high in parts for core in range(int(low), int(high or low) + 1))
+    except ValueError:
+        return frozenset()
 
 
 def write_cores(cores: Iterable[int]) -> str:

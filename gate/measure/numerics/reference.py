@@ -243,7 +243,7 @@ def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
     elements = sum(tensor.numel() for tensor in subject.list_state())
     needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
     free = read_free_bytes()
-    if 0 < free < needed:
+    if free < needed:
         raise NoRoomError(needed, free)
 
 
