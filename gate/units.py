@@ -1,8 +1,8 @@
 """Numbers for people: three significant digits, a unit, and a sign that is never lost.
 
 Everything here is pure and monotone: a larger number never reads as a smaller one. A value that
-rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``. Numbers are finite: no
-file has others, and what measures refuses them.
+rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``. Numbers are finite: files
+have no others.
 """
 
 import math

@@ -230,7 +230,7 @@ def _render_growths(growths: Sequence[Move]) -> str:
 def _render_noise(metric: Metric, noise: float) -> str:
     if not SPECS[metric].is_ratio:
         return f"{noise:.3g} {SPECS[metric].unit}"
-    return render_percent(noise, signed=False)
+    return render_percent(noise, signed=False) if math.isfinite(noise) else "not finite"
 
 
 def _render_redefined(proposals: Sequence[Proposal]) -> str:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from gate.metrics import SPECS, Family
 from gate.records import MOVED, Comparison, Estimate, Metric, Reason, Status
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
-from gate.report.words.comparisons import complete_sentence, describe_undecided, looks_large, render_limit
+from gate.report.words.comparisons import (
+    complete_sentence,
+    describe_comparison,
+    describe_undecided,
+    looks_large,
+    render_limit,
+)
 from gate.report.words.templates import describe_range, is_shown_as_values, name_direction, name_metric
 from gate.units import is_another_answer, render_change, render_interval, render_value
 
@@ -64,7 +70,7 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
     for one in comparisons:
         fate: object = one.metric
         if one.change is None:
-            fate = one.status, one.reason, one.decides, complete_sentence(one)
+            fate = one.status, one.reason, one.decides, describe_comparison(one)
         parts[fate].append(one)
     return list(parts.values())
 

@@ -104,6 +104,12 @@ def test_noise_that_doubled_is_listed(values: tuple[float, ...], is_listed: bool
     assert bool(growths) is is_listed
 
 
+def test_noise_around_zero_has_no_share_of_it() -> None:
+    """A warm compile that took no time in two of three trials: 0.4 s are no percentage of nothing."""
+    new = replace(OLD, trials={**OLD.trials, LATENCY: (0.0, 0.0, 0.4)})
+    assert f"| `{CASE}` | `compiled_latency` | 1.0 % | not finite |" in render_proposal(make_text(new))
+
+
 def test_noise_below_one_percent_is_nobodys_business() -> None:
     """A few quiet trials double by chance."""
     quiet = make_baseline(compiled_latency=(0.01, 0.01, 0.01))
