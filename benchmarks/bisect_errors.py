@@ -36,7 +36,7 @@ from gate.bisect.search import (
 )
 from gate.check.work import count_pairs
 from gate.decide.stats import compute_rate
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.records.studies import Mark
 
 CASE_ID = "m0/a"

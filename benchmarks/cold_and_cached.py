@@ -33,7 +33,7 @@ from gate.lab.trials.bench import Bench, LabSettings, make_job, remove_cache, ru
 from gate.lab.trials.opening import open_bench, prime_bench
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Case, Metric
+from gate.records.cases import Case, Metric
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.facts import describe_failure
 

@@ -34,19 +34,9 @@ from gate.errors import InterruptedRunError
 from gate.files.codec import RUN, VERDICT
 from gate.metrics import SPECS
 from gate.project.config import make_default_config
-from gate.records import (
-    Baseline,
-    Case,
-    Conditions,
-    Environment,
-    Metric,
-    Place,
-    Policy,
-    Provenance,
-    Run,
-    Trial,
-)
+from gate.records.cases import Case, Metric, Policy
 from gate.records.events import ignore_event
+from gate.records.run import Baseline, Conditions, Environment, Place, Provenance, Run, Trial
 from gate.report import FORMATS, render
 from gate.store.baselines import encode_baseline, load_baselines
 from gate.store.history import HistoryKind

@@ -32,7 +32,8 @@ import checked_models
 from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.stats import compute_rate
 from gate.files import codec
-from gate.records import Metric, Outcome, Status
+from gate.records.cases import Metric
+from gate.records.verdict import Outcome, Status
 from gate.store.baselines import load_baselines
 
 # By how much the compiled calls of one case take longer.

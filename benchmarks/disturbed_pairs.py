@@ -23,7 +23,7 @@ from gate.decide.evidence.pairs import Pair, compare_latency, list_pairs
 from gate.decide.stats import compute_hodges_lehmann
 from gate.files import codec
 from gate.metrics import LATENCIES
-from gate.records import Metric
+from gate.records.cases import Metric
 
 RESAMPLES = 100
 

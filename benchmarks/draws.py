@@ -21,22 +21,20 @@ from worlds import COLD, COMPILED, EAGER, WARM, Fault, World
 
 from gate.devices import find_kind
 from gate.metrics import SPECS
-from gate.records import (
+from gate.records.cases import Case, Metric, Policy
+from gate.records.facts import Disturbance
+from gate.records.protocol import Stage
+from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,
     BaseArm,
-    Case,
     CodeIdentity,
     Conditions,
-    Disturbance,
     Environment,
-    Metric,
-    Policy,
     Provenance,
     Run,
     Trial,
 )
-from gate.records.protocol import Stage
 
 TYPICAL_S: Mapping[Metric, float] = {COMPILED: 0.010, EAGER: 0.020, COLD: 12.0, WARM: 3.0}
 CALLS, PROCESSOR_S = 4e6, 10.0  # of a compile

@@ -20,8 +20,8 @@ from gate.check.procedure import Checked, CheckTerms, check_against_base
 from gate.check.schedule import want_whole
 from gate.check.work import Part, Unit
 from gate.decide.evidence.trials import make_baselines
-from gate.records import Provenance
 from gate.records.events import ignore_event
+from gate.records.run import Provenance
 
 from draws import POLICY, Drawer  # isort: skip
 from world_requests import make_measurer

@@ -32,7 +32,8 @@ from gate.lab.trials.pairs import Sides, make_sides, measure_pair, plan_pair
 from gate.lab.workers.server_pool import ServerPool
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
-from gate.records import BASE_ARM, Case, Metric, Pairing
+from gate.records.cases import Case, Metric
+from gate.records.run import BASE_ARM, Pairing
 from gate.report.words.facts import describe_failure
 
 WAYS = ("kept", "compiled", "swapped")

@@ -34,7 +34,7 @@ from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import run_worker
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.facts import describe_failure, describe_measuring
 

@@ -27,7 +27,8 @@ import yaml
 from gate.files import codec
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Case, Comparison, Metric, Status, Verdict
+from gate.records.cases import Case, Metric
+from gate.records.verdict import Comparison, Status, Verdict
 from gate.units import render_value
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -35,7 +35,7 @@ from gate.measure.turns import await_idle_threads
 from gate.measure.workload.build import build_workload, compile_function, make_step, make_subject
 from gate.project.config import apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import Side
 
 BLOCK_S = 0.01  # as a pair on a processor has them

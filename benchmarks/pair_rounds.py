@@ -24,8 +24,9 @@ from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.devices import CPU, KINDS
 from gate.lab.trials.bench import LabSettings
 from gate.lab.workers import turns
-from gate.records import BASE_ARM, Metric, Trial
+from gate.records.cases import Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Sampling
+from gate.records.run import BASE_ARM, Trial
 
 BLOCKS_PER_SIDE = 2  # of a super-block
 LOOKED_AT = (1, 2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)

@@ -32,7 +32,7 @@ from statistics import fmean, quantiles, variance
 from draws import Drawer
 from worlds import COMPILED, EAGER, FAULTS, NOTHING, WORLDS, Fault
 
-from gate.records import Metric
+from gate.records.cases import Metric
 
 OTAVA = "Otava"
 CHOSEN = ("quiet", "cpu", "wandering", "busy", "heavy-tails", "two-speeds", "slower-8")

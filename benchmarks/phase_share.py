@@ -15,8 +15,8 @@ from statistics import median
 
 from gate.decide.evidence.programs import part_phases
 from gate.files.codec import RUN
-from gate.records import Trial
 from gate.records.facts import FIRST_CALL, OTHER_PHASE, PHASES
+from gate.records.run import Trial
 
 LEAST_SHARE = 0.95
 ROUNDING = 1e-9  # of a sum of ten numbers

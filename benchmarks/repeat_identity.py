@@ -34,7 +34,7 @@ from gate.lab.trials.trials import run_trial
 from gate.metrics import SPECS, Family
 from gate.project.config import Config, apply_options, load_config
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Case, Metric
+from gate.records.cases import Case, Metric
 from gate.report.words.facts import describe_failure
 
 SUMMED = Path(__file__).resolve().parent / "registry_repeats.json"

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from gate.cli import main as run_command
 from gate.decide.stats import compute_rate
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.report.trend import find_steps
 from gate.store.history import Figures, HistoryHead, HistoryKind, append_line, make_history_line
 

@@ -12,7 +12,8 @@ from gate.check.procedure import Checked, CheckTerms, check_against_base, check_
 from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.trials import make_baselines
-from gate.records import Comparison, Pairing, Provenance, Status
+from gate.records.run import Pairing, Provenance
+from gate.records.verdict import Comparison, Status
 
 MAX_TRIALS = 3  # of a case, without a base
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from gate.devices import CPU, CUDA
-from gate.records import DType, Metric, Pairing
+from gate.records.cases import DType, Metric
+from gate.records.run import Pairing
 
 COMPILED, EAGER = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY
 COLD, WARM = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME

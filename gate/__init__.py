@@ -24,23 +24,9 @@ if (_packages := os.environ.get("COMPILE_GATE_PACKAGES", "")) and _packages not 
 
 from gate.errors import ExitCode, FileError, GateError, MachineError, UsageError
 from gate.metrics import SPECS
-from gate.records import (
-    Baseline,
-    Case,
-    Change,
-    Comparison,
-    Environment,
-    Estimate,
-    Metric,
-    Outcome,
-    Policy,
-    Reason,
-    Run,
-    Status,
-    Threshold,
-    Trial,
-    Verdict,
-)
+from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.run import Baseline, Environment, Run, Trial
+from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status, Verdict
 from gate.version import __version__
 from gate.workload import Workload
 

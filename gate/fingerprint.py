@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from gate.devices import TARGET_KIND, is_gpu
-from gate.records import Environment
+from gate.records.run import Environment
 
 _HASH_CHARS = 8  # 32 bits: a repository stores tens of environments, not thousands
 _SLUG_CHARS = 40  # file names stay readable, and far below the 255 bytes of a path component

@@ -30,8 +30,10 @@ from gate.lab.host.ownership import hold_device
 from gate.lab.trials.runs import Lane, LaneTerms, OpenLane, keep_note, list_differences
 from gate.programs import answer_signals
 from gate.project.config import Config
-from gate.records import Code, Fact, Place, Run, name_words
+from gate.records.codes import Code
 from gate.records.events import Noted, Observer
+from gate.records.facts import Fact, name_words
+from gate.records.run import Place, Run
 from gate.units import join_some
 
 # Read as Ray is imported. It would print what its processes say amid a report, in part on standard output.

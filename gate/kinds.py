@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
-from gate.records import Case, DType, Kind, Metric, Task
 from gate.records.bounds import Natural, NotEmpty, NotNegative, Range
+from gate.records.cases import Case, DType, Kind, Metric, Task
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Unit
-from gate.records import Metric, Threshold
+from gate.records.cases import Metric, Threshold
 
 DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
 FACTOR_DIGITS = 2  # of a drift's factor: the log2 value beside it has the rest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.records import Environment, Place
+from gate.records.run import Environment, Place
 
 CPU_HOST = Environment(
     device_kind="cpu",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from gate.calibrate.rehearsal import Rehearsal
 from gate.check.work import Answer, Part, Unit
 from gate.decide.side_by_side import Suspect
-from gate.records import Place, Run, Trial
+from gate.records.run import Place, Run, Trial
 
 
 def make_places(count: int, host: str = "host") -> dict[str, Place]:

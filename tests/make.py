@@ -6,25 +6,19 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gate.records import (
+from gate.records.cases import Case, Metric
+from gate.records.run import (
     BASE_ARM,
     BaseArm,
     Baseline,
-    Case,
     CaseFailure,
-    Change,
-    Comparison,
     FailureKind,
-    MachineShift,
-    Metric,
     Pairing,
     Provenance,
-    Reason,
     Run,
-    Status,
     Trial,
-    Verdict,
 )
+from gate.records.verdict import Change, Comparison, MachineShift, Reason, Status, Verdict
 from tests.hosts import CPU_HOST
 from tests.told import make_raised
 

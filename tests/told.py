@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from gate.records import Code, Fact, Metric, Verdict, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.verdict import Verdict
 from gate.report.words.comparisons import describe_comparison as tell_row
 from gate.report.words.facts import describe_measuring
 from gate.report.words.facts import write_note as tell_note

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 
 from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
-from gate.records import Metric  # noqa: E402
+from gate.records.cases import Metric  # noqa: E402
 from gate.report.pages import render_verdict_page  # noqa: E402
 from gate.report.trend import make_tracks  # noqa: E402
 from gate.report.trend_pages import render_pages  # noqa: E402

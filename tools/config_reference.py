@@ -16,8 +16,8 @@ from registry_page import render_table
 from gate.files.entry import MetricUnits, PathText, read_docs, render_default
 from gate.project.entries import GateFile, LimitEntry, OverrideEntry, ThresholdEntry
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
-from gate.records import Metric, Quarantine
 from gate.records.bounds import Entry, NotEmpty, Text
+from gate.records.cases import Metric, Quarantine
 from gate.records.protocol import Sampling
 from gate.store.acceptances import AcceptanceEntry
 from gate.store.policy import AnchorFile

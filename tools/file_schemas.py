@@ -17,8 +17,8 @@ from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
-from gate.records import Metric
 from gate.records.bounds import Entry, Format
+from gate.records.cases import Metric
 from gate.store.acceptances import AcceptedFile, CommitFile
 from gate.store.policy import AnchorFile
 

@@ -23,7 +23,7 @@ from gate.cli.parser import list_commands, render_exit_codes
 from gate.kinds import KIND_SPECS as KINDS
 from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.units import MICRO, render_threshold
 
 ROOT = Path(__file__).resolve().parent.parent

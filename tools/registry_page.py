@@ -19,8 +19,8 @@ from gate.decide.conclude.shown import summarize_suite
 from gate.decide.stats import estimate_metric
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
-from gate.records import Case, Comparison, Metric, Reason, Status
-from gate.records.verdict import SuiteSummary
+from gate.records.cases import Case, Metric
+from gate.records.verdict import Comparison, Reason, Status, SuiteSummary
 from gate.report.content import describe_calls
 from gate.units import render_ratio, render_seconds, render_value
 

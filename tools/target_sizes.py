@@ -30,7 +30,7 @@ from gate.kinds import KIND_SPECS
 from gate.measure.device.imitation import imitate_gpu
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Case, DType, Mode
+from gate.records.cases import Case, DType, Mode
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(__file__).with_suffix(".jsonl")

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from gate.errors import FileError, UsageError
 from gate.git import ask_git, is_true, read_git
 from gate.github.job import find_text, find_value, is_sha
-from gate.records import Acceptance
+from gate.records.cases import Acceptance
 from gate.store.acceptances import (
     BRANCH,
     DIRECTORY,

@@ -36,7 +36,7 @@ from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.job import append_summary, find_value, load_payload, render_annotation, write_outputs
 from gate.project.registry import choose_cases, load_cases
 from gate.publish.results import describe_outputs, render_upgrade
-from gate.records import Outcome
+from gate.records.verdict import Outcome
 from gate.report.content import count_statuses
 
 

@@ -25,7 +25,10 @@ from gate.errors import ExitCode, UsageError
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
 from gate.programs import answer_signals
-from gate.records import Cause, Code, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.run import GraphBreak, Run
+from gate.records.verdict import Cause, Comparison, Outcome, Status, Verdict
 from gate.report import FORMATS
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_opening

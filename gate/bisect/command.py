@@ -27,8 +27,10 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, RUN
 from gate.metrics import SPECS, Family
-from gate.records import Comparison, Metric, Run, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.run import Run
 from gate.records.studies import Bisection, BisectionStep, Mark
+from gate.records.verdict import Comparison, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause, describe_failure

@@ -29,19 +29,11 @@ from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runs import carry_over, make_measurer, make_run
 from gate.lab.workers.worker import make_directory
 from gate.project.arm_cases import load_head_cases
-from gate.records import (
-    BASE_ARM,
-    CANDIDATE_ARM,
-    Arm,
-    Case,
-    Code,
-    Environment,
-    Fact,
-    Metric,
-    Policy,
-    name_words,
-)
+from gate.records.cases import Case, Metric, Policy
+from gate.records.codes import Code
 from gate.records.events import Event, Noted, Observer
+from gate.records.facts import Fact, name_words
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Arm, Environment
 from gate.report.progress import show_progress
 from gate.revisions import describe_resolved_commit, resolve_ancestor, resolve_ref
 

@@ -14,7 +14,7 @@ from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.interval import read_pairs
 from gate.decide.judge.pairs import ASSUMED_PROCESSOR, CasePairs, assume_noise
 from gate.decide.stats import Variance
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.records.studies import Mark
 
 # A step is decided once its pairs are so many times as likely at one end's level as at the other's. By Wald's

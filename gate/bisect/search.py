@@ -16,20 +16,10 @@ from gate.check.work import count_pairs, list_pair_slots
 from gate.decide.judge.pairs import gather_case_pairs
 from gate.decide.side_by_side import Suspect, judge_pairs
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
-from gate.records import (
-    BROKEN,
-    JUDGED,
-    MAYBE_WORSE,
-    UNJUDGED,
-    Comparison,
-    Metric,
-    Override,
-    Pairing,
-    Policy,
-    Run,
-    Status,
-)
+from gate.records.cases import Metric, Override, Policy
+from gate.records.run import Pairing, Run
 from gate.records.studies import Bisection, Mark
+from gate.records.verdict import BROKEN, JUDGED, MAYBE_WORSE, UNJUDGED, Comparison, Status
 
 _REASON = "half of what the bad end is worse by"
 _GOOD = JUDGED - MAYBE_WORSE

@@ -28,23 +28,12 @@ from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed
 from gate.decide.stats import compute_rate
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
-from gate.records import (
-    BASE_ARM,
-    CANDIDATE_ARM,
-    BaseArm,
-    Baseline,
-    Code,
-    Fact,
-    Metric,
-    Outcome,
-    Pairing,
-    Policy,
-    Run,
-    Status,
-    Trial,
-    Verdict,
-)
+from gate.records.cases import Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, BaseArm, Baseline, Pairing, Run, Trial
 from gate.records.studies import Calibration, Effort, Replay
+from gate.records.verdict import Outcome, Status, Verdict
 
 # Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.
 PLANTED = (0.05, 0.10)

@@ -29,22 +29,12 @@ from gate.decide.stats import (
     pool_variances,
 )
 from gate.metrics import LEADING, SPECS, Family, Role
-from gate.records import (
-    CANDIDATE_ARM,
-    Case,
-    CaseFailure,
-    Code,
-    Extent,
-    Fact,
-    Metric,
-    Pairing,
-    Policy,
-    Run,
-    Status,
-    Threshold,
-    Trial,
-)
+from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import CANDIDATE_ARM, CaseFailure, Extent, Pairing, Run, Trial
 from gate.records.studies import Effort, Flaw, Instability, MetricNoise, PairNoise
+from gate.records.verdict import Status
 
 # Controls are calibrated too: a machine is judged by them.
 _ROLES = frozenset({Role.DECIDES, Role.CONTROL})

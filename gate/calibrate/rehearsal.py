@@ -21,8 +21,9 @@ from gate.check.schedule import (
 from gate.check.work import list_pair_slots, make_trial_schedule
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect
-from gate.records import Extent, Metric, Run, Trial
+from gate.records.cases import Metric
 from gate.records.protocol import Stage
+from gate.records.run import Extent, Run, Trial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,18 +31,8 @@ from gate.check.work import (
 )
 from gate.decide.side_by_side import Suspect
 from gate.errors import InterruptedRunError, MachineError
-from gate.records import (
-    BASE_ARM,
-    CANDIDATE_ARM,
-    CaseFailure,
-    Code,
-    Fact,
-    FailureKind,
-    Metric,
-    Run,
-    name_words,
-)
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, group_cases
+from gate.records.codes import Code
 from gate.records.events import (
     CaseFailed,
     Noted,
@@ -53,7 +43,9 @@ from gate.records.events import (
     TrialSkipped,
     TrialStarted,
 )
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, CaseFailure, FailureKind, Run
 from gate.units import count_noun
 
 MOST_ANEW = 2  # a case that takes a third lane with it is the likely reason

@@ -22,8 +22,9 @@ from gate.decide.side_by_side import (
 )
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.devices import TARGET_KIND
-from gate.records import Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, Policy, group_cases
+from gate.records.run import Baseline, Pairing, Run
+from gate.records.verdict import Outcome, Verdict
 
 
 class TrialMeasurer(Protocol):

@@ -15,8 +15,9 @@ from gate.decide.judge.interval import compute_pooled_error
 from gate.decide.stats import compute_winsorized_variance
 from gate.devices import DEFAULT_DEVICE, KINDS, find_kind, is_target, name_target
 from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
-from gate.records import Case, Extent, Metric, Pairing, Run, Trial
+from gate.records.cases import Case, Metric
 from gate.records.protocol import BLOCKS_PER_ARM, Stage
+from gate.records.run import Extent, Pairing, Run, Trial
 
 # What is asked of a trial that is to measure its case as a whole.
 EVERY_METRIC = frozenset(Metric)

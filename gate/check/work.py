@@ -10,8 +10,10 @@ from typing import NamedTuple, Protocol
 from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.side_by_side import Suspect
-from gate.records import BASE_ARM, CANDIDATE_ARM, Case, CaseFailure, Fact, Metric, Pairing, Place, Run, Trial
 from gate.records.bounds import Natural
+from gate.records.cases import Case, Metric
+from gate.records.facts import Fact
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, CaseFailure, Pairing, Place, Run, Trial
 
 # Of the kernels that differ, in all of a run: it is written anew after every pair.
 MAX_SOURCES_CHARS = 4_000_000

@@ -32,9 +32,12 @@ from gate.lab.trials.runs import Lane, LaneTerms, measure_plan
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
 from gate.project.registry import check_factories
-from gate.records import BASE_ARM, Code, Fact, Metric, Policy, Run, make_text, name_words
+from gate.records.cases import Metric, Policy
+from gate.records.codes import Code
 from gate.records.events import Noted, Observer
+from gate.records.facts import Fact, make_text, name_words
 from gate.records.protocol import Checkouts
+from gate.records.run import BASE_ARM, Run
 from gate.report.words.facts import describe_failure, write_note
 from gate.revisions import NothingDiffersError, advise_missing, find_ref, find_top
 from gate.store.baselines import load_baselines

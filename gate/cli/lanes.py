@@ -37,8 +37,10 @@ from gate.lab.trials.runs import (
 )
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
-from gate.records import Arm, BaseArm, Code, Extent, Fact, Run, make_text, name_words
+from gate.records.codes import Code
 from gate.records.events import Noted, Observer
+from gate.records.facts import Fact, make_text, name_words
+from gate.records.run import Arm, BaseArm, Extent, Run
 from gate.report.progress import show_progress
 
 if TYPE_CHECKING:

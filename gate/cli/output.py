@@ -19,9 +19,10 @@ from gate.files.disk import is_present, list_cut_short
 from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
-from gate.records import Estimate, Metric, Pairing, Policy, Run, Verdict
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, Policy, group_cases
 from gate.records.protocol import Stage
+from gate.records.run import Pairing, Run
+from gate.records.verdict import Estimate, Verdict
 from gate.report import FORMATS, render
 from gate.report.footer import render_exit_notice
 from gate.report.junit import render_junit

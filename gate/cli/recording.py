@@ -28,7 +28,8 @@ from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options
 from gate.project.plan import pool_runs
 from gate.project.registry import load_cases, select_cases
-from gate.records import Acceptance, BaseArm, Run
+from gate.records.cases import Acceptance
+from gate.records.run import BaseArm, Run
 from gate.records.studies import Effort
 from gate.report.studies import render_calibration
 from gate.report.tables import render_baselines

@@ -26,7 +26,11 @@ from gate.project.config import (
 from gate.project.entries import can_decide
 from gate.project.plan import pick_shard
 from gate.project.registry import choose_cases, load_cases
-from gate.records import Baseline, Case, Code, Fact, Metric, Policy, Run, Shard, Verdict, name_words
+from gate.records.cases import Case, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Baseline, Run, Shard
+from gate.records.verdict import Verdict
 from gate.store.policy import name_gate
 from gate.units import count_noun
 

@@ -14,7 +14,8 @@ from gate.project.cases import Card, list_absent, list_unavailable
 from gate.project.config import LIMIT_KEYS, Config, fit_limits, render_config
 from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
 from gate.project.registry import choose_cases, load_cases, select_cases
-from gate.records import Case, CaseFailure, Run
+from gate.records.cases import Case
+from gate.records.run import CaseFailure, Run
 from gate.report.tables import render_attempt, render_doctor, render_models, render_plan, render_tally
 from gate.report.words.facts import describe_unavailable
 

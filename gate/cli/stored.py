@@ -19,7 +19,10 @@ from gate.project.arm_cases import mark_removed
 from gate.project.config import Config, check_places, load_config
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import find_cases, load_cases, select_cases
-from gate.records import Baseline, Case, Code, Outcome, Run
+from gate.records.cases import Case
+from gate.records.codes import Code
+from gate.records.run import Baseline, Run
+from gate.records.verdict import Outcome
 from gate.report.clean import clean_line, write_text
 from gate.report.explain import find_case, render_explanation
 from gate.report.trend import Track, make_tracks

@@ -18,25 +18,21 @@ from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather
 from gate.decide.judge.stored import Machine
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
-from gate.records import (
-    BASE_ARM,
+from gate.records.cases import Metric, Policy, group_cases
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import BASE_ARM, Pairing, Run
+from gate.records.verdict import (
     BROKEN,
     MAYBE_WORSE,
     MOVED,
     NOT_WORSE,
     UNJUDGED,
-    Code,
     Comparison,
-    Fact,
-    Metric,
-    Pairing,
-    Policy,
     Reason,
-    Run,
     Status,
     Verdict,
 )
-from gate.records.cases import group_cases
 
 _OPEN = UNJUDGED | MAYBE_WORSE | MOVED
 _CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not judged without the other

@@ -16,8 +16,9 @@ from gate.decide.constants import (
     PRIOR_SD,
 )
 from gate.metrics import SPECS, Family
-from gate.records import Estimate, Metric
+from gate.records.cases import Metric
 from gate.records.studies import Rate
+from gate.records.verdict import Estimate
 
 _TINY = 1e-300
 _CONVERGED = 1e-15

@@ -26,22 +26,11 @@ from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import pose_questions
 from gate.decide.judge.stored import Machine, compare_case, compare_machine, make_machine_shift, make_rules
 from gate.fingerprint import compute_environment_id, has_same_host
-from gate.records import (
-    NOT_WORSE,
-    Baseline,
-    CaseEvidence,
-    Cause,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    PairBase,
-    Policy,
-    Run,
-    Status,
-    Verdict,
-)
-from gate.records.cases import group_by, group_cases
+from gate.records.cases import Policy, group_by, group_cases
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Baseline, Environment, Run
+from gate.records.verdict import NOT_WORSE, CaseEvidence, Cause, Comparison, PairBase, Status, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

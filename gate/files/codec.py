@@ -35,8 +35,10 @@ from gate.files.untrusted import (
     parse_json,
 )
 from gate.metrics import SPECS
-from gate.records import Baseline, CaseFailure, Metric, Pairing, Run, Trial, Verdict
+from gate.records.cases import Metric
+from gate.records.run import Baseline, CaseFailure, Pairing, Run, Trial
 from gate.records.studies import Bisection, Calibration, SelftestReport
+from gate.records.verdict import Verdict
 
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from gate.errors import FileError
 from gate.files.codec import decode, dump, parse_json, write_atomic
-from gate.records import Fact
+from gate.records.facts import Fact
 from gate.records.protocol import WorkerRequest
 
 _CHUNK_BYTES = 64 * 1024

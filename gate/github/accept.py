@@ -27,7 +27,7 @@ from gate.publish.commands import (
     write_message,
 )
 from gate.publish.submitted import CiRun, RefusedError
-from gate.records import Acceptance
+from gate.records.cases import Acceptance
 from gate.store.acceptances import (
     BRANCH,
     DIRECTORY,

@@ -17,7 +17,8 @@ from gate.github.client import GitHubClient, quote_part
 from gate.github.job import JobContext, find_text, find_value
 from gate.github.transport import GitHubError, MissingError, describe_surprise, need_number, need_text
 from gate.publish.submitted import MERGE_GROUP, CiRun
-from gate.records import Code, Fact
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.units import count_noun
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

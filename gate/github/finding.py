@@ -26,7 +26,11 @@ from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
 from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive, parse_run
 from gate.publish.trusted import Base, Known, TrustedResult, names_place, needs_acceptance, note_accepted
-from gate.records import Acceptance, Code, Fact, Run, Verdict
+from gate.records.cases import Acceptance
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Run
+from gate.records.verdict import Verdict
 from gate.store.acceptances import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 

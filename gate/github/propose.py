@@ -38,7 +38,8 @@ from gate.publish.proposal_text import (
     render_title,
 )
 from gate.publish.submitted import check_measured_run, note_machine, record_run
-from gate.records import Baseline, Case, Policy, Provenance, Run
+from gate.records.cases import Case, Policy
+from gate.records.run import Baseline, Provenance, Run
 from gate.store.baselines import MAX_BASELINE_BYTES, Proposal, make_key, make_place, propose_baselines
 from gate.version import __version__
 

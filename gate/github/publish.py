@@ -22,7 +22,7 @@ from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.results import CommentWhen, describe_finding, is_wanted, render_summary
 from gate.publish.submitted import MERGE_GROUP, SCHEDULE, CiRun
 from gate.publish.trusted import TrustedResult
-from gate.records import Outcome
+from gate.records.verdict import Outcome
 from gate.report.markdown import escape_text
 from gate.store.policy import DEFAULT_KEY
 

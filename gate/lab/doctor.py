@@ -26,8 +26,8 @@ from gate.lab.host.ownership import find_holder, find_scratch_place
 from gate.lab.trials.bench import MIN_FREE_BYTES, LabSettings
 from gate.lab.workers.worker import list_dropped_variables
 from gate.programs import ask_program, count_cores, read_free_bytes, read_text
-from gate.records import Arm
 from gate.records.events import Check, CheckLevel
+from gate.records.run import Arm
 from gate.units import render_percent
 
 _LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute

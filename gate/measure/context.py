@@ -24,7 +24,8 @@ from gate.measure.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import is_foreign, iterate_tensors
 from gate.metrics import SPECS
-from gate.records import Case, Code, Kind, Metric, Mode, Task
+from gate.records.cases import Case, Kind, Metric, Mode, Task
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, Side, Stage
 from gate.workload import Workload
 

@@ -34,8 +34,8 @@ from gate.measure.device.cpu import TargetDevice, read_cpu_model
 from gate.measure.device.device import Device
 from gate.measure.graph import find_cache, find_private
 from gate.programs import ask_program, count_cores
-from gate.records import Environment
 from gate.records.protocol import WorkerRequest
+from gate.records.run import Environment
 
 # The directories that a compile fills besides the precompiled headers.
 _CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")

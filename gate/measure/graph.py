@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from gate.git import find_checkout
-from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
-from gate.records.facts import GRAPH_CACHES
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import GRAPH_CACHES, Fact, name_words
+from gate.records.run import CacheUse, Frame, GraphBreak, Recompile
 
 MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400

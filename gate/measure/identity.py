@@ -26,7 +26,7 @@ import torch
 
 from gate.files.codec import pause_collector
 from gate.programs import count_cores
-from gate.records import CodeIdentity
+from gate.records.run import CodeIdentity
 
 _NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})
 _MAX_SOURCES_CHARS = 600_000  # of one worker: its result is written anew at every stage

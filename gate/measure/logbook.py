@@ -15,8 +15,11 @@ from typing import Any
 from gate.errors import GateError
 from gate.files.messages import save_plain
 from gate.installation import COMPILER_FIX, HEADERS_FIX
-from gate.records import Code, Fact, FailureKind, Metric, list_distinct, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, list_distinct, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records.run import FailureKind
 
 _DEVICE_FIX = (
     "Choose a device this machine has (--device cpu), install a torch built for it, or fix its driver:"

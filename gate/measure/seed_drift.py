@@ -26,7 +26,10 @@ from gate.measure.numerics.exact import Recording, has_drawn_alike, in_float64
 from gate.measure.numerics.reference import Called, Evaluation
 from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
-from gate.records import Code, DType, Fact, Kind, Metric, Worst
+from gate.records.cases import DType, Kind, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Worst
 
 _INDUCTOR = "inductor"  # the backend that draws random numbers of its own
 # Random numbers are drawn by the operators that eager calls.

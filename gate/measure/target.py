@@ -24,7 +24,7 @@ from gate.measure.workload.build import TORCH_DTYPES, Subject, assemble_subject,
 from gate.measure.workload.holding import Held, hold, rebind
 from gate.measure.workload.tensors import map_tensors
 from gate.programs import ask_program
-from gate.records import Case, Metric
+from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage
 from gate.workload import Workload
 

@@ -32,9 +32,11 @@ from gate.measure.rounds import (
 from gate.measure.seed_drift import CompiledSubject, has_steps, measure_drift, measure_step_drift
 from gate.measure.turns import ThreadWaits
 from gate.measure.usage import find_keeper, measure_kept, record_usage, run_canaries
-from gate.records import CacheUse, Code, Conditions, Metric
+from gate.records.cases import Metric
+from gate.records.codes import Code
 from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Offer, Side, Stage, compute_super_blocks
+from gate.records.run import CacheUse, Conditions
 from gate.workload import Workload
 
 

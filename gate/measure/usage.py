@@ -31,7 +31,8 @@ from gate.measure.logbook import describe_error
 from gate.measure.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import has_cudagraphs
 from gate.programs import read_free_bytes
-from gate.records import Code, Metric
+from gate.records.cases import Metric
+from gate.records.codes import Code
 from gate.records.protocol import Stage
 
 _ENERGY_S = 2.0  # the counter moves ten times a second or more: 5 % of two seconds at most

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 
 from gate.metrics.rows import ROWS
 from gate.metrics.spec import Family, MetricSpec, Role, Scope, Source, Timing, Unit
-from gate.records import CauseKind, Metric
+from gate.records.cases import Metric
 from gate.records.studies import FaultKind
+from gate.records.verdict import CauseKind
 
 _ROWS = {row.metric: row for row in ROWS}
 SPECS: Mapping[Metric, MetricSpec] = {metric: _ROWS[metric] for metric in Metric}

@@ -25,8 +25,9 @@ from gate.metrics.spec import (
     Unit,
     limit,
 )
-from gate.records import CauseKind, Metric, Threshold
+from gate.records.cases import Metric, Threshold
 from gate.records.studies import FaultKind
+from gate.records.verdict import CauseKind
 
 ROWS = (
     # Times.

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gate.records import CauseKind, Metric, Threshold
 from gate.records.bounds import Range
+from gate.records.cases import Metric, Threshold
 from gate.records.studies import FaultKind
+from gate.records.verdict import CauseKind
 
 
 class Scope(StrEnum):

@@ -10,7 +10,9 @@ from gate.installation import MODELS, find_models
 from gate.project.cases import is_reference
 from gate.project.config import DEFAULT_FILE, Config, load_config
 from gate.project.registry import choose_cases, find_cases, load_cases
-from gate.records import Case, Code, Fact, name_words
+from gate.records.cases import Case
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

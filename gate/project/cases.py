@@ -14,7 +14,9 @@ from gate.files.entry import REFERENCE_PACKAGE
 from gate.installation import is_installed
 from gate.kinds import KIND_SPECS
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry, list_values
-from gate.records import DEFAULT_BACKEND, Case, Code, DType, Fact, Kind, Mode, Task
+from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
+from gate.records.codes import Code
+from gate.records.facts import Fact
 
 _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
 # Options in a case's id are readable up to this length and while they are a file name; then a digest.

@@ -20,8 +20,8 @@ from gate.files.yaml_in import find_above, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.records import AbsoluteLimit, Case, Metric, Override, Quarantine, Threshold
 from gate.records.bounds import MAX_COUNT, write_percent
+from gate.records.cases import AbsoluteLimit, Case, Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
 
 DEFAULT_FILE = "gate.yml"

@@ -13,8 +13,8 @@ from gate.files.entry import DeviceName, ErrorBudget, MetricUnits, PathText, Sha
 from gate.files.untrusted import InvalidValue, Values
 from gate.metrics import SPECS, Family, Role
 from gate.project.model_entries import RegistryFile
-from gate.records import Metric, Quarantine
 from gate.records.bounds import Count, Entry, NotNegative, Seconds, Text
+from gate.records.cases import Metric, Quarantine
 from gate.records.protocol import Sampling
 
 DEFAULT_TRIALS = 1  # a suspect gets more

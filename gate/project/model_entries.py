@@ -11,8 +11,8 @@ from gate.files.entry import REFERENCE_PACKAGE, Backend, Factory, Identifier, No
 from gate.files.structure import fit
 from gate.files.untrusted import InvalidValue, ValidationError, Values, format_value, suggest_nearest
 from gate.kinds import KIND_SPECS, KindSpec
-from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.bounds import Entry, NotEmpty, NotNegative, Seconds, Text
+from gate.records.cases import DEFAULT_BACKEND, DType, Kind, Mode, Task
 
 DEFAULT_SIZE = "smoke"
 # They take neither mode nor options: torch._dynamo.backends.common.

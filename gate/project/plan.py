@@ -11,7 +11,8 @@ from gate.decide.evidence.programs import find_unchanged_code
 from gate.devices import TARGET_KIND
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
-from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
+from gate.records.cases import Case
+from gate.records.run import BaseArm, Pairing, Run, Shard, Trial
 from gate.units import join_some
 
 _Named = tuple[str, Run]  # a run, and its file as somebody named it

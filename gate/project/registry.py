@@ -17,8 +17,7 @@ from gate.project.cases import find_module, is_reference, make_cases
 from gate.project.config import Config
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, RegistryFile, TestEntry
-from gate.records import Case
-from gate.records.cases import TAG, fits_pattern, fits_term, split_pattern
+from gate.records.cases import TAG, Case, fits_pattern, fits_term, split_pattern
 
 _NAMED = 8  # names in a suggestion: what fits on a line
 

@@ -12,7 +12,9 @@ from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import TrustedResult
-from gate.records import BROKEN, UNJUDGED, Code, Fact, Outcome, PairBase, Reason, Status, Verdict
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import BROKEN, UNJUDGED, Outcome, PairBase, Reason, Status, Verdict
 from gate.report.content import MAX_STEP, render_counts
 from gate.report.markdown import (
     BAD,

@@ -14,7 +14,8 @@ from gate.errors import UsageError
 from gate.files.entry import LINE
 from gate.fingerprint import compute_environment_id
 from gate.project.registry import select_cases
-from gate.records import Acceptance, Case, Comparison, Metric, Outcome, Policy, Reason, Verdict
+from gate.records.cases import Acceptance, Case, Metric, Policy
+from gate.records.verdict import Comparison, Outcome, Reason, Verdict
 from gate.report.markdown import escape_code, render_table
 from gate.report.words.templates import SENTENCES, name_metric
 from gate.store.acceptances import compute_expiry

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from statistics import median, stdev
 
 from gate.metrics import SPECS, Family, Role
-from gate.records import Fact, Metric
+from gate.records.cases import Metric
+from gate.records.facts import Fact
 from gate.report.markdown import escape_code, escape_text, fold, join_parts, render_table
 from gate.report.words.facts import write_note
 from gate.report.words.steps import describe_setback

@@ -19,7 +19,9 @@ from gate.metrics import Role, Unit, select_metrics
 from gate.publish.body import render_trusted_report
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult, make_trusted_verdict, note_unknown
-from gate.records import JUDGED, Environment, Metric, Outcome, PairBase, Run, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.run import Environment, Run
+from gate.records.verdict import JUDGED, Outcome, PairBase, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.content import MAX_STEP, count_statuses
 from gate.report.markdown import escape_code, escape_text

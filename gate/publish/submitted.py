@@ -17,8 +17,11 @@ from gate.decide.evidence.trials import make_baselines, note_disturbed, note_kep
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, VERDICT, NewerFileError, check_baseline
 from gate.files.untrusted import MAX_INTEGER
-from gate.records import Baseline, Case, Fact, Provenance, Run, Verdict
+from gate.records.cases import Case
+from gate.records.facts import Fact
 from gate.records.protocol import Stage
+from gate.records.run import Baseline, Provenance, Run
+from gate.records.verdict import Verdict
 from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
 from gate.units import join_some
 

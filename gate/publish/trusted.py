@@ -26,28 +26,12 @@ from gate.decide.explain.notes import list_notes, note_machine, note_tally, note
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.publish.submitted import CiRun, Refusal
-from gate.records import (
-    BASE_ARM,
-    BROKEN,
-    CANDIDATE_ARM,
-    Baseline,
-    Case,
-    CaseFailure,
-    Cause,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    Outcome,
-    PairBase,
-    Policy,
-    Provenance,
-    Run,
-    Status,
-    Verdict,
-    name_words,
-)
+from gate.records.cases import Case, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerRole
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Baseline, CaseFailure, Environment, Provenance, Run
+from gate.records.verdict import BROKEN, Cause, Comparison, Outcome, PairBase, Status, Verdict
 
 _MAX_ALIKE = 20  # causes of one case that may say the same, without their words
 _STAGES = frozenset(stage.value for stage in Stage)

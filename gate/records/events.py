@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records import CaseFailure, Fact, Trial
+from gate.records.facts import Fact
+from gate.records.run import CaseFailure, Trial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

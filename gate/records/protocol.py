@@ -30,8 +30,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from gate.records import Case, Environment, Fact, FailureKind, Measured
 from gate.records.bounds import Count, Entry, NotNegative, Seconds
+from gate.records.cases import Case
+from gate.records.facts import Fact
+from gate.records.run import Environment, FailureKind, Measured
 
 # The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
 # not shadow installed modules.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 
 from gate.errors import UsageError
-from gate.records import Verdict
+from gate.records.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

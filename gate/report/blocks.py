@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import MOVED, QUIET, CaseFailure, Cause, Code, Comparison, Metric, Status, Verdict
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, group_cases
+from gate.records.codes import Code
+from gate.records.run import CaseFailure
+from gate.records.verdict import MOVED, QUIET, Cause, Comparison, Status, Verdict
 from gate.report.clean import MAX_SENTENCE, clean_line, clean_lines
 from gate.report.rows import RANK, Row, make_common_row, make_row, part_comparisons
 from gate.report.words.facts import describe_cause, describe_failed_trial, describe_whole, doubt_cause

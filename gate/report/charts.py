@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from gate.metrics import SPECS, Unit
-from gate.records import Estimate, Metric
+from gate.records.cases import Metric
+from gate.records.verdict import Estimate
 from gate.units import KIBI
 
 BEFORE, HEAD = "before", "head"

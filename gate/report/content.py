@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS
-from gate.records import JUDGED, RED, Code, Comparison, MachineShift, Outcome, Status, Verdict
-from gate.records.verdict import SuiteRow
+from gate.records.codes import Code
+from gate.records.verdict import JUDGED, RED, Comparison, MachineShift, Outcome, Status, SuiteRow, Verdict
 from gate.report.blocks import LEAST_SHOWN, SHOWN, Block, count_causes, make_blocks
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
 from gate.report.footer import Cell, list_footer, make_figures

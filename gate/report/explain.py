@@ -13,8 +13,9 @@ from typing import TypeVar
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import QUIET, Case, CaseEvidence, Comparison, KernelChange, Status, Verdict
+from gate.records.cases import Case
 from gate.records.facts import OTHER_PHASE, PHASES
+from gate.records.verdict import QUIET, CaseEvidence, Comparison, KernelChange, Status, Verdict
 from gate.report.blocks import Block, make_blocks, render_command
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line, clean_lines, lay_out
 from gate.report.content import Section

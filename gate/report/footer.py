@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from gate.devices import TARGET_KIND
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Role
-from gate.records import Comparison, Environment, Metric, Outcome, Provenance, Status, Verdict
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, group_cases
+from gate.records.run import Environment, Provenance
+from gate.records.verdict import Comparison, Outcome, Status, Verdict
 from gate.report.clean import ABSENT, clean_line
 from gate.units import count_noun, join_some, render_age, render_duration, render_percent, render_value
 

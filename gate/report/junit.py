@@ -8,8 +8,10 @@ then what is not settled is an ``error`` too, and where nothing else is red the 
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from gate.records import BASE_ARM, CaseFailure, Code, Comparison, Metric, Outcome, Reason, Status, Verdict
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, group_cases
+from gate.records.codes import Code
+from gate.records.run import BASE_ARM, CaseFailure
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.records import RED, Status, Verdict
+from gate.records.verdict import RED, Status, Verdict
 from gate.report.blocks import Block, Member
 from gate.report.content import MAX_STEP, OUTCOME_KINDS, Report, Section, make_report, render_counts
 from gate.report.footer import COLUMNS, Cell, list_marks

@@ -19,8 +19,9 @@ from markupsafe import Markup
 
 from gate.fingerprint import compute_environment_id, list_parts
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, select_metrics
-from gate.records import CaseEvidence, Comparison, Environment, Metric, Status, Verdict
-from gate.records.cases import group_cases
+from gate.records.cases import Metric, group_cases
+from gate.records.run import Environment
+from gate.records.verdict import CaseEvidence, Comparison, Status, Verdict
 from gate.report.blocks import SHOWN, Block, order_comparison
 from gate.report.charts import BEFORE, HEAD, Drawing, Lane, Plot, draw_interval, draw_strip, find_axis_unit
 from gate.report.clean import clean_line

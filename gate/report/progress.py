@@ -13,7 +13,8 @@ from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from gate.metrics import SPECS
-from gate.records import Metric, events
+from gate.records import events
+from gate.records.cases import Metric
 from gate.report.clean import clean_line, make_console, write_text
 from gate.report.words.facts import describe_measuring, describe_whole
 from gate.units import count_noun, render_duration, render_value

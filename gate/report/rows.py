@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS, Family
-from gate.records import MOVED, Comparison, Estimate, Metric, Reason, Status
+from gate.records.cases import Metric
+from gate.records.verdict import MOVED, Comparison, Estimate, Reason, Status
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
 from gate.report.words.comparisons import (
     complete_sentence,

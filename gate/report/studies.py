@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gate.metrics import SPECS, Family
-from gate.records import Code, Environment
+from gate.records.codes import Code
+from gate.records.run import Environment
 from gate.records.studies import (
     Attempt,
     Calibration,

@@ -12,9 +12,9 @@ from collections.abc import Container, Sequence
 from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
 from gate.project.plan import Plan
-from gate.records import Baseline, Case, CaseFailure
-from gate.records.cases import group_by
+from gate.records.cases import Case, group_by
 from gate.records.events import Check
+from gate.records.run import Baseline, CaseFailure
 from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines, count_columns, lay_out
 from gate.report.footer import SHOWN_COMMIT_CHARS

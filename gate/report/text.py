@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TextIO
 
-from gate.records import Status, Verdict
+from gate.records.verdict import Status, Verdict
 from gate.report.blocks import Block
 from gate.report.clean import ABSENT, WIDTH, count_columns, find_style, lay_out, write_text
 from gate.report.content import OUTCOME_KINDS, Report, make_report, render_counts

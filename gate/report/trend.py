@@ -15,8 +15,7 @@ from statistics import fmean, geometric_mean, median, median_low
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import Metric
-from gate.records.cases import collect_columns
+from gate.records.cases import Metric, collect_columns
 from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
 
 RECENT = 2000  # runs that are shown one by one: two months of forty a day, five years of nights

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.report.charts import Drawing, Plot, Scale, find_axis_unit, join_places, list_ticks, make_scale
 from gate.report.pages import find_link, render_page
 from gate.report.trend import FEWEST, Track, TrendSeries, TrendStep, list_upgrades, mark_steps

@@ -9,24 +9,22 @@ from gate.decide.stats import compute_rate
 from gate.devices import find_kind
 from gate.errors import UsageError
 from gate.metrics import find_planted
-from gate.records import (
+from gate.records.cases import (
     DEFAULT_BACKEND,
-    RED,
     Case,
-    CaseFailure,
-    Code,
-    Comparison,
-    Fact,
-    FailureKind,
     Metric,
     Mode,
-    Status,
     Task,
     Threshold,
-    name_words,
+    fits_pattern,
+    fits_term,
+    split_pattern,
 )
-from gate.records.cases import fits_pattern, fits_term, split_pattern
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import CaseFailure, FailureKind
 from gate.records.studies import Attempt, Complaint, Demand, Fault, FaultKind, FaultScore, Result
+from gate.records.verdict import RED, Comparison, Status
 
 EXACTLY = Demand(catch=1.0, miss=0.0)
 # What must not be red may be so with the probability that a whole verdict allows itself.

@@ -24,8 +24,10 @@ from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.lab.trials.trials import run_trial
 from gate.lab.workers.worker import make_directory
 from gate.metrics import list_watching
-from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial, make_text
+from gate.records.cases import Case, Policy
 from gate.records.events import Noted
+from gate.records.facts import make_text
+from gate.records.run import BASE_ARM, Pairing, Provenance, Run, Trial
 from gate.records.studies import Attempt, Fault, FaultKind, SelftestReport
 from gate.report.progress import show_progress
 from gate.report.studies import PASSED, describe_attempt, describe_fault, describe_result, render_selftest

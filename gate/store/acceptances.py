@@ -25,7 +25,6 @@ from gate.files.entry import (
 from gate.files.untrusted import InvalidValue, Values, decode_text
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml, write_scalar
 from gate.metrics import SPECS, Family
-from gate.records import Acceptance, Metric
 from gate.records.bounds import (
     MOST_ALLOWED,
     MOST_DAYS,
@@ -37,6 +36,7 @@ from gate.records.bounds import (
     read_amount,
     write_percent,
 )
+from gate.records.cases import Acceptance, Metric
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

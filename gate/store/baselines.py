@@ -23,7 +23,8 @@ from gate.files.codec import BASELINE, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
-from gate.records import Baseline, Extent, Metric, Policy, Run
+from gate.records.cases import Metric, Policy
+from gate.records.run import Baseline, Extent, Run
 from gate.units import join_some
 
 # Nothing of a target is timed: a second trial tells which counts vary.

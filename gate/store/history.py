@@ -22,8 +22,8 @@ from gate.errors import FileError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
 from gate.files.structure import is_encodable
 from gate.files.untrusted import MAX_INTEGER
-from gate.records import Metric
 from gate.records.bounds import Time
+from gate.records.cases import Metric
 
 _FORMAT = "compile-gate/history/"
 SCHEMA = f"{_FORMAT}1"

@@ -17,9 +17,8 @@ from gate.files.entry import Line, Sha, Version
 from gate.files.yaml_in import load_yaml, write_scalar
 from gate.project.config import Config
 from gate.project.registry import load_cases
-from gate.records import AbsoluteLimit, Acceptance, Override, Policy, Quarantine
 from gate.records.bounds import Entry, Text, Time
-from gate.records.cases import TAG
+from gate.records.cases import TAG, AbsoluteLimit, Acceptance, Override, Policy, Quarantine
 from gate.store.acceptances import load_acceptances, load_commit_file
 from gate.units import render_age
 

@@ -16,7 +16,7 @@ import pytest
 
 from gate.measure.logbook import Logbook
 from gate.measure.turns import Turns
-from gate.records import Case, Task
+from gate.records.cases import Case, Task
 from gate.records.protocol import WorkerRequest
 from gate.workload import Workload
 

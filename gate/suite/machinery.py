@@ -24,7 +24,7 @@ from gate.measure.trial import compile_untimed, measure_again, measure_cold, mea
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.workload.holding import hold
 from gate.measure.workload.tensors import iterate_tensors
-from gate.records import Case, DType
+from gate.records.cases import Case, DType
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.fixture import TIMER, SuiteSession, tolerate_warnings
 from gate.workload import Workload

@@ -13,7 +13,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.measure.logbook import Logbook
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gate.errors import UsageError
-from gate.records import Case
+from gate.records.cases import Case
 from gate.suite.fixture import SESSION, CompileBenchmark
 
 

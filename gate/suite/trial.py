@@ -21,7 +21,7 @@ from pytest_benchmark.utils import NameWrapper
 from gate.errors import UsageError
 from gate.measure.logbook import Logbook, describe_error
 from gate.measure.turns import Turns
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerRole
 from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession, tolerate_warnings
 from gate.units import join_some

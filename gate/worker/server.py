@@ -37,7 +37,8 @@ from gate.files import codec
 from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, close_descriptors, receive, send
 from gate.measure.checkout import check_source, set_search_path
 from gate.programs import die_with_parent, end_process, list_children
-from gate.records import Code, Fact, name_words
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerRequest
 from gate.worker import worker
 from gate.worker.imported import check_edits

@@ -18,8 +18,11 @@ from gate.measure.checkout import check_source, set_search_path
 from gate.measure.device.imitation import imitate_gpu
 from gate.measure.logbook import Logbook, find_fix, make_worker_failure
 from gate.programs import die_with_parent, end_process
-from gate.records import Case, Code, Fact, FailureKind, name_words
+from gate.records.cases import Case
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerRole
+from gate.records.run import FailureKind
 from gate.worker.imported import check_edits, check_imports, list_changed_imports
 
 _BEGUN = time.perf_counter()

@@ -13,7 +13,7 @@ from typing import Any
 from records import make_archive, make_passing, make_zip
 
 from gate.files.codec import VERDICT
-from gate.records import PairBase, Tally
+from gate.records.verdict import PairBase, Tally
 
 MEMBER = "verdict.json"
 MIB = 1024 * 1024

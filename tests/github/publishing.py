@@ -14,7 +14,8 @@ from gate.github.finding import Settings
 from gate.github.job import JobContext
 from gate.github.publish import Publication, publish
 from gate.github.sticky import DEFAULT_AUTHOR
-from gate.records import Metric, Reason, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.verdict import Reason, Status, Verdict
 
 REPOSITORY = "octo-org/models"
 INCONCLUSIVE = make_verdict(

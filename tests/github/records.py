@@ -13,21 +13,10 @@ from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base
-from gate.records import (
-    Case,
-    Change,
-    Code,
-    Comparison,
-    Estimate,
-    MachineShift,
-    Metric,
-    Policy,
-    Provenance,
-    Reason,
-    Status,
-    Threshold,
-    Verdict,
-)
+from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.codes import Code
+from gate.records.run import Provenance
+from gate.records.verdict import Change, Comparison, Estimate, MachineShift, Reason, Status, Verdict
 from tests import make
 from tests.hosts import CUDA_HOST
 from tests.make import make_baseline

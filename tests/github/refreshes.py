@@ -19,7 +19,8 @@ from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
 from gate.publish.commands import AuthorizedCommand, CommandWords
-from gate.records import Case, Metric, Policy, Provenance, Run
+from gate.records.cases import Case, Metric, Policy
+from gate.records.run import Provenance, Run
 from tests import make
 from tests.hosts import CPU_HOST
 

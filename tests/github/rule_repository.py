@@ -16,7 +16,7 @@ from gate.decide.evidence.trials import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import BASELINE
 from gate.project.config import Config, load_config
-from gate.records import Baseline
+from gate.records.run import Baseline
 from gate.store.baselines import encode_baseline
 from tests.git import run_git
 

@@ -21,7 +21,8 @@ from gate.publish.commands import (
     parse_words,
     render_accepted,
 )
-from gate.records import Acceptance, Metric, Outcome, Reason, Status, Verdict
+from gate.records.cases import Acceptance, Metric
+from gate.records.verdict import Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 
 HEAD = "a" * 40

@@ -25,7 +25,9 @@ from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import RUN, VERDICT
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Metric, Policy, Provenance, Run, Status, Trial
+from gate.records.cases import Metric, Policy
+from gate.records.run import Provenance, Run, Trial
+from gate.records.verdict import Status
 from gate.store.acceptances import BRANCH, name_commit_file
 from gate.store.baselines import propose_baselines
 from tests.told import tell_row

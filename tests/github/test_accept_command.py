@@ -18,7 +18,9 @@ from runner_log import list_commands
 
 from gate.cli import main
 from gate.publish.commands import MAX_ACCEPTED_ROWS
-from gate.records import Acceptance, Case, Code, Metric, Reason, Status, Verdict
+from gate.records.cases import Acceptance, Case, Metric
+from gate.records.codes import Code
+from gate.records.verdict import Reason, Status, Verdict
 from gate.store.acceptances import BRANCH, decode_commit_file, name_commit_file, render_commit_file
 from tests.told import say
 

@@ -18,7 +18,7 @@ from gate.github.finding import find_acceptances
 from gate.github.git_data import GitData
 from gate.github.transport import DeniedError, GitHubError, RejectedError
 from gate.publish.commands import CommandRefusedError
-from gate.records import Acceptance, Metric
+from gate.records.cases import Acceptance, Metric
 from gate.store.acceptances import (
     BRANCH,
     MAX_ACCEPTED,

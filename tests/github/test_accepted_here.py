@@ -18,7 +18,8 @@ from gate.github.publish import Publication
 from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding
-from gate.records import Acceptance, Metric, Reason, Status, Verdict
+from gate.records.cases import Acceptance, Metric
+from gate.records.verdict import Reason, Status, Verdict
 from gate.store.acceptances import BRANCH, name_commit_file, render_commit_file
 
 LATENCY = Metric.COMPILED_LATENCY

@@ -22,7 +22,8 @@ from gate.cli.parser import make_parser
 from gate.decide.conclude.outcome import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.project.config import make_default_config
-from gate.records import Acceptance, Case, Metric, Reason, Status
+from gate.records.cases import Acceptance, Case, Metric
+from gate.records.verdict import Reason, Status
 from gate.store.acceptances import BRANCH, load_commit_file, name_commit_file, render_commit_file
 from gate.store.policy import load_policy
 from tests.git import run_git

@@ -15,7 +15,7 @@ from gate.action.step import report_change
 from gate.errors import UsageError
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Metric
+from gate.records.cases import Metric
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from action.samples import ACTION, commit, make_job
 
 from gate.files.codec import VERDICT
 from gate.lab.host import ownership
-from gate.records import Metric, Reason, Status
+from gate.records.cases import Metric
+from gate.records.verdict import Reason, Status
 
 CONFIG = """\
 version: 1

@@ -26,7 +26,9 @@ from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.project.config import Config, load_config
-from gate.records import GraphBreak, Metric, PairBase, Run, Trial
+from gate.records.cases import Metric
+from gate.records.run import GraphBreak, Run, Trial
+from gate.records.verdict import PairBase
 from tests.git import run_git
 
 SHA = "a" * 40

@@ -14,7 +14,7 @@ from gate.action.rules import RuleSource, hold_rules
 from gate.errors import MachineError, UsageError
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Metric
+from gate.records.cases import Metric
 
 
 def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:

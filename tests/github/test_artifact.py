@@ -36,20 +36,11 @@ from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_upgrade_finding
 from gate.publish.submitted import CiRun, Refusal, RefusedError, parse_archive
 from gate.publish.trusted import make_trusted_verdict
-from gate.records import (
-    Case,
-    CaseFailure,
-    Code,
-    Fact,
-    FailureKind,
-    Metric,
-    Mode,
-    Reason,
-    Status,
-    Task,
-    Verdict,
-)
-from gate.records.verdict import SuiteRow, SuiteSummary
+from gate.records.cases import Case, Metric, Mode, Task
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import CaseFailure, FailureKind
+from gate.records.verdict import Reason, Status, SuiteRow, SuiteSummary, Verdict
 from gate.report.words.facts import describe_failure
 
 MIB = 1024 * 1024

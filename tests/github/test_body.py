@@ -39,22 +39,11 @@ from gate.publish.body import (
 )
 from gate.publish.submitted import CiRun, Refusal
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, TrustedResult
-from gate.records import (
-    Case,
-    Cause,
-    Code,
-    Fact,
-    FailureKind,
-    Metric,
-    Outcome,
-    PairBase,
-    Reason,
-    Status,
-    Tally,
-    Verdict,
-    name_words,
-)
-from gate.records.facts import CAUSE_CODES
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.facts import CAUSE_CODES, Fact, name_words
+from gate.records.run import FailureKind
+from gate.records.verdict import Cause, Outcome, PairBase, Reason, Status, Tally, Verdict
 from gate.report.words.facts import describe_cause
 from tests.golden_files import GOLDEN, check_golden
 from tests.hosts import CUDA_HOST

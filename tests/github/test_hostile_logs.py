@@ -31,7 +31,7 @@ from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
 from gate.publish import submitted
-from gate.records import FailureKind
+from gate.records.run import FailureKind
 from tests.make import make_failure
 
 TEXT = "\n".join(COMMANDS)

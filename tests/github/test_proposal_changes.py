@@ -20,7 +20,8 @@ from gate.publish.proposal_text import (
     list_moves,
     render_proposal,
 )
-from gate.records import Baseline, CodeIdentity, Metric, Provenance
+from gate.records.cases import Metric
+from gate.records.run import Baseline, CodeIdentity, Provenance
 from gate.store.baselines import Proposal, ProposalKind, propose_baselines
 from tests import make
 

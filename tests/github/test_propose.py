@@ -35,7 +35,9 @@ from gate.github.git_data import GitData, compute_blob_sha
 from gate.github.propose import RefreshRequest, propose_refresh
 from gate.github.transport import GitHubError, RejectedError
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
-from gate.records import Case, Conditions, Disturbance, Provenance
+from gate.records.cases import Case
+from gate.records.facts import Disturbance
+from gate.records.run import Conditions, Provenance
 from tests.make import make_failure
 
 

@@ -30,7 +30,8 @@ from gate.github.client import GitHubClient
 from gate.github.git_data import GitData
 from gate.github.propose import RefreshRequest, load_cases_at, propose_refresh
 from gate.github.transport import GitHubError
-from gate.records import FailureKind, Metric, Trial
+from gate.records.cases import Metric
+from gate.records.run import FailureKind, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
 from tests.make import make_failure
 

@@ -17,19 +17,10 @@ from gate.decide.conclude.outcome import FailOn
 from gate.github.publish import Publication
 from gate.publish.results import CommentWhen
 from gate.publish.submitted import WORKFLOWS
-from gate.records import (
-    Cause,
-    Code,
-    Fact,
-    Metric,
-    Outcome,
-    PairBase,
-    Reason,
-    Status,
-    Tally,
-    Verdict,
-    name_words,
-)
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.verdict import Cause, Outcome, PairBase, Reason, Status, Tally, Verdict
 from gate.report.markdown import escape_text
 
 

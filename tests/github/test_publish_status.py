@@ -7,7 +7,7 @@ from publishing import INCONCLUSIVE, Stage
 from records import CASES, SHA, UNSTORED, make_failing, make_passing, make_rows, make_unchanged, make_verdict
 
 from gate.decide.conclude.outcome import FailOn
-from gate.records import Verdict
+from gate.records.verdict import Verdict
 from gate.report.markdown import escape_text
 
 

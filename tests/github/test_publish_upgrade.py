@@ -37,18 +37,8 @@ from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.publish.results import CommentWhen, list_upgrade_steps, make_upgrade_finding
 from gate.publish.submitted import Refusal
 from gate.publish.trusted import TrustedResult
-from gate.records import (
-    Case,
-    Comparison,
-    MachineShift,
-    Metric,
-    Outcome,
-    PairBase,
-    Reason,
-    Status,
-    Tally,
-    Verdict,
-)
+from gate.records.cases import Case, Metric
+from gate.records.verdict import Comparison, MachineShift, Outcome, PairBase, Reason, Status, Tally, Verdict
 from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST
 

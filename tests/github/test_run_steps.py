@@ -21,7 +21,7 @@ from gate.files.codec import RUN
 from gate.lab.arms.checkouts import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import CodeIdentity, Provenance
+from gate.records.run import CodeIdentity, Provenance
 from tests.git import run_git
 from tests.hosts import CUDA_HOST
 from tests.make import make_pair, make_run

@@ -25,7 +25,9 @@ from gate.files.codec import RUN, VERDICT
 from gate.project.config import load_config
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
-from gate.records import Case, Metric, Outcome, Policy, Provenance, Reason, Run, Status
+from gate.records.cases import Case, Metric, Policy
+from gate.records.run import Provenance, Run
+from gate.records.verdict import Outcome, Reason, Status
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.make import make_run, make_trials
 

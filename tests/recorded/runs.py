@@ -20,7 +20,9 @@ from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.files.codec import RUN
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS
-from gate.records import Acceptance, Baseline, FailureKind, Metric, Policy, Quarantine, Run, Trial, Verdict
+from gate.records.cases import Acceptance, Metric, Policy, Quarantine
+from gate.records.run import Baseline, FailureKind, Run, Trial
+from gate.records.verdict import Verdict
 from tests.make import make_failure
 
 DIRECTORY = Path(__file__).parent

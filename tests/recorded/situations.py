@@ -8,7 +8,9 @@ from typing import Any
 
 from gate.decide.evidence.trials import make_baselines
 from gate.metrics import LATENCIES
-from gate.records import Disturbance, FailureKind, Metric, Pairing, Run
+from gate.records.cases import Metric
+from gate.records.facts import Disturbance
+from gate.records.run import FailureKind, Pairing, Run
 from tests.recorded.runs import (
     CHAIN,
     HEAD,

@@ -9,7 +9,9 @@ from typing import Any
 
 from gate.decide.evidence.trials import make_baselines
 from gate.metrics import COMPILE_TIMES, LATENCIES
-from gate.records import Baseline, Disturbance, FailureKind, GraphBreak, Metric, Recompile, Run
+from gate.records.cases import Metric
+from gate.records.facts import Disturbance
+from gate.records.run import Baseline, FailureKind, GraphBreak, Recompile, Run
 from tests.recorded.runs import (
     CHAIN,
     HEAD,

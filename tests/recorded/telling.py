@@ -10,7 +10,7 @@ from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding, make_upgrade_finding, render_upgrade
 from gate.publish.submitted import CiRun
 from gate.publish.trusted import Base, Known
-from gate.records import Verdict
+from gate.records.verdict import Verdict
 from gate.report import render
 from gate.report.text import Detail, render_text
 from tests.recorded.runs import DIRECTORY, Situation

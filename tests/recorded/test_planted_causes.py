@@ -22,7 +22,11 @@ from gate.decide.verdict import decide_verdict
 from gate.errors import UsageError
 from gate.files.codec import RUN, VERDICT
 from gate.metrics import LATENCIES
-from gate.records import Cause, Code, Fact, Metric, Pairing, Run, Status, Trial, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Pairing, Run, Trial
+from gate.records.verdict import Cause, Status, Verdict
 from gate.report import render
 from gate.report.explain import find_case, render_explanation
 from gate.report.words.facts import describe_cause

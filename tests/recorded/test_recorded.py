@@ -23,7 +23,7 @@ import pytest
 from gate.cli.parser import make_parser
 from gate.files.codec import VERDICT
 from gate.publish.submitted import MAX_MEMBER_BYTES
-from gate.records import Verdict
+from gate.records.verdict import Verdict
 from gate.report.blocks import render_command
 from gate.report.words.steps import write_steps
 from tests.recorded.runs import DIRECTORY, judge

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gate.records import Code, Comparison, Metric, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.verdict import Comparison, Status, Verdict
 from gate.report.content import make_report
 from gate.report.rows import make_row
 from gate.report.text import Detail, render_text

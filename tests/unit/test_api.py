@@ -12,7 +12,7 @@ import gate
 from gate.cli import main
 from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import RUN
-from gate.records import Outcome
+from gate.records.verdict import Outcome
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, make_run
 

@@ -18,7 +18,8 @@ from gate.decide.judge.stored import SESSION
 from gate.decide.stats import ASSUMED, summarize_logs
 from gate.lab.host import fitness
 from gate.metrics import SPECS
-from gate.records import Metric, Outcome, Reason, Status, Threshold
+from gate.records.cases import Metric, Threshold
+from gate.records.verdict import Outcome, Reason, Status
 
 DOCS = Path(__file__).parents[2] / "docs"
 DECISION = (DOCS / "decision.md").read_text(encoding="utf-8")
@@ -139,8 +140,9 @@ def test_glossary_names_what_exists() -> None:
 
 
 def can_resolve(name: str) -> bool:
-    """Whether `module.Thing.field` exists in gate, or `Thing.field` in the records or gate.metrics."""
-    starts = ("gate", "gate.records", "gate.records.studies", "gate.errors")
+    """Whether `module.Thing.field` exists in gate, or `Thing.field` in the records."""
+    records = (f"gate.records.{name}" for name in ("cases", "codes", "facts", "run", "verdict", "studies"))
+    starts = ("gate", *records, "gate.errors")
     return any(_walk(start, name.split(".")) for start in starts)
 
 

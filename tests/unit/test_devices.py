@@ -38,7 +38,7 @@ from gate.action.inputs import INPUTS
 from gate.check.schedule import plan_content
 from gate.project.config import apply_options, make_config
 from gate.project.entries import GateFile
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.selftest.catalog import list_faults
 
 config = apply_options(make_config(GateFile(version=1)), device="xpu:1")

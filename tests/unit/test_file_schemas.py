@@ -8,7 +8,8 @@ import pytest
 from file_schemas import ROOTS, make_schema
 
 from gate.files.codec import BASELINE, RUN, FileKind, encode
-from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
+from gate.records.cases import Case, Metric
+from gate.records.run import Baseline, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline
 

@@ -20,8 +20,8 @@ from gate.fingerprint import (
 )
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.environment import capture_environment
-from gate.records import Environment
 from gate.records.protocol import WorkerRequest, WorkerRole
+from gate.records.run import Environment
 from tests.hosts import CPU_HOST
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,8 +22,10 @@ from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
 from gate.lab.host import fitness  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
-from gate.records import Case, Code, Place, Provenance, Run  # noqa: E402
+from gate.records.cases import Case  # noqa: E402
+from gate.records.codes import Code  # noqa: E402
 from gate.records.events import Event, Noted, ignore_event  # noqa: E402
+from gate.records.run import Place, Provenance, Run  # noqa: E402
 from tests.hosts import CUDA_HOST  # noqa: E402
 
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")

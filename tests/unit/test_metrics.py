@@ -34,8 +34,9 @@ from gate.metrics import (
     list_watching,
 )
 from gate.metrics.rows import ROWS
-from gate.records import CauseKind, Metric
+from gate.records.cases import Metric
 from gate.records.studies import FaultKind
+from gate.records.verdict import CauseKind
 from gate.report.footer import COLUMNS
 from gate.report.pages import _GROUPS
 from gate.report.words.templates import name_direction
@@ -52,7 +53,9 @@ from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.metrics import INTERLEAVED, LATENCIES, LEADING, NOISY_DECIDING, OF_WARM, SPECS, explained_by
 from gate.project.config import make_config
 from gate.project.entries import GateFile
-from gate.records import CauseKind, Metric, Pairing, Trial
+from gate.records.cases import Metric
+from gate.records.run import Pairing, Trial
+from gate.records.verdict import CauseKind
 from gate.report.footer import COLUMNS
 from gate.units import render_threshold, render_value
 from gate.report.words.templates import describe_change

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate import units
 from gate.metrics import SPECS
-from gate.records import Metric, Threshold
+from gate.records.cases import Metric, Threshold
 
 FINITE = st.floats(min_value=-1e15, max_value=1e15, allow_nan=False)
 MIB = 1024.0 * 1024.0

@@ -8,21 +8,11 @@ from fnmatch import fnmatchcase
 
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
-from gate.records import (
-    QUIET,
-    Acceptance,
-    Baseline,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    Metric,
-    Policy,
-    Quarantine,
-    Reason,
-    Status,
-    name_words,
-)
+from gate.records.cases import Acceptance, Metric, Policy, Quarantine
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Baseline, Environment
+from gate.records.verdict import QUIET, Comparison, Reason, Status
 
 # The steps of an allowance: whole percent, whole counts, hundredths of a log2 unit.
 _STEPS = {Family.EXACT: 1, Family.LOG2: 100}

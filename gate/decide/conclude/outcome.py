@@ -27,21 +27,19 @@ from gate.devices import CPU, TARGET_KIND
 from gate.errors import ExitCode
 from gate.kinds import has_metric
 from gate.metrics import SPECS, Family, Scope, Source
-from gate.records import (
+from gate.records.cases import AbsoluteLimit, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Run
+from gate.records.verdict import (
     BROKEN,
     JUDGED,
     MAYBE_WORSE,
     UNJUDGED,
-    AbsoluteLimit,
     Change,
-    Code,
     Comparison,
-    Fact,
-    Metric,
     Outcome,
-    Policy,
     Reason,
-    Run,
     Status,
     Tally,
     Verdict,

@@ -12,23 +12,18 @@ from gate.decide.evidence.programs import match_kernels, part_phases
 from gate.decide.evidence.values import Evidence, collect_medians, compute_break_even, find_break_even
 from gate.kinds import find_family
 from gate.metrics import SPECS, Family
-from gate.records import (
-    BASE_ARM,
-    CANDIDATE_ARM,
-    DEFAULT_BACKEND,
-    Case,
+from gate.records.cases import DEFAULT_BACKEND, Case, Kind, Metric, Mode, group_by
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Compiled, Trial
+from gate.records.verdict import (
     CaseEvidence,
     Comparison,
-    Compiled,
     KernelChange,
-    Kind,
-    Metric,
-    Mode,
+    ModeRow,
+    ScopeRow,
     SideEvidence,
-    Trial,
+    SuiteRow,
+    SuiteSummary,
 )
-from gate.records.cases import group_by
-from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 # Kernels of one case that are shown: more are counted.
 MAX_SHOWN_KERNELS = 12

@@ -10,7 +10,8 @@ from gate.decide.evidence.programs import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values, find_base_cases
 from gate.decide.stats import compute_hodges_lehmann
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
-from gate.records import BASE_ARM, CANDIDATE_ARM, Metric, Pairing, Run, Trial
+from gate.records.cases import Metric
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Run, Trial
 
 
 def compare_latency(base: Trial, head: Trial, metric: Metric, *, leaves_out: bool = True) -> float | None:

@@ -17,9 +17,9 @@ from statistics import median
 from gate.decide.constants import MORE_PROCESSOR, MORE_WORK
 from gate.decide.evidence.values import Evidence, compare_items
 from gate.metrics import COMPILE_SIGNATURES, COMPILE_TIMES
-from gate.records import BASE_ARM, Kind, Metric, Pairing, Run, Task
-from gate.records.cases import group_cases
+from gate.records.cases import Kind, Metric, Task, group_cases
 from gate.records.facts import FIRST_CALL, OTHER_PHASE, PHASES
+from gate.records.run import BASE_ARM, Pairing, Run
 
 # Where these are not zero a call runs Python that was not compiled.
 _PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)

@@ -14,28 +14,23 @@ from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import Evidence, collect_medians, collect_values, find_card, find_place
 from gate.metrics import SPECS, Scope
-from gate.records import (
+from gate.records.cases import Case, collect_columns, group_cases
+from gate.records.codes import Code
+from gate.records.facts import CORES, Disturbance, Fact
+from gate.records.run import (
     CANDIDATE_ARM,
     EXPECTED_THROTTLING,
     Baseline,
-    Case,
-    Code,
     CodeIdentity,
-    Comparison,
     Conditions,
-    Disturbance,
     Environment,
     Extent,
-    Fact,
     Pairing,
     Provenance,
-    Reason,
     Run,
-    Status,
     Trial,
 )
-from gate.records.cases import collect_columns, group_cases
-from gate.records.facts import CORES
+from gate.records.verdict import Comparison, Reason, Status
 
 # How much of each there was in a trial, and which of several trials had the worst of it.
 _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {

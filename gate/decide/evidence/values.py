@@ -8,28 +8,11 @@ from statistics import fmean, median, median_high, median_low
 from gate.decide.stats import LogArms, estimate_metric
 from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
 from gate.metrics import SPECS, Family, MetricSpec, Role, Scope
-from gate.records import (
-    CANDIDATE_ARM,
-    Baseline,
-    Case,
-    CaseFailure,
-    Change,
-    Code,
-    Comparison,
-    Environment,
-    Extent,
-    Fact,
-    Metric,
-    Pairing,
-    Reason,
-    Run,
-    Status,
-    Threshold,
-    Trial,
-    name_words,
-)
-from gate.records.cases import collect_columns, group_cases
-from gate.records.facts import MISMATCH_CODES
+from gate.records.cases import Case, Metric, Threshold, collect_columns, group_cases
+from gate.records.codes import Code
+from gate.records.facts import MISMATCH_CODES, Fact, name_words
+from gate.records.run import CANDIDATE_ARM, Baseline, CaseFailure, Environment, Extent, Pairing, Run, Trial
+from gate.records.verdict import Change, Comparison, Reason, Status
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
 PAIRS_IN_SUPER_BLOCK = 2

@@ -10,23 +10,12 @@ from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.explain.notes import is_unconfirmed, is_unjudged, parse_day
 from gate.metrics import SPECS, Family
-from gate.records import (
-    BASE_ARM,
-    BROKEN,
-    JUDGED,
-    Case,
-    Code,
-    Comparison,
-    Fact,
-    Outcome,
-    Policy,
-    Reason,
-    Run,
-    Status,
-)
 from gate.records.bounds import MOST_ALLOWED
-from gate.records.cases import group_cases
-from gate.records.facts import MISMATCH_CODES
+from gate.records.cases import Case, Policy, group_cases
+from gate.records.codes import Code
+from gate.records.facts import MISMATCH_CODES, Fact
+from gate.records.run import BASE_ARM, Run
+from gate.records.verdict import BROKEN, JUDGED, Comparison, Outcome, Reason, Status
 
 # A suggested acceptance expires after this many days.
 ACCEPTANCE_DAYS = 30

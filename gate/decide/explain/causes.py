@@ -33,20 +33,11 @@ from gate.decide.explain.inquiry import (
 from gate.decide.judge.stored import Machine, make_machine_shift, name_shifts
 from gate.fingerprint import describe_acting
 from gate.metrics import explained_by
-from gate.records import (
-    QUIET,
-    Cause,
-    CauseKind,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    Metric,
-    Reason,
-    Status,
-    Verdict,
-)
-from gate.records.facts import AFTER, BEFORE, PLACES
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import AFTER, BEFORE, PLACES, Fact
+from gate.records.run import Environment
+from gate.records.verdict import QUIET, Cause, CauseKind, Comparison, Reason, Status, Verdict
 
 _NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
 

@@ -17,19 +17,11 @@ from gate.decide.evidence.programs import (
 from gate.decide.evidence.values import collect_medians, find_worst
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
-from gate.records import (
-    CacheUse,
-    Cause,
-    CauseKind,
-    Code,
-    CodeIdentity,
-    Fact,
-    GraphBreak,
-    Metric,
-    Recompile,
-    name_words,
-)
-from gate.records.facts import AFTER, BEFORE, GRAPH_CACHES, MISMATCH_CODES, USES
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import AFTER, BEFORE, GRAPH_CACHES, MISMATCH_CODES, USES, Fact, name_words
+from gate.records.run import CacheUse, CodeIdentity, GraphBreak, Recompile
+from gate.records.verdict import Cause, CauseKind
 
 _T = TypeVar("_T", GraphBreak, Recompile)
 

@@ -8,7 +8,11 @@ from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.values import Evidence
 from gate.decide.judge.stored import Machine
 from gate.metrics import SPECS, Scope, explained_by
-from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Reason, Status
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Environment
+from gate.records.verdict import JUDGED, Cause, CauseKind, Comparison, Reason, Status
 
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another, and what it is about.
 # What brings others about stands above what it brings about: a new graph break splits kernels, which changes

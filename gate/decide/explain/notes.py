@@ -14,25 +14,11 @@ from gate.decide.judge.stored import name_shifts
 from gate.devices import TARGET_KIND
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
-from gate.records import (
-    BASE_ARM,
-    UNJUDGED,
-    Baseline,
-    Case,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    MachineShift,
-    Metric,
-    Policy,
-    Reason,
-    Run,
-    Status,
-    Tally,
-    list_distinct,
-    name_words,
-)
+from gate.records.cases import Case, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact, list_distinct, name_words
+from gate.records.run import BASE_ARM, Baseline, Environment, Run
+from gate.records.verdict import UNJUDGED, Comparison, MachineShift, Reason, Status, Tally
 
 # Machines age: after this many days a baseline is mentioned.
 OLD_BASELINE_DAYS = 30

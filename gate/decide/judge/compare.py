@@ -21,20 +21,10 @@ from gate.decide.evidence.values import Evidence, Question, find_worst
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
 from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
 from gate.metrics import SPECS, Family, Role
-from gate.records import (
-    MAYBE_WORSE,
-    Case,
-    Change,
-    Code,
-    Comparison,
-    DType,
-    Fact,
-    Metric,
-    Policy,
-    Reason,
-    Status,
-    Threshold,
-)
+from gate.records.cases import Case, DType, Metric, Policy, Threshold
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import MAYBE_WORSE, Change, Comparison, Reason, Status
 
 
 def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:

@@ -23,7 +23,8 @@ from gate.decide.stats import (
     pool_variances,
 )
 from gate.metrics import SPECS
-from gate.records import Change, Metric, Reason, Status, Threshold
+from gate.records.cases import Metric, Threshold
+from gate.records.verdict import Change, Reason, Status
 
 # An interval wider than this factor says that nothing is known, and is shown as wide as this: the
 # logarithm of a bound that two pairs leave may be in the hundreds, which no number holds.

@@ -45,23 +45,11 @@ from gate.decide.judge.interval import (
 )
 from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
 from gate.metrics import COMPILE_TIMES
-from gate.records import (
-    CANDIDATE_ARM,
-    MOVED,
-    NOT_WORSE,
-    BaseArm,
-    Case,
-    Code,
-    Comparison,
-    Fact,
-    Metric,
-    Pairing,
-    Policy,
-    Reason,
-    Run,
-    Status,
-)
-from gate.records.cases import group_by, group_cases
+from gate.records.cases import Case, Metric, Policy, group_by, group_cases
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import CANDIDATE_ARM, BaseArm, Pairing, Run
+from gate.records.verdict import MOVED, NOT_WORSE, Comparison, Reason, Status
 
 # More pairs than this are not promised: they take too long.
 MAX_FURTHER_PAIRS = 99

@@ -37,8 +37,10 @@ from gate.decide.stats import (
 )
 from gate.devices import is_gpu
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Role, Scope
-from gate.records import Code, Comparison, Fact, MachineShift, Metric, Policy, Reason, Status
-from gate.records.cases import collect_columns, group_by
+from gate.records.cases import Metric, Policy, collect_columns, group_by
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import Comparison, MachineShift, Reason, Status
 
 # Variance of the median of many normal values over that of their mean; for few it is less.
 _MEDIAN_LOSS = math.pi / 2

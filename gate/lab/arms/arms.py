@@ -17,8 +17,10 @@ from gate.installation import MODELS, find_models
 from gate.lab.arms.checkouts import fill_submodules, load_provenance, open_worktree, remove_leftover_worktrees
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.host.ownership import open_scratch
-from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Code, Fact, Provenance, name_words
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Checkouts
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, Arm, Provenance
 from gate.revisions import (
     SHORT_CHARS,
     NothingDiffersError,

@@ -19,8 +19,8 @@ from gate.files.disk import read_written_ns
 from gate.git import GitAnswer, ask_git, read_git
 from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
-from gate.records import Provenance
 from gate.records.protocol import BUILD_SCRIPTS, WorkingTree
+from gate.records.run import Provenance
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk

@@ -33,7 +33,8 @@ from gate.programs import (
     read_free_bytes,
     read_text,
 )
-from gate.records import EXPECTED_THROTTLING, Conditions, Disturbance
+from gate.records.facts import Disturbance
+from gate.records.run import EXPECTED_THROTTLING, Conditions
 
 _CPUS = Path("/sys/devices/system/cpu")
 _DEVICES = Path("/sys/bus/pci/devices")

@@ -20,7 +20,7 @@ from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.errors import MachineError
 from gate.programs import ask_program, read_text
 from gate.project.cases import Card
-from gate.records import EXPECTED_THROTTLING
+from gate.records.run import EXPECTED_THROTTLING
 
 _CSV = "--format=csv,noheader,nounits"
 _MIG = "MIG-"

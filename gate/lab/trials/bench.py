@@ -12,7 +12,7 @@ from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState, show_alone
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import JobOutcome, WorkerJob, make_worker_environment, run_worker
-from gate.records import BASE_ARM, Arm, Case
+from gate.records.cases import Case
 from gate.records.protocol import (
     WORKER_ARGUMENTS,
     Checkouts,
@@ -21,6 +21,7 @@ from gate.records.protocol import (
     WorkerRole,
     WorkingTree,
 )
+from gate.records.run import BASE_ARM, Arm
 
 # Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
 # want of disk, which would be blamed on its case.

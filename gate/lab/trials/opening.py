@@ -21,20 +21,12 @@ from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import add_told, load_result, make_directory, name_log, note_dropped_variables
 from gate.programs import list_cores
 from gate.project.cases import Card, list_absent, list_unavailable
-from gate.records import (
-    BASE_ARM,
-    Arm,
-    Case,
-    CaseFailure,
-    Code,
-    Environment,
-    Fact,
-    FailureKind,
-    Place,
-    name_words,
-)
+from gate.records.cases import Case
+from gate.records.codes import Code
 from gate.records.events import CaseFailed, Noted, Observer, PrimeFinished, PrimeStarted, ignore_event
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records.run import BASE_ARM, Arm, CaseFailure, Environment, FailureKind, Place
 from gate.report.words.facts import advise_unprimed, describe_unprimed
 
 

@@ -20,8 +20,9 @@ from gate.lab.trials.opening import Lab
 from gate.lab.trials.trials import add_host, add_trace, look_at_host, merge_results, repeat_samples
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
 from gate.lab.workers.worker import WorkerJob, find_shortage
-from gate.records import BASE_ARM, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
+from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.run import BASE_ARM, CaseFailure, FailureKind, Pairing, Trial
 
 # What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
 # library that cannot allocate its handle is "not initialized".

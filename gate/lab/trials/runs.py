@@ -28,8 +28,11 @@ from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import measure_lab_pair
 from gate.lab.trials.trials import measure_trial
 from gate.lab.workers.process import defer_interrupts
-from gate.records import BaseArm, Case, Code, Extent, Fact, Place, Provenance, Run, Trial
+from gate.records.cases import Case
+from gate.records.codes import Code
 from gate.records.events import Event, Noted, Observer, ignore_event
+from gate.records.facts import Fact
+from gate.records.run import BaseArm, Extent, Place, Provenance, Run, Trial
 from gate.units import join_some
 
 

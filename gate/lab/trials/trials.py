@@ -26,22 +26,12 @@ from gate.lab.trials.bench import (
 from gate.lab.trials.opening import Lab
 from gate.lab.workers.worker import load_result, note_dropped_variables, run_worker
 from gate.metrics import OF_WARM
-from gate.records import (
-    Case,
-    CaseFailure,
-    Code,
-    Conditions,
-    Disturbance,
-    Extent,
-    Fact,
-    FailureKind,
-    Pairing,
-    Trial,
-    list_distinct,
-    name_words,
-)
+from gate.records.cases import Case
+from gate.records.codes import Code
 from gate.records.events import Noted
+from gate.records.facts import Disturbance, Fact, list_distinct, name_words
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.run import CaseFailure, Conditions, Extent, FailureKind, Pairing, Trial
 
 # Stands for a second process where a trial has none.
 _NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)

@@ -34,8 +34,10 @@ from gate.lab.workers.process import (
     start_marked,
 )
 from gate.lab.workers.worker import WorkerJob
-from gate.records import Arm, Code, Fact
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.protocol import WORKER_ARGUMENTS, WorkerRequest
+from gate.records.run import Arm
 
 SERVER_ARGUMENTS = ("-P", "-m", "gate.worker.server")
 _FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps

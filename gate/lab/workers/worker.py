@@ -22,8 +22,10 @@ from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import describe_write_error
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
-from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
+from gate.records.run import CaseFailure, FailureKind
 
 # Settings of the measured stack, of threads and allocators, and of tools that hook into every Python
 # process.

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from gate.devices import name_clock_reasons
-from gate.records import Code, Fact
+from gate.records.codes import Code
+from gate.records.facts import Fact
 
 # Counters of the time for which clocks were held down, since the driver was loaded: what happened between
 # two looks shows even though the device idles at both. Names of nvmlPerfPolicyType_t in nvidia-ml-py.

@@ -47,7 +47,7 @@ from gate.measure.workload.build import (
 )
 from gate.measure.workload.tensors import list_held
 from gate.programs import die_with_parent, end_process
-from gate.records import Case, Metric
+from gate.records.cases import Case, Metric
 from gate.workload import Workload
 
 RANKS = 2

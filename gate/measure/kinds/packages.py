@@ -21,7 +21,8 @@ from gate.measure.graph import GraphReport, find_cache
 from gate.measure.kinds.protocol import Protocol, Seen
 from gate.measure.rounds import Step
 from gate.measure.workload.build import TORCH_DTYPES, Function, Subject
-from gate.records import Case, CodeIdentity, Kind, Metric
+from gate.records.cases import Case, Kind, Metric
+from gate.records.run import CodeIdentity
 
 # The definition of a generated kernel, in the C++ of a package.
 _KERNEL = re.compile(r"^\s*(?:extern \"C\"\s*)?(?:static )?void\s+((?:cpp|triton)_\w+)\(", re.MULTILINE)

@@ -22,7 +22,8 @@ from gate.measure.workload.build import (
     make_step,
     make_subject,
 )
-from gate.records import Case, CodeIdentity, Kind, Metric
+from gate.records.cases import Case, Kind, Metric
+from gate.records.run import CodeIdentity
 from gate.workload import Workload
 
 _NAMED_FRAMES = 2  # frames left to eager that a message names

@@ -32,7 +32,7 @@ from gate.measure.workload.build import (
     make_function,
 )
 from gate.measure.workload.tensors import iterate_tensors, list_held, map_tensors
-from gate.records import Case, Metric, Task
+from gate.records.cases import Case, Metric, Task
 from gate.workload import Workload
 
 _CALLS = 5  # of each shape, whose median is recorded

@@ -36,7 +36,8 @@ from gate.measure.numerics.reference import (
 from gate.measure.numerics.state import HELD, State, copy_state, write_tensor
 from gate.measure.workload.build import SEED, Subject, seed_everything
 from gate.measure.workload.tensors import compare_leaves
-from gate.records import Code, Fact, name_words
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 
 
 def compare(exact: Evaluation | None, eager: Evaluation, compiled: Evaluation, state: State) -> Drift:

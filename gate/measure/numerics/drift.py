@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from gate.measure.logbook import NotFiniteError
-from gate.records import Code, Fact, name_words
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Side
 
 # Errors below a sixteenth of a rounding step, relative to the reference, count as none.

@@ -24,7 +24,7 @@ from gate.measure.workload.tensors import (
     list_held,
     map_tensors,
 )
-from gate.records import Case, DType, Kind, Mode, Task
+from gate.records.cases import Case, DType, Kind, Mode, Task
 from gate.workload import Workload
 
 SEED = 20_240  # any fixed number: weights and inputs are the same in every trial

@@ -5,8 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Scope
-from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Metric, Reason, Status
-from gate.records.facts import MISMATCH_CODES
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import MISMATCH_CODES, Fact
+from gate.records.verdict import MAYBE_WORSE, Comparison, Estimate, Reason, Status
 from gate.report.clean import MAX_SENTENCE, clean_line
 from gate.report.words.facts import describe_disturbances, describe_failed_trial, describe_measuring
 from gate.report.words.templates import (

@@ -6,9 +6,11 @@ Templates are in ``sentences.ini``; here stands what they cannot say.
 import re
 from collections.abc import Callable, Mapping
 
-from gate.records import CaseFailure, Code, Fact, FailureKind, PairBase, Recompile, Verdict
-from gate.records.facts import AFTER, BEFORE, OF_TRIALS, PLACES, USES, WARNING_CODES
+from gate.records.codes import Code
+from gate.records.facts import AFTER, BEFORE, OF_TRIALS, PLACES, USES, WARNING_CODES, Fact
 from gate.records.protocol import WorkerFailure
+from gate.records.run import CaseFailure, FailureKind, Recompile
+from gate.records.verdict import PairBase, Verdict
 from gate.report.words.templates import SENTENCES, fill, name_base, name_metric, upper_first
 from gate.units import count_rest, join_some, render_allowance, render_change, render_seconds
 

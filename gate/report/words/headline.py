@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
-from gate.records import BROKEN, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Verdict
-from gate.records.facts import MISMATCH_CODES
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import MISMATCH_CODES, Fact
+from gate.records.verdict import BROKEN, Comparison, Outcome, Reason, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.words.comparisons import count_reasons, describe_comparison, describe_reason
 from gate.report.words.facts import describe_cause, describe_whole, doubt_cause, find_place, lower_first

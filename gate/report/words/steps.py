@@ -7,7 +7,9 @@ from pathlib import PurePosixPath
 
 from gate.devices import DEFAULT_DEVICE, KINDS, name_target
 from gate.metrics import SPECS, Family
-from gate.records import Code, Comparison, Fact, PairBase, Status, Verdict
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import Comparison, PairBase, Status, Verdict
 from gate.report.words.facts import describe_disturbances
 from gate.report.words.templates import COMMIT_CHARS, SENTENCES, describe_values, fill
 from gate.store.baselines import Setback

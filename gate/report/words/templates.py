@@ -20,7 +20,9 @@ from pathlib import Path
 from string import Formatter
 
 from gate.metrics import SPECS, Family, Unit
-from gate.records import Comparison, Fact, Metric, PairBase, Status
+from gate.records.cases import Metric
+from gate.records.facts import Fact
+from gate.records.verdict import Comparison, PairBase, Status
 from gate.units import (
     count_noun,
     count_rest,

@@ -19,7 +19,7 @@ from action.composite import Job
 from gate.files.codec import RUN
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Metric
+from gate.records.cases import Metric
 from tests.git import run_git
 from tests.make import make_run, make_trials
 

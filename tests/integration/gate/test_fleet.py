@@ -22,9 +22,10 @@ from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
 from gate.lab.host.ownership import hold_device
 from gate.metrics import SPECS, Family
-from gate.records import Pairing, Status, Verdict
 from gate.records.cases import group_cases
 from gate.records.events import ignore_event
+from gate.records.run import Pairing
+from gate.records.verdict import Status, Verdict
 from tests.git import run_git
 
 cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")

@@ -19,7 +19,8 @@ import pytest
 
 from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import CALIBRATION, RUN
-from gate.records import Metric, Pairing, Policy
+from gate.records.cases import Metric, Policy
+from gate.records.run import Pairing
 from gate.store.baselines import propose_baselines, save_baselines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -14,7 +14,8 @@ import pytest
 from gate.check.schedule import compute_trial_s
 from gate.errors import ExitCode
 from gate.files.codec import RUN, VERDICT
-from gate.records import CaseFailure, Metric, Run
+from gate.records.cases import Metric
+from gate.records.run import CaseFailure, Run
 from gate.report.words.facts import describe_failure
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from gate.lab.host import ownership
 from gate.lab.trials.bench import LabSettings, make_job
 from gate.lab.trials.opening import open_lab
 from gate.lab.workers.worker import run_worker
-from gate.records import Case, Metric
+from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from tests.git import run_git
 

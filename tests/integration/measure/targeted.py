@@ -39,7 +39,7 @@ def _measure(device: Any, name: str, *, counts: bool) -> dict[str, Any]:
     from gate.measure.context import WorkerContext  # noqa: PLC0415 - torch
     from gate.measure.logbook import Logbook  # noqa: PLC0415 - torch
     from gate.measure.target import compile_target, measure_target  # noqa: PLC0415 - torch
-    from gate.records import Case, Task  # noqa: PLC0415
+    from gate.records.cases import Case, Task  # noqa: PLC0415
     from gate.records.protocol import Sampling, WorkerRole  # noqa: PLC0415
     from gate.workload import Workload  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ from torch.utils.benchmark import Timer
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.rounds import make_schedule, run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
-from gate.records import Case, Metric
+from gate.records.cases import Case, Metric
 from gate.records.protocol import Sampling, Side
 from gate.workload import Workload
 from tests.integration.measure.conftest import Workshop

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Case, DType, Metric, Task
+from gate.records.cases import Case, DType, Metric, Task
 from gate.records.protocol import WorkerResult
 from gate.records.studies import Fault, FaultKind
 from gate.selftest.catalog import FaultSize, list_faults, plant_case

@@ -9,7 +9,9 @@ import pytest
 
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, run_worker
-from gate.records import Case, Code, Fact, name_words
+from gate.records.cases import Case
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult, WorkerRole
 from tests.integration.measure.conftest import OpenWorkshop, Workshop
 

@@ -10,8 +10,11 @@ import pytest
 
 from gate.kinds import SPECIAL
 from gate.metrics import SPECS, Family, Source
-from gate.records import Case, Code, DType, Fact, FailureKind, Metric, Mode, Task
+from gate.records.cases import Case, DType, Metric, Mode, Task
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.run import FailureKind
 from tests.integration.measure.conftest import Workshop
 
 Both = tuple[WorkerResult, WorkerResult]

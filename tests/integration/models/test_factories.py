@@ -12,7 +12,7 @@ import torch
 from gate.measure.workload.build import build_workload, load_factory, make_function
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
-from gate.records import Case, Task
+from gate.records.cases import Case, Task
 from gate.workload import Workload
 
 pytestmark = pytest.mark.slow

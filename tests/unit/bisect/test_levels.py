@@ -15,7 +15,7 @@ from gate.bisect.levels import MAX_LEVEL_PAIRS, Levels, expect_pairs, find_level
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.pairs import CasePairs, gather_case_pairs
 from gate.decide.stats import Variance
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.records.studies import Mark
 from tests.unit.decide.conftest import PairedCase, make_policy, pair_up
 

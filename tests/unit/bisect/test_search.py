@@ -20,8 +20,9 @@ from gate.bisect.search import (
     split_difference,
 )
 from gate.metrics import NOISY_DECIDING
-from gate.records import Change, Comparison, Estimate, Metric, Status, Threshold
+from gate.records.cases import Metric, Threshold
 from gate.records.studies import Mark
+from gate.records.verdict import Change, Comparison, Estimate, Status
 from tests import make
 from tests.unit.check.conftest import POLICY
 

@@ -20,8 +20,10 @@ from gate.bisect.search import (
     settle_step,
 )
 from gate.check.work import count_pairs
-from gate.records import BASE_ARM, Metric, Run, Status
+from gate.records.cases import Metric
+from gate.records.run import BASE_ARM, Run
 from gate.records.studies import Mark
+from gate.records.verdict import Status
 from tests.unit.check.conftest import POLICY, Given, Subject, make_run
 
 LATENCY, COLD, BREAKS = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS

@@ -15,8 +15,9 @@ from gate.bisect.command import (
     render_time_up,
 )
 from gate.bisect.search import Forecast
-from gate.records import Change, Comparison, Metric, Reason, Status, Tally, Verdict
+from gate.records.cases import Metric
 from gate.records.studies import Bisection, BisectionStep, Mark
+from gate.records.verdict import Change, Comparison, Reason, Status, Tally, Verdict
 from tests.unit.report.conftest import make_pass
 
 LABELS = ("v1.0 (1a2b3c4)", "main (9f1c2d3)")

@@ -11,7 +11,8 @@ from itertools import chain
 import pytest
 
 from gate.metrics import SPECS
-from gate.records import Case, Conditions, Metric, Pairing, Policy, Run
+from gate.records.cases import Case, Metric, Policy
+from gate.records.run import Conditions, Pairing, Run
 from gate.records.studies import Effort
 from tests.make import make_pair, make_run, make_trials
 

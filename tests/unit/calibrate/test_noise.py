@@ -15,7 +15,8 @@ from gate.calibrate.noise import gather_series, is_too_noisy, list_blocks, list_
 from gate.decide.constants import SESSION_SD
 from gate.decide.judge.interval import Bar
 from gate.decide.stats import compute_t_quantile
-from gate.records import Case, Metric, Pairing, Policy, Run, Threshold, Trial
+from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.run import Pairing, Run, Trial
 from gate.records.studies import Effort, Flaw, MetricNoise
 from gate.report.studies import describe_instability
 from tests.make import make_failure, make_run

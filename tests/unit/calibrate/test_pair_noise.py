@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from gate.calibrate.noise import PairSeries, gather_pair_series, list_pair_instabilities, measure_pair_noise
-from gate.records import Metric, Policy, Run
+from gate.records.cases import Metric, Policy
+from gate.records.run import Run
 from gate.records.studies import Flaw
 from gate.report.studies import describe_instability
 

@@ -16,20 +16,12 @@ from gate.calibrate.calibrate import (
     replay_requests,
     slow_case,
 )
-from gate.records import (
-    Code,
-    Conditions,
-    Disturbance,
-    Fact,
-    Metric,
-    Outcome,
-    Pairing,
-    Policy,
-    Reason,
-    Run,
-    Trial,
-)
+from gate.records.cases import Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Disturbance, Fact
+from gate.records.run import Conditions, Pairing, Run, Trial
 from gate.records.studies import Effort
+from gate.records.verdict import Outcome, Reason
 from tests.told import tell_note
 
 Make = Callable[..., Run]

@@ -10,16 +10,14 @@ from gate.check.work import count_pairs
 from gate.decide.evidence.trials import make_baselines
 from gate.decide.side_by_side import Suspect
 from gate.metrics import SPECS
-from gate.records import (
+from gate.records.cases import Case, Metric, Policy
+from gate.records.run import (
     Baseline,
-    Case,
     CaseFailure,
     CodeIdentity,
     Conditions,
     FailureKind,
-    Metric,
     Pairing,
-    Policy,
     Provenance,
     Run,
     Trial,

@@ -12,7 +12,10 @@ from gate.check.procedure import check_against_baselines
 from gate.check.schedule import EVERY_METRIC, WHOLE, Content, Slot, has_other_code, plan_content, plan_trial
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.values import collect_values
-from gate.records import CodeIdentity, Conditions, Disturbance, Extent, Metric, Outcome, Pairing, Trial
+from gate.records.cases import Metric
+from gate.records.facts import Disturbance
+from gate.records.run import CodeIdentity, Conditions, Extent, Pairing, Trial
+from gate.records.verdict import Outcome
 
 from .conftest import TYPICAL, Subject, make_run, make_terms, make_trial
 

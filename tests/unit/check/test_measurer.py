@@ -26,19 +26,8 @@ from gate.check.work import (
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect
 from gate.errors import InterruptedRunError, MachineError
-from gate.records import (
-    Case,
-    Code,
-    Conditions,
-    Extent,
-    Fact,
-    Metric,
-    Outcome,
-    Pairing,
-    Run,
-    Trial,
-    name_words,
-)
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -49,6 +38,9 @@ from gate.records.events import (
     TrialSkipped,
     TrialStarted,
 )
+from gate.records.facts import Fact, name_words
+from gate.records.run import Conditions, Extent, Pairing, Run, Trial
+from gate.records.verdict import Outcome
 from tests.lanes import FakeLanes, drop_places, list_places, make_places, rehearse_unit
 
 from .conftest import POLICY, Subject, make_failure, make_pair, make_run, make_terms, make_trial

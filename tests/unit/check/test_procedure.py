@@ -18,7 +18,10 @@ from gate.check.procedure import (
 )
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
-from gate.records import Code, Metric, Outcome, Pairing, Reason, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.run import Pairing
+from gate.records.verdict import Outcome, Reason, Status, Verdict
 
 from .conftest import POLICY, Given, Subject, make_run, make_stored, make_terms
 

@@ -8,7 +8,8 @@ import pytest
 
 from gate.check.schedule import EXTENT_SHARES, Pace, Slot, compute_trial_s, want_whole
 from gate.check.work import make_trial_schedule
-from gate.records import Case, Extent, Pairing, Trial
+from gate.records.cases import Case
+from gate.records.run import Extent, Pairing, Trial
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)

@@ -12,7 +12,8 @@ from gate.check.schedule import Slot
 from gate.check.work import count_pairs
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect
-from gate.records import Metric, Run, Trial
+from gate.records.cases import Metric
+from gate.records.run import Run, Trial
 
 from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial
 

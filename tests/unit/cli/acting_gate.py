@@ -18,7 +18,7 @@ from gate.lab.host.ownership import VARIABLE
 from gate.lab.trials import trials
 from gate.lab.trials.bench import LabSettings
 from gate.project.config import Config
-from gate.records import Arm
+from gate.records.run import Arm
 
 ACTOR = Path(__file__).with_name("planted_worker.py")
 SECONDS = itertools.count()

@@ -20,7 +20,8 @@ from gate.cli import lanes, main
 from gate.files.codec import RUN
 from gate.lab.host.ownership import VARIABLE
 from gate.lab.trials import trials
-from gate.records import Case, Metric, Provenance, Run
+from gate.records.cases import Case, Metric
+from gate.records.run import Provenance, Run
 from gate.selftest import command as selftest
 from tests import make
 from tests.git import run_git

@@ -15,7 +15,8 @@ from pathlib import Path
 from gate.decide.evidence.trials import make_baselines
 from gate.files.codec import RUN
 from gate.fingerprint import compute_environment_id
-from gate.records import Metric, Policy, Run
+from gate.records.cases import Metric, Policy
+from gate.records.run import Run
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.make import make_failure
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run

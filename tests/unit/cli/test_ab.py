@@ -9,7 +9,9 @@ import pytest
 from gate.cli.output import RunSaver
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
-from gate.records import Metric, Reason, Run, Status
+from gate.records.cases import Metric
+from gate.records.run import Run
+from gate.records.verdict import Reason, Status
 from tests.unit.cli.conftest import Place
 from tests.unit.cli.sides import begin_repository
 

@@ -13,7 +13,9 @@ import pytest
 from gate.cli import main
 from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
-from gate.records import Acceptance, CaseFailure, Metric, Outcome, Provenance, Run, Status
+from gate.records.cases import Acceptance, Metric
+from gate.records.run import CaseFailure, Provenance, Run
+from gate.records.verdict import Outcome, Status
 from gate.store.acceptances import render_commit_file
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run, make_trials

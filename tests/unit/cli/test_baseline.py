@@ -12,7 +12,8 @@ from gate.cli import lanes
 from gate.files.codec import RUN
 from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials
-from gate.records import Extent, Metric
+from gate.records.cases import Metric
+from gate.records.run import Extent
 from tests.unit.cli.conftest import CASE_ID, Place, make_run
 from tests.unit.cli.sides import begin_repository
 

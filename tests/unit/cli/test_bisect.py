@@ -19,7 +19,8 @@ from gate.decide.side_by_side import Suspect
 from gate.files.codec import BISECTION, RUN
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
-from gate.records import Metric, Run
+from gate.records.cases import Metric
+from gate.records.run import Run
 from gate.records.studies import Mark
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
 

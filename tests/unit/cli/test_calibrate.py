@@ -14,7 +14,9 @@ from gate.cli.parser import make_parser
 from gate.cli.recording import run_calibrate
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN
-from gate.records import Case, CaseFailure, Conditions, Disturbance, Metric
+from gate.records.cases import Case, Metric
+from gate.records.facts import Disturbance
+from gate.records.run import CaseFailure, Conditions
 from gate.records.studies import Calibration
 from tests.make import make_failure, make_run, make_trials
 from tests.told import tell_note

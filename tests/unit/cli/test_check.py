@@ -22,7 +22,8 @@ from gate.errors import ExitCode
 from gate.files.codec import VERDICT
 from gate.lab.trials import opening
 from gate.project.config import load_config
-from gate.records import Code, Policy
+from gate.records.cases import Policy
+from gate.records.codes import Code
 from gate.report.words.facts import write_note
 from tests.git import run_git
 from tests.told import tell_notes

@@ -13,7 +13,9 @@ import pytest
 
 from gate.cli import main
 from gate.files.codec import RUN, VERDICT
-from gate.records import Case, Outcome, Reason, Run, Shard
+from gate.records.cases import Case
+from gate.records.run import Run, Shard
+from gate.records.verdict import Outcome, Reason
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, make_run
 
 Compare = Callable[..., tuple[int, str]]

@@ -11,7 +11,9 @@ from gate.cli.output import append_run
 from gate.files.entry import VERSION
 from gate.project.config import make_config
 from gate.project.entries import GateFile
-from gate.records import Case, Conditions, Disturbance, Metric, Provenance, Run, Trial
+from gate.records.cases import Case, Metric
+from gate.records.facts import Disturbance
+from gate.records.run import Conditions, Provenance, Run, Trial
 from gate.store.history import HistoryKind, HistoryReading, read_history
 from tests.hosts import CPU_HOST
 

@@ -12,7 +12,7 @@ from gate.files.codec import RUN
 from gate.lab.arms.checkouts import hash_changes
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import CodeIdentity, Provenance, Run
+from gate.records.run import CodeIdentity, Provenance, Run
 from tests.hosts import CUDA_HOST
 from tests.make import make_pair, make_run
 from tests.unit.cli.conftest import Place

@@ -19,7 +19,8 @@ from gate.errors import MachineError
 from gate.files.codec import RUN
 from gate.lab.trials.runs import LaneTerms
 from gate.project.config import make_default_config
-from gate.records import Case, Metric, Provenance, Run, Trial
+from gate.records.cases import Case, Metric
+from gate.records.run import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")

@@ -11,7 +11,8 @@ import pytest
 from gate.cli import main
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, SELFTEST
-from gate.records import Case, Mode, Pairing, Task
+from gate.records.cases import Case, Mode, Task
+from gate.records.run import Pairing
 from gate.records.studies import Fault, FaultKind, FaultScore, Result, SelftestReport
 from gate.selftest import command as selftest_module
 from gate.selftest.catalog import Agenda, choose_attempted, list_faults, schedule_faults

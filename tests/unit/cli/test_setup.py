@@ -14,7 +14,8 @@ from gate.cli.setup import note_origin
 from gate.decide.verdict import decide_verdict
 from gate.project.config import make_config
 from gate.project.entries import GateFile
-from gate.records import Policy, Provenance, Run
+from gate.records.cases import Policy
+from gate.records.run import Provenance, Run
 from gate.report import FORMATS, render
 from tests.hosts import CPU_HOST
 

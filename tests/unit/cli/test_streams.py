@@ -10,7 +10,7 @@ import pytest
 
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
-from gate.records import Outcome
+from gate.records.verdict import Outcome
 from gate.report import FORMATS
 from tests.unit.cli.conftest import RunGate
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.store.history import (
     HistoryHead,
     HistoryKind,

@@ -14,7 +14,7 @@ from gate.cli.setup import note_idle
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import VERDICT
-from gate.records import Acceptance, Metric, Policy
+from gate.records.cases import Acceptance, Metric, Policy
 from gate.report.words.steps import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
 from tests.make import make_baseline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gate.records import Metric
+from gate.records.cases import Metric
 from tests.unit.cli.conftest import CASE_ID, CONFIG
 from tests.unit.cli.sides import (
     CRASHED,

@@ -13,31 +13,25 @@ from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.files.codec import check_verdict
 from gate.metrics import SPECS
-from gate.records import (
+from gate.records.cases import Case, DType, Kind, Metric, Policy, Task
+from gate.records.facts import Fact
+from gate.records.run import (
     BaseArm,
     Baseline,
     CacheUse,
-    Case,
     CaseFailure,
     CodeIdentity,
-    Comparison,
     Conditions,
-    DType,
     Environment,
-    Fact,
     GraphBreak,
-    Kind,
-    Metric,
     Pairing,
-    Policy,
     Provenance,
     Recompile,
     Run,
-    Task,
     Trial,
-    Verdict,
     Worst,
 )
+from gate.records.verdict import Comparison, Verdict
 from tests.hosts import CPU_HOST
 
 from .one_case import CASE, NINE, STORED, Confirm, Screen

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gate.decide.verdict import Screening
-from gate.records import CaseFailure, Comparison, FailureKind, Metric, Reason, Run, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.run import CaseFailure, FailureKind, Run
+from gate.records.verdict import Comparison, Reason, Status, Verdict
 from tests.make import make_failure
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP

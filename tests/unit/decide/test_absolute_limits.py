@@ -16,24 +16,11 @@ from gate.errors import FileError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.metrics import SPECS
 from gate.project.config import load_config
-from gate.records import (
-    AbsoluteLimit,
-    Acceptance,
-    Case,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    Metric,
-    Outcome,
-    Policy,
-    Reason,
-    Run,
-    Status,
-    Trial,
-    Verdict,
-    name_words,
-)
+from gate.records.cases import AbsoluteLimit, Acceptance, Case, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Environment, Run, Trial
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import make_baseline, make_run, make_trials

@@ -19,20 +19,11 @@ from gate.decide.conclude.accept import (
 )
 from gate.decide.conclude.outcome import is_lack_accepted
 from gate.fingerprint import compute_environment_id
-from gate.records import (
-    Acceptance,
-    Baseline,
-    Change,
-    Code,
-    Comparison,
-    Fact,
-    Metric,
-    Outcome,
-    Policy,
-    Reason,
-    Status,
-    Verdict,
-)
+from gate.records.cases import Acceptance, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Baseline
+from gate.records.verdict import Change, Comparison, Outcome, Reason, Status, Verdict
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import make_change, make_row
 from tests.told import tell_note, tell_notes

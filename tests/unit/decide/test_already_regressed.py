@@ -8,7 +8,10 @@ import pytest
 
 from gate.decide.conclude.outcome import remark_regressed_anyway
 from gate.decide.explain.advice import suggest_settling
-from gate.records import Change, Code, Comparison, Fact, Metric, Reason, Status
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import Change, Comparison, Reason, Status
 from gate.report.words.comparisons import describe_comparison
 from tests.make import make_row
 

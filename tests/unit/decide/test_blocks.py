@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.evidence.pairs import Pair, compare_latency, compute_pair_changes
-from gate.records import Metric, Pairing, Trial
+from gate.records.cases import Metric
+from gate.records.run import Pairing, Trial
 
 LATENCY = Metric.COMPILED_LATENCY
 

@@ -7,18 +7,11 @@ from typing import Any
 import pytest
 
 from gate.decide.explain.inquiry import CAUSES
-from gate.records import (
-    CauseKind,
-    Code,
-    CodeIdentity,
-    Fact,
-    GraphBreak,
-    Metric,
-    Outcome,
-    Recompile,
-    Verdict,
-    name_words,
-)
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import CodeIdentity, GraphBreak, Recompile
+from gate.records.verdict import CauseKind, Outcome, Verdict
 from gate.report.words.facts import describe_cause
 
 Make = Callable[..., Any]

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from gate.records import CacheUse, Cause, Code, CodeIdentity, GraphBreak, Metric, Recompile, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.run import CacheUse, CodeIdentity, GraphBreak, Recompile
+from gate.records.verdict import Cause, Verdict
 from gate.report.words.facts import describe_cause
 
 Make = Callable[..., Any]

@@ -9,19 +9,9 @@ import pytest
 
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
-from gate.records import (
-    Acceptance,
-    Baseline,
-    Comparison,
-    Metric,
-    Outcome,
-    Pairing,
-    Policy,
-    Reason,
-    Status,
-    Tally,
-    Verdict,
-)
+from gate.records.cases import Acceptance, Metric, Policy
+from gate.records.run import Baseline, Pairing
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
 from tests.told import tell_notes, tell_row, tell_steps
 
 from .conftest import find_comparison

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from gate.decide.side_by_side import decide_side_by_side
-from gate.records import Comparison, Metric, Outcome, Policy, Run, Status
+from gate.records.cases import Metric, Policy
+from gate.records.run import Run
+from gate.records.verdict import Comparison, Outcome, Status
 
 LATENCY, EAGER = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY
 MERGES = 20

@@ -9,7 +9,10 @@ from typing import Any
 from gate.decide.evidence.values import compare_definitions, find_base_cases
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
-from gate.records import BaseArm, Case, Code, Environment, Metric, Policy, Provenance, Reason, Run, Verdict
+from gate.records.cases import Case, Metric, Policy
+from gate.records.codes import Code
+from gate.records.run import BaseArm, Environment, Provenance, Run
+from gate.records.verdict import Reason, Verdict
 from gate.report.words.facts import describe_cause
 from tests.unit.decide.conftest import make_baseline
 

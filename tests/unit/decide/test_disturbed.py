@@ -12,23 +12,10 @@ from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.trials import note_disturbed, note_kept_disturbed, set_aside_disturbed
 from gate.decide.verdict import decide_verdict
 from gate.metrics import SPECS
-from gate.records import (
-    Case,
-    Comparison,
-    Conditions,
-    Disturbance,
-    Environment,
-    Metric,
-    Outcome,
-    Pairing,
-    Policy,
-    Provenance,
-    Reason,
-    Run,
-    Status,
-    Trial,
-    Verdict,
-)
+from gate.records.cases import Case, Metric, Policy
+from gate.records.facts import Disturbance
+from gate.records.run import Conditions, Environment, Pairing, Provenance, Run, Trial
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from tests.make import make_baseline
 from tests.told import tell_note, tell_notes, tell_row, tell_steps
 

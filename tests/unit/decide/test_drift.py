@@ -7,21 +7,11 @@ from typing import Any
 
 import pytest
 
-from gate.records import (
-    Acceptance,
-    Code,
-    Comparison,
-    DType,
-    Environment,
-    Fact,
-    Metric,
-    Outcome,
-    Reason,
-    Status,
-    Verdict,
-    Worst,
-    name_words,
-)
+from gate.records.cases import Acceptance, DType, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Environment, Worst
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from gate.report import render
 from gate.report.text import Detail, render_text
 from gate.report.words.facts import describe_cause

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.stats import Variance, estimate_mean, estimate_metric
-from gate.records import Estimate, Metric
+from gate.records.cases import Metric
+from gate.records.verdict import Estimate
 
 
 def test_noisy_estimate_by_hand() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from gate.decide.judge.compare import follow_leaders
-from gate.records import Comparison, Metric, Outcome, Reason, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from tests.told import tell_row
 
 Make = Callable[..., Any]

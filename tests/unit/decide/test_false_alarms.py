@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from gate.records import Comparison, Metric, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.verdict import Comparison, Status, Verdict
 
 pytestmark = pytest.mark.untraced
 

@@ -12,7 +12,7 @@ from gate.decide import explain
 from gate.decide.explain import causes
 from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import explained_by
-from gate.records import Code
+from gate.records.codes import Code
 from gate.records.facts import CAUSE_CODES, MISMATCH_CODES
 
 MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gate.decide.judge.interval import LARGEST_FACTOR, Bar, Level, Reading, read_stored
 from gate.decide.judge.stored import SESSION
 from gate.decide.stats import Variance, summarize_logs
-from gate.records import Metric, Threshold
+from gate.records.cases import Metric, Threshold
 
 BAR = Bar(alpha=0.001, threshold=Threshold(relative=0.05, absolute=0.0))
 EDGE = math.log(1.05)

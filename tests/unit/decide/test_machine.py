@@ -11,7 +11,9 @@ import pytest
 
 from gate.decide.judge.stored import Machine
 from gate.decide.verdict import screen_run
-from gate.records import BaseArm, Metric, Reason, Status
+from gate.records.cases import Metric
+from gate.records.run import BaseArm
+from gate.records.verdict import Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.told import tell_notes, tell_row
 

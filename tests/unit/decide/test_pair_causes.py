@@ -10,18 +10,10 @@ import pytest
 
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side
 from gate.decide.verdict import conclude_verdict, screen_run
-from gate.records import (
-    Code,
-    CodeIdentity,
-    Conditions,
-    Environment,
-    Metric,
-    Policy,
-    Provenance,
-    Run,
-    Status,
-    Verdict,
-)
+from gate.records.cases import Metric, Policy
+from gate.records.codes import Code
+from gate.records.run import CodeIdentity, Conditions, Environment, Provenance, Run
+from gate.records.verdict import Status, Verdict
 from gate.report.words.facts import describe_cause
 from tests.make import make_baseline
 

@@ -16,7 +16,9 @@ from gate.decide.evidence.pairs import Pair, Paired, collect_paired, compute_pai
 from gate.decide.judge.interval import POOLING_LOSS, Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
-from gate.records import Environment, Metric, Pairing, Provenance, Reason, Run, Status, Threshold, Trial
+from gate.records.cases import Metric, Threshold
+from gate.records.run import Environment, Pairing, Provenance, Run, Trial
+from gate.records.verdict import Reason, Status
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME

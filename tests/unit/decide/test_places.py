@@ -10,7 +10,9 @@ import pytest
 from gate.decide.evidence.trials import make_baselines as record
 from gate.decide.evidence.values import gather_evidence
 from gate.decide.verdict import decide_verdict, screen_run
-from gate.records import AbsoluteLimit, Metric, Outcome, Place, Provenance, Reason, Run, Status
+from gate.records.cases import AbsoluteLimit, Metric
+from gate.records.run import Place, Provenance, Run
+from gate.records.verdict import Outcome, Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.told import tell_row
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gate.records import Comparison, Metric, Outcome, Quarantine, Status, Verdict
+from gate.records.cases import Metric, Quarantine
+from gate.records.verdict import Comparison, Outcome, Status, Verdict
 from gate.report import render
 from tests.make import make_failure
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps

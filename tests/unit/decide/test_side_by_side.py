@@ -12,25 +12,10 @@ from gate.decide.conclude.accept import apply_acceptances, compute_acceptance_li
 from gate.decide.constants import LEARNED_DF, LIVE_PAIR_SD, PRIOR_DF
 from gate.decide.side_by_side import decide_side_by_side, gather_judged
 from gate.decide.verdict import decide_verdict
-from gate.records import (
-    Acceptance,
-    Code,
-    CodeIdentity,
-    GraphBreak,
-    Metric,
-    Outcome,
-    Override,
-    PairBase,
-    Policy,
-    Provenance,
-    Quarantine,
-    Reason,
-    Run,
-    Shard,
-    Status,
-    Threshold,
-    Verdict,
-)
+from gate.records.cases import Acceptance, Metric, Override, Policy, Quarantine, Threshold
+from gate.records.codes import Code
+from gate.records.run import CodeIdentity, GraphBreak, Provenance, Run, Shard
+from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
 from gate.report.blocks import render_command
 from gate.report.words.comparisons import complete_sentence
 from gate.report.words.facts import describe_cause

@@ -10,8 +10,8 @@ import pytest
 from gate.decide.conclude.shown import compute_geometric_mean, summarize_suite
 from gate.decide.evidence.values import compute_break_even
 from gate.kinds import find_family
-from gate.records import Case, Comparison, Estimate, Kind, Metric, Mode, Reason, Status, Task
-from gate.records.verdict import SuiteSummary
+from gate.records.cases import Case, Kind, Metric, Mode, Task
+from gate.records.verdict import Comparison, Estimate, Reason, Status, SuiteSummary
 
 CNN = Case(id="a/i", model="a", tags=("smoke", "cnn"))
 LLM = Case(id="b/i", model="b", tags=("llm",))

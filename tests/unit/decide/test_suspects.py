@@ -9,7 +9,8 @@ import pytest
 
 from gate.decide.side_by_side import Suspect, list_suspects
 from gate.decide.verdict import Screening
-from gate.records import Baseline, CodeIdentity, Reason
+from gate.records.run import Baseline, CodeIdentity
+from gate.records.verdict import Reason
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, NINE, SPEEDUP, Find, Screen, fail, measure
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.decide.explain.notes import note_shard, note_tally
-from gate.records import Case, PairBase, Provenance, Run, Shard, Tally
+from gate.records.cases import Case
+from gate.records.run import Provenance, Run, Shard
+from gate.records.verdict import PairBase, Tally
 from gate.report.words.facts import write_note
 from tests.hosts import CPU_HOST
 

@@ -16,18 +16,9 @@ from gate.decide.side_by_side import list_suspects
 from gate.decide.stats import Variance
 from gate.decide.verdict import Screening, decide_verdict
 from gate.metrics import SPECS
-from gate.records import (
-    CodeIdentity,
-    Comparison,
-    Kind,
-    Metric,
-    Reason,
-    Shard,
-    Status,
-    Task,
-    Threshold,
-    Verdict,
-)
+from gate.records.cases import Kind, Metric, Task, Threshold
+from gate.records.run import CodeIdentity, Shard
+from gate.records.verdict import Comparison, Reason, Status, Verdict
 from tests.hosts import CPU_HOST
 from tests.told import tell_notes, tell_row
 

@@ -9,7 +9,9 @@ import pytest
 
 from gate.decide.evidence.programs import find_unchanged_code
 from gate.decide.explain.notes import note_unchanged_code
-from gate.records import Case, CodeIdentity, FailureKind, PairBase, Pairing, Run
+from gate.records.cases import Case
+from gate.records.run import CodeIdentity, FailureKind, Pairing, Run
+from gate.records.verdict import PairBase
 from gate.report.words.facts import write_note
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_pair, make_run

@@ -11,7 +11,9 @@ from gate.check.procedure import rank_suspect
 from gate.decide.constants import LOOKS
 from gate.decide.side_by_side import Suspect, decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.metrics import LEADING
-from gate.records import Acceptance, Metric, Policy, Reason, Run, Shard, Status
+from gate.records.cases import Acceptance, Metric, Policy
+from gate.records.run import Run, Shard
+from gate.records.verdict import Reason, Status
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail
 

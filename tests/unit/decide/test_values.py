@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.evidence.values import collect_values, compute_speedup, compute_values
-from gate.records import Metric, Trial
+from gate.records.cases import Metric
+from gate.records.run import Trial
 
 
 def make_trial(samples: Mapping[Metric, tuple[float, ...]]) -> Trial:

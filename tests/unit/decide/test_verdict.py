@@ -16,24 +16,11 @@ from gate.decide.judge.compare import find_threshold
 from gate.decide.verdict import decide_verdict
 from gate.errors import ExitCode
 from gate.metrics import SPECS
-from gate.records import (
-    Acceptance,
-    CaseFailure,
-    Code,
-    Comparison,
-    Environment,
-    Fact,
-    FailureKind,
-    MachineShift,
-    Metric,
-    Outcome,
-    Override,
-    Policy,
-    Reason,
-    Status,
-    Threshold,
-    Verdict,
-)
+from gate.records.cases import Acceptance, Metric, Override, Policy, Threshold
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import CaseFailure, Environment, FailureKind
+from gate.records.verdict import Comparison, MachineShift, Outcome, Reason, Status, Verdict
 from tests.hosts import CUDA_HOST
 from tests.make import make_change, make_failure, make_row, make_run, make_trials
 from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.decide.explain.notes import note_warnings
-from gate.records import Run, Trial
+from gate.records.run import Run, Trial
 from tests.make import make_failure, make_run
 from tests.told import tell_note, warn
 

@@ -10,7 +10,8 @@ import pytest
 from gate.device_tests.plugin import DeviceReport
 from gate.device_tests.test_clocks import expect_estimates, report_rates
 from gate.device_tests.test_whole import check_times
-from gate.records import Metric, Trial
+from gate.records.cases import Metric
+from gate.records.run import Trial
 
 H100 = "NVIDIA H100 80GB HBM3"
 CASE = "resnet50/inference-bfloat16-full-default"

@@ -11,21 +11,11 @@ import pytest
 from gate.errors import FileError
 from gate.files.codec import RUN, VERDICT, encode
 from gate.metrics import SPECS, Family, MetricSpec, Unit
-from gate.records import (
-    Case,
-    Code,
-    Comparison,
-    Estimate,
-    FailureKind,
-    Metric,
-    Outcome,
-    Provenance,
-    Run,
-    Status,
-    Tally,
-    Trial,
-    make_text,
-)
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.facts import make_text
+from gate.records.run import FailureKind, Provenance, Run, Trial
+from gate.records.verdict import Comparison, Estimate, Outcome, Status, Tally
 from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_row

@@ -11,7 +11,8 @@ import pytest
 from gate.errors import FileError
 from gate.files import codec
 from gate.files.codec import RUN, NewerFileError
-from gate.records import Case, Metric, Provenance, Run, Trial
+from gate.records.cases import Case, Metric
+from gate.records.run import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")

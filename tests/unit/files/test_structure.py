@@ -15,9 +15,12 @@ from gate.errors import FileError
 from gate.files.codec import encode
 from gate.files.structure import decode, fit
 from gate.files.untrusted import MAX_INVALID, ValidationError, find_nearest, format_key
-from gate.records import Baseline, Case, Code, DType, Fact, GraphBreak, Metric, Run, Trial, Verdict
 from gate.records.bounds import MOMENT, NotEmpty, Pattern, Range
-from gate.records.facts import OneOf
+from gate.records.cases import Case, DType, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, OneOf
+from gate.records.run import Baseline, GraphBreak, Run, Trial
+from gate.records.verdict import Verdict
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -18,8 +18,9 @@ from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.bench import Bench, LabSettings
 from gate.lab.trials.opening import Lab, open_base_bench
-from gate.records import Arm, Case
+from gate.records.cases import Case
 from gate.records.events import Observer, ignore_event
+from gate.records.run import Arm
 from tests.hosts import CPU_HOST, PLACE
 
 MARK = "LAB_TEST_MARK"

@@ -15,7 +15,7 @@ from gate.errors import UsageError
 from gate.installation import MODELS
 from gate.lab.arms.arms import ArmOptions, open_arms, resolve_arms
 from gate.lab.arms.checkouts import list_worktrees
-from gate.records import Code
+from gate.records.codes import Code
 from gate.revisions import NothingDiffersError
 from tests.git import run_git
 from tests.told import describe_measuring

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.lab.host.fitness import HostSample, compute_crowding, describe_host, find_disturbances, name_crowd
-from gate.records import Conditions, Disturbance
+from gate.records.facts import Disturbance
+from gate.records.run import Conditions
 
 GIB = 2**30
 BEFORE = HostSample(

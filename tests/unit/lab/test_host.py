@@ -18,7 +18,7 @@ import pytest
 from gate import programs
 from gate.lab.host import fitness as host_module
 from gate.lab.host.fitness import describe_host, find_crowd, read_host
-from gate.records import Conditions
+from gate.records.run import Conditions
 
 SPIN = "import time\nwhile time.process_time() < {seconds}: pass"
 

@@ -18,7 +18,9 @@ from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.runs import Lane, describe_base, make_run
 from gate.metrics import NOISY_DECIDING
-from gate.records import Case, Code, Metric, Provenance, Run
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.run import Provenance, Run
 from tests.hosts import PLACE
 
 from .conftest import MakeCase, make_lab

@@ -16,7 +16,8 @@ from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.metrics import SPECS
-from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
+from gate.records.cases import Case, Metric, Policy
+from gate.records.run import Baseline, Provenance, Run, Trial
 
 from .conftest import MakeCase, make_lab
 

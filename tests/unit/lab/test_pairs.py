@@ -20,8 +20,9 @@ from gate.lab.trials.pairs import Sides, find_shared_caches, make_sides, measure
 from gate.lab.trials.runs import make_measurer
 from gate.lab.workers import process
 from gate.lab.workers.turns import make_turn_order
-from gate.records import Case, FailureKind, Kind, Metric, Mode, Pairing, Run, Trial
+from gate.records.cases import Case, Kind, Metric, Mode
 from gate.records.protocol import WorkerRole
+from gate.records.run import FailureKind, Pairing, Run, Trial
 from tests.make import make_failure, make_run
 
 from .conftest import CountLeft, MakeCase, make_lab

@@ -10,7 +10,7 @@ from gate.errors import MachineError
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import open_bench, prime_bench
 from gate.measure.logbook import make_worker_failure
-from gate.records import FailureKind
+from gate.records.run import FailureKind
 from gate.report.words.facts import advise_unprimed
 
 

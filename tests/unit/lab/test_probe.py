@@ -11,7 +11,7 @@ import pytest
 from gate.lab.doctor import find_existing, probe_compiler, probe_machine
 from gate.lab.trials.bench import LabSettings
 from gate.programs import count_cores
-from gate.records import Arm
+from gate.records.run import Arm
 
 STAND_IN_TORCH = "__version__ = '9.8.7'\nclass cuda:\n    device_count = staticmethod(lambda: 3)\n"
 

@@ -9,8 +9,9 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.trials.runs import carry_over, take_up
-from gate.records import BaseArm, Case, Extent, Provenance, Run, Trial
+from gate.records.cases import Case
 from gate.records.events import Event, Noted
+from gate.records.run import BaseArm, Extent, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.make import make_failure
 from tests.told import describe_measuring

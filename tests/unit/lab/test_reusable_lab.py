@@ -17,7 +17,8 @@ from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache
 from gate.lab.trials.runs import describe_base, make_measurer, make_run
 from gate.lab.workers.server_pool import ServerPool
-from gate.records import Arm, Case, Environment, Metric, Provenance, Run
+from gate.records.cases import Case, Metric
+from gate.records.run import Arm, Environment, Provenance, Run
 from tests.hosts import CPU_HOST
 
 from .conftest import MakeCase, make_lab

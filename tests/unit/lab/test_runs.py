@@ -28,19 +28,7 @@ from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import make_measurer, make_run, measure_plan, take_up
 from gate.lab.workers.worker import list_dropped_variables
-from gate.records import (
-    Arm,
-    Case,
-    CodeIdentity,
-    Disturbance,
-    DType,
-    Extent,
-    FailureKind,
-    Metric,
-    Outcome,
-    Policy,
-    Run,
-)
+from gate.records.cases import Case, DType, Metric, Policy
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -50,6 +38,9 @@ from gate.records.events import (
     TrialFinished,
     TrialStarted,
 )
+from gate.records.facts import Disturbance
+from gate.records.run import Arm, CodeIdentity, Extent, FailureKind, Run
+from gate.records.verdict import Outcome
 from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring
 

@@ -15,7 +15,8 @@ from gate.lab.trials.bench import Bench, LabSettings, make_job
 from gate.lab.workers import server_pool
 from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server_pool import ServerPool
-from gate.records import Code, Fact, name_words
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import WorkerRole
 
 from .conftest import MakeCase

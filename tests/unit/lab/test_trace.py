@@ -16,8 +16,9 @@ from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.runs import make_measurer, make_run
 from gate.lab.trials.trials import add_trace
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
-from gate.records import Arm, Case, FailureKind, Metric, Pairing, Trial
+from gate.records.cases import Case, Metric
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.run import Arm, FailureKind, Pairing, Trial
 from gate.report.words.facts import describe_measuring
 from tests.make import make_failure
 

@@ -16,20 +16,11 @@ from gate.lab.host.gpu import GpuState
 from gate.lab.trials import bench as bench_module
 from gate.lab.trials.bench import Bench, LabSettings, check_disk, make_case_path, make_job
 from gate.lab.trials.trials import merge_results, repeat_samples, run_trial
-from gate.records import (
-    Case,
-    Code,
-    CodeIdentity,
-    Conditions,
-    Extent,
-    Fact,
-    GraphBreak,
-    Metric,
-    Recompile,
-    Trial,
-    name_words,
-)
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.run import CodeIdentity, Conditions, Extent, GraphBreak, Recompile, Trial
 from gate.report.words.facts import describe_failure
 from tests.told import describe_measuring, warn
 

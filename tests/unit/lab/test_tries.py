@@ -11,8 +11,9 @@ from gate.lab.trials import bench as bench_module
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import find_unimportable, try_in_worker
 from gate.lab.workers.worker import WorkerJob
-from gate.records import Case, FailureKind
+from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records.run import FailureKind
 from tests.told import make_raised
 
 MakeCase = Callable[..., Case]

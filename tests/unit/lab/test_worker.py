@@ -10,8 +10,11 @@ import pytest
 from gate.lab.trials.bench import Bench, make_job
 from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
-from gate.records import Case, CaseFailure, Code, Fact, FailureKind, Metric, name_words
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records.run import CaseFailure, FailureKind
 from gate.report.words.facts import describe_failure, find_place
 from tests.told import describe_measuring
 

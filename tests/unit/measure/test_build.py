@@ -21,7 +21,7 @@ from gate.measure.workload.build import (
     make_step,
     make_subject,
 )
-from gate.records import Case, DType, Mode, Task
+from gate.records.cases import Case, DType, Mode, Task
 from gate.workload import Workload
 
 

@@ -16,7 +16,7 @@ from gate.measure.graph import GraphReport
 from gate.measure.logbook import Logbook
 from gate.measure.rounds import Rounds
 from gate.measure.trial import measure_warm
-from gate.records import Case, Kind, Metric
+from gate.records.cases import Case, Kind, Metric
 from gate.records.facts import FIRST_CALL
 from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload

@@ -17,7 +17,8 @@ from gate.measure.numerics.drift import MISMATCH
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.trial import measure_warm
 from gate.measure.workload.build import make_subject
-from gate.records import Case, Code, DType, Kind, Metric, Task
+from gate.records.cases import Case, DType, Kind, Metric, Task
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring

@@ -9,7 +9,7 @@ import pytest
 from gate.lab.host.fitness import find_disturbances
 from gate.measure.device.nvml import DeviceState
 from gate.measure.trial import MachineState, make_conditions
-from gate.records import Disturbance
+from gate.records.facts import Disturbance
 
 
 def see(processes: int, slowed_s: float = 0.0) -> MachineState:

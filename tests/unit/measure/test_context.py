@@ -16,8 +16,10 @@ from gate.measure.context import WorkerContext, open_case
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.graph import GraphReport
 from gate.measure.logbook import Logbook
-from gate.records import CacheUse, Case, Code
+from gate.records.cases import Case
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerRole
+from gate.records.run import CacheUse
 from gate.workload import Workload
 from tests.told import describe_measuring
 

@@ -22,7 +22,7 @@ from gate.measure.kinds.distributed import Distributed, Member
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics import reference
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case, Kind, Metric, Task
+from gate.records.cases import Case, Kind, Metric, Task
 from gate.workload import Workload
 
 MODEL = """\

@@ -18,7 +18,8 @@ from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.exact import DrawsError, Recording, replay
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import compile_function, make_subject
-from gate.records import Case, Code, Kind, Metric, Task
+from gate.records.cases import Case, Kind, Metric, Task
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 

@@ -14,7 +14,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.arms.checkouts import find_tree
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
 from gate.worker import imported
 from gate.worker.imported import check_edits, has_moved_on, list_changed_imports

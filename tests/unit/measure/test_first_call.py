@@ -12,7 +12,10 @@ from gate.measure.graph import GraphReport
 from gate.measure.kinds.protocol import Protocol
 from gate.measure.rounds import compute_compile_time, time_first_call
 from gate.measure.trial import CacheStateError, check_cold
-from gate.records import CacheUse, Case, Code, Fact, Metric, name_words
+from gate.records.cases import Case, Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import CacheUse
 
 PLAIN = Protocol(Case(id="m/c", model="m"))
 

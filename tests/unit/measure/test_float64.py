@@ -18,7 +18,8 @@ from gate.measure.numerics.drift import MISMATCH
 from gate.measure.numerics.exact import in_float64, multiply_groups
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import build_workload, make_subject
-from gate.records import Case, Code, DType, Metric
+from gate.records.cases import Case, DType, Metric
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 

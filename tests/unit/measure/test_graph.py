@@ -13,7 +13,10 @@ from torch._dynamo.utils import CompilationMetrics
 from torch.utils._traceback import shorten_filename
 
 from gate.measure import graph
-from gate.records import CacheUse, Code, Fact, Metric, Recompile, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import CacheUse, Recompile
 from gate.report.words.facts import describe_measuring
 
 

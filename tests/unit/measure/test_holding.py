@@ -16,7 +16,7 @@ from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, make_exact_twin
 from gate.measure.workload.build import Subject, make_step, make_subject
 from gate.measure.workload.holding import hold, rebind
-from gate.records import Case, DType, Task
+from gate.records.cases import Case, DType, Task
 from gate.workload import Workload
 
 WEIGHT = 0.5  # of a layer that multiplies by it

@@ -12,7 +12,7 @@ import pytest
 LOOK = """
 import json, sys
 from gate.worker.imported import list_changed_imports
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
 head, base, factory, *changed = sys.argv[1:]
 sys.path[:0] = [one.removeprefix("+") for one in changed if one.startswith("+")]

@@ -28,7 +28,8 @@ from gate.measure.kinds.variants import Shapes, find_hottest, make_loader
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_drift
 from gate.measure.workload.build import Subject
-from gate.records import CacheUse, Case, CodeIdentity, Kind, Metric, Task
+from gate.records.cases import Case, Kind, Metric, Task
+from gate.records.run import CacheUse, CodeIdentity
 from gate.workload import Workload
 
 ROWS = [4, 6, 8, 10]

@@ -12,7 +12,7 @@ import torch
 
 from gate.errors import UsageError
 from gate.measure.logbook import Logbook, NotFiniteError, describe_error, make_worker_failure
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.records.protocol import Stage, WorkerRole
 from tests.told import warn
 

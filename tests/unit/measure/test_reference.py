@@ -14,7 +14,7 @@ from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics import reference
 from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import SEED, Subject, build_workload, make_subject
-from gate.records import Case, DType, Task
+from gate.records.cases import Case, DType, Task
 from gate.workload import Workload
 
 

@@ -15,7 +15,8 @@ from gate.measure.logbook import Logbook, NotFiniteError
 from gate.measure.numerics.drift import MISMATCH, Drift
 from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case, Code, DType, Metric, Mode
+from gate.records.cases import Case, DType, Metric, Mode
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 

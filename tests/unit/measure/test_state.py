@@ -12,7 +12,7 @@ import torch
 from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.state import copy_state, list_written
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case
+from gate.records.cases import Case
 from gate.workload import Workload
 
 

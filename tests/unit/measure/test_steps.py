@@ -13,7 +13,7 @@ from gate.measure.device.cpu import CpuDevice
 from gate.measure.numerics.reference import evaluate_reference, redraw_state
 from gate.measure.seed_drift import STEPS, compute_step_drift, has_steps, move_parameters
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case, Kind, Task
+from gate.records.cases import Case, Kind, Task
 from gate.workload import Workload
 
 RATE = 0.1

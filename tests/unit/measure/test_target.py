@@ -13,7 +13,7 @@ from gate.measure.device import imitation
 from gate.measure.device.imitation import imitate_gpu
 from gate.measure.identity import count_launches
 from gate.measure.target import Cubin, check_knowable, parse_usage, sum_cubins
-from gate.records import Case, Metric, Mode
+from gate.records.cases import Case, Metric, Mode
 
 TOLD = """
 Resource usage:

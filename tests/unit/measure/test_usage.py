@@ -27,7 +27,7 @@ from gate.measure.usage import (
     record_usage,
     sum_kernels,
 )
-from gate.records import Case, Metric, Mode, Task
+from gate.records.cases import Case, Metric, Mode, Task
 from gate.records.protocol import Sampling, Stage, WorkerRole
 from gate.workload import Workload
 from tests.told import describe_measuring

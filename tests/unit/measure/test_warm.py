@@ -15,8 +15,10 @@ from gate.measure.device.cpu import CpuDevice
 from gate.measure.device.device import Call
 from gate.measure.logbook import Logbook
 from gate.measure.trial import measure_warm
-from gate.records import CacheUse, Case, Code, Metric, Task
+from gate.records.cases import Case, Metric, Task
+from gate.records.codes import Code
 from gate.records.protocol import Sampling, WorkerRole
+from gate.records.run import CacheUse
 from gate.workload import Workload
 
 MIB = 2**20

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from gate.files import codec
-from gate.records import Case, CaseFailure, FailureKind
+from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.records.run import CaseFailure, FailureKind
 from gate.report.words.facts import describe_failure
 from gate.worker.worker import make_arguments, run_request
 

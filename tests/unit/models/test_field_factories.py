@@ -17,7 +17,7 @@ from gate.models.moe import build_moe
 from gate.models.optimizer import LEARNING_RATE, STEPS_BEFORE, build_step
 from gate.models.scaled import SCALE, build_scaled
 from gate.models.user_kernel import build_user_kernel
-from gate.records import Case, Task
+from gate.records.cases import Case, Task
 
 
 def call(forward: Any, *inputs: torch.Tensor) -> Any:

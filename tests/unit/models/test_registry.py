@@ -15,7 +15,7 @@ from gate.kinds import FAMILIES as WORKLOADS
 from gate.kinds import find_family
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
-from gate.records import Case, DType, Kind, Mode, Task
+from gate.records.cases import Case, DType, Kind, Mode, Task
 
 FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elementwise"}
 # The rows of the field beside the families: each runs on a CPU in a small case, and has one at full size.

@@ -13,7 +13,7 @@ from gate.installation import MODELS as OWN_MODELS
 from gate.project.arm_cases import BaseCases, lend_files, load_base_cases, load_head_cases
 from gate.project.config import load_config
 from gate.project.registry import choose_cases, load_cases, select_cases
-from gate.records import Code
+from gate.records.codes import Code
 
 SHOP = """
 version: 1

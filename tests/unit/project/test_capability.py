@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gate.project.cases import Card, list_unavailable
-from gate.records import Case, Code, DType, Fact, Kind
+from gate.records.cases import Case, DType, Kind
+from gate.records.codes import Code
+from gate.records.facts import Fact
 
 H200 = Card(capability="9.0", memory_gib=140.0)
 T4 = Card(capability="7.5", memory_gib=15.0)

@@ -15,7 +15,7 @@ from gate.files.codec import decode
 from gate.metrics import SPECS
 from gate.project.config import apply_options, load_config, make_config, render_config
 from gate.project.entries import GateFile
-from gate.records import Metric, Override, Quarantine, Threshold
+from gate.records.cases import Metric, Override, Quarantine, Threshold
 from gate.records.protocol import Sampling
 from gate.store.policy import load_policy
 

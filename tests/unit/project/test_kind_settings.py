@@ -9,7 +9,7 @@ import pytest
 from gate.errors import FileError
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Kind
+from gate.records.cases import Kind
 
 GATE_FILE = """\
 version: 1

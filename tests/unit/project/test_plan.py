@@ -19,7 +19,8 @@ from gate.project.plan import (
     render_github_matrix,
     shard_cases,
 )
-from gate.records import BaseArm, Case, FailureKind, Pairing, Provenance, Run, Shard, Trial
+from gate.records.cases import Case
+from gate.records.run import BaseArm, FailureKind, Pairing, Provenance, Run, Shard, Trial
 from tests.hosts import CPU_HOST
 from tests.make import make_failure
 

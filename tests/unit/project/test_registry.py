@@ -10,7 +10,7 @@ from gate.errors import FileError
 from gate.installation import MODELS
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.records import Case, DType, Mode, Task
+from gate.records.cases import Case, DType, Mode, Task
 from gate.store.baselines import load_baselines
 
 MLP = """\

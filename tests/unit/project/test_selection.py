@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gate.errors import UsageError
 from gate.project.registry import select_cases
-from gate.records import Case
+from gate.records.cases import Case
 
 
 def make_case(model: str, rest: str, *tags: str) -> Case:

@@ -9,7 +9,8 @@ import pytest
 
 from gate.errors import UsageError
 from gate.project.plan import drop_unchanged_code
-from gate.records import Case, CodeIdentity, FailureKind, Run, Trial
+from gate.records.cases import Case
+from gate.records.run import CodeIdentity, FailureKind, Run, Trial
 from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure

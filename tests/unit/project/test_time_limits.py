@@ -8,7 +8,7 @@ import pytest
 
 from gate.project.config import fit_limits, make_config
 from gate.project.entries import GateFile
-from gate.records import Case
+from gate.records.cases import Case
 
 CONFIG = make_config(GateFile(version=1))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.records import Case, Mode
+from gate.records.cases import Case, Mode
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.records import Policy
-from gate.records.cases import fits_pattern
+from gate.records.cases import Policy, fits_pattern
 
 
 @pytest.mark.parametrize(

@@ -11,26 +11,21 @@ from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.explain.advice import list_next_steps, make_headline
 from gate.decide.explain.inquiry import CAUSES
 from gate.metrics import SPECS, Family, Role
-from gate.records import (
-    Case,
+from gate.records.cases import Case, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import FailureKind, Provenance, Run
+from gate.records.verdict import (
     Cause,
     Change,
-    Code,
     Comparison,
     Estimate,
-    Fact,
-    FailureKind,
     MachineShift,
-    Metric,
     PairBase,
-    Policy,
-    Provenance,
     Reason,
-    Run,
     Status,
     Tally,
     Verdict,
-    name_words,
 )
 from tests.hosts import CPU_HOST
 from tests.make import make_failure

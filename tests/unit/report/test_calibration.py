@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.records import Code, Fact, Metric, Provenance, Threshold
+from gate.records.cases import Metric, Threshold
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import Provenance
 from gate.records.studies import Calibration, Effort, Flaw, Instability, MetricNoise, PairNoise, Rate, Replay
 from gate.report.studies import render_calibration
 from tests.golden_files import check_golden

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gate.records import CacheUse, CaseEvidence, GraphBreak, KernelChange, SideEvidence, Verdict
+from gate.records.run import CacheUse, GraphBreak
+from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence, Verdict
 from gate.report.explain import make_view, render_explanation
 
 

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Cause, Code, Comparison, Fact, Metric, Outcome, Reason, Status, Threshold, Verdict
+from gate.records.cases import Metric, Threshold
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import Cause, Comparison, Outcome, Reason, Status, Verdict
 from gate.report.content import make_report
 from gate.report.text import render_text
 from tests.make import make_change, make_row

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Code, Fact, Metric, Outcome, Reason, Status, Verdict, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
 from gate.records.facts import (
     CAUSE_CODES,
     FAILURE_CODES,
@@ -19,9 +20,12 @@ from gate.records.facts import (
     STEP_CODES,
     UNKNOWN_CODES,
     WARNING_CODES,
+    Fact,
     has_shape,
+    name_words,
 )
 from gate.records.studies import Attempt, FaultKind, Flaw, Instability, Result
+from gate.records.verdict import Outcome, Reason, Status, Verdict
 from gate.report.studies import describe_instability, describe_opinion
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.facts import describe_cause, describe_disturbances, describe_measuring, write_note

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
-from gate.records.facts import FAILURE_CODES
+from gate.records.codes import Code
+from gate.records.facts import FAILURE_CODES, Fact, name_words
+from gate.records.run import CaseFailure, FailureKind
 from gate.report.words.facts import describe_failure, describe_unavailable, find_place
 
 WARM = name_words(role="warm")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gate.records import MachineShift, Provenance, Tally, Verdict
+from gate.records.run import Provenance
+from gate.records.verdict import MachineShift, Tally, Verdict
 from gate.report.content import describe_machine, list_scope
 from gate.report.footer import describe_commit, describe_hardware, describe_software, list_footer
 

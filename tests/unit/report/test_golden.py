@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.records import Verdict
+from gate.records.verdict import Verdict
 from gate.report import FORMATS, render
 from gate.report.text import Detail, render_text
 from tests.golden_files import check_golden

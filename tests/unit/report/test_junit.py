@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.records import BASE_ARM, CANDIDATE_ARM, Code, FailureKind, Metric, Outcome, Reason, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.run import BASE_ARM, CANDIDATE_ARM, FailureKind
+from gate.records.verdict import Outcome, Reason, Status, Verdict
 from gate.report.junit import render_junit
 from tests.make import make_failure, make_row
 from tests.told import say, tell_headline

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gate.records import Cause, Code, FailureKind, Metric, Status, Verdict
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.run import FailureKind
+from gate.records.verdict import Cause, Status, Verdict
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
 from tests.make import make_change, make_failure, make_row
 from tests.told import say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gate.errors import ExitCode
-from gate.records import Outcome
+from gate.records.verdict import Outcome
 from gate.report.footer import render_exit_notice
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import FailureKind, Metric, Trial, make_text
+from gate.records.cases import Metric
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -21,6 +21,8 @@ from gate.records.events import (
     TrialSkipped,
     TrialStarted,
 )
+from gate.records.facts import make_text
+from gate.records.run import FailureKind, Trial
 from gate.report.progress import render_event, show_progress
 from tests.make import make_failure
 

@@ -14,7 +14,8 @@ import gate
 from gate.cli.parser import list_commands
 from gate.errors import UsageError
 from gate.files.codec import VERDICT
-from gate.records import Code, Verdict
+from gate.records.codes import Code
+from gate.records.verdict import Verdict
 from gate.report import FORMATS, render
 from tests.told import say
 

@@ -9,20 +9,11 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.explain.advice import make_headline
-from gate.records import (
-    Cause,
-    Code,
-    Comparison,
-    Estimate,
-    Fact,
-    FailureKind,
-    Metric,
-    Outcome,
-    PairBase,
-    Reason,
-    Status,
-    Verdict,
-)
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import FailureKind
+from gate.records.verdict import Cause, Comparison, Estimate, Outcome, PairBase, Reason, Status, Verdict
 from gate.report.blocks import MAX_CAUSES, render_command
 from gate.report.content import count_statuses, make_report, render_counts
 from gate.report.junit import render_junit

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from gate.files.codec import SELFTEST
-from gate.records import Change, Code, Fact, Metric, Provenance, Reason, Status, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import Provenance
 from gate.records.studies import Attempt, Fault, FaultKind, Result, SelftestReport
+from gate.records.verdict import Change, Reason, Status
 from gate.report.studies import describe_attempt, render_selftest
 from gate.selftest.catalog import list_faults, score_faults
 from tests.golden_files import check_golden

@@ -8,22 +8,12 @@ from typing import Any
 import pytest
 
 from gate.publish.submitted import Refusal
-from gate.records import (
-    Change,
-    Code,
-    Comparison,
-    Disturbance,
-    Estimate,
-    Fact,
-    FailureKind,
-    Metric,
-    Outcome,
-    Reason,
-    Status,
-    Threshold,
-    name_words,
-)
+from gate.records.cases import Metric, Threshold
+from gate.records.codes import Code
+from gate.records.facts import Disturbance, Fact, name_words
+from gate.records.run import FailureKind
 from gate.records.studies import FaultKind, Result
+from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, Status
 from gate.report.rows import make_row
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.templates import SENTENCES

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import Mode, Task, Verdict
-from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary
+from gate.records.cases import Mode, Task
+from gate.records.verdict import ModeRow, ScopeRow, SuiteRow, SuiteSummary, Verdict
 from gate.report import render
 from gate.report.content import describe_break_even, list_sections, list_totals
 from tests.unit.report.conftest import make_pass

@@ -11,8 +11,10 @@ import pytest
 
 from gate.fingerprint import compute_environment_id
 from gate.project.plan import Plan
-from gate.records import Baseline, Case, Metric, Provenance, Verdict
+from gate.records.cases import Case, Metric
 from gate.records.events import Check, CheckLevel
+from gate.records.run import Baseline, Provenance
+from gate.records.verdict import Verdict
 from gate.report.tables import render_baselines, render_doctor, render_models, render_plan
 from tests.make import make_baseline
 

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records import Code, Estimate, Fact, Metric, Status, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.verdict import Estimate, Status
 from gate.report.words.templates import (
     describe_change,
     describe_move,

@@ -12,7 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from gate.records import Code, Comparison, Metric, Outcome, Provenance, Reason, Status, Threshold, Verdict
+from gate.records.cases import Metric, Threshold
+from gate.records.codes import Code
+from gate.records.run import Provenance
+from gate.records.verdict import Comparison, Outcome, Reason, Status, Verdict
 from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
 from tests import make
 from tests.hosts import CPU_HOST

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.report.trend import TrendSeries, find_steps, list_upgrades, make_tracks, mark_steps
 from gate.report.trend_pages import Link, render_pages
 from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine

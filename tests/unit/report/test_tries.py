@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.records import FailureKind
+from gate.records.run import FailureKind
 from gate.report.tables import render_attempt, render_tally
 from tests.make import make_failure
 

@@ -10,7 +10,8 @@ import pytest
 from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Role
 from gate.publish.results import find_stacks, render_upgrade
-from gate.records import Case, Comparison, Estimate, Metric, PairBase, Status, Verdict
+from gate.records.cases import Case, Metric
+from gate.records.verdict import Comparison, Estimate, PairBase, Status, Verdict
 from tests import make
 from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gate.errors import UsageError
-from gate.records import FailureKind, Metric
+from gate.records.cases import Metric
+from gate.records.run import FailureKind
 from gate.records.studies import Demand, Fault, FaultKind
 from gate.selftest.catalog import choose_faults, list_faults
 

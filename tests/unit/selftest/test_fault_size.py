@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.files.codec import decode, encode
-from gate.records import Case, Mode, Task, Threshold
+from gate.records.cases import Case, Mode, Task, Threshold
 from gate.records.studies import Fault, FaultKind
 from gate.selftest.catalog import FaultSize, choose_size, is_fitting, list_faults, measure_size, plant_case
 

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.records import CaseFailure, Code, Comparison, Fact, FailureKind, Metric, Status, name_words
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
+from gate.records.run import CaseFailure, FailureKind
 from gate.records.studies import Attempt, Fault, FaultKind, Result
+from gate.records.verdict import Comparison, Status
 from gate.report.studies import describe_complaint
 from gate.selftest.catalog import judge_fault, list_faults, score_faults
 from tests import make

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError, UsageError
 from gate.metrics import SPECS, Family, Role
-from gate.records import Acceptance, Metric
 from gate.records.bounds import MOST_ALLOWED
+from gate.records.cases import Acceptance, Metric
 from gate.store.acceptances import load_acceptances, parse_allowance, render_entry, save_acceptance
 
 TODAY = "2026-03-04"

@@ -15,22 +15,19 @@ from gate.decide.evidence.trials import make_baselines, note_kept_disturbed
 from gate.decide.verdict import decide_verdict
 from gate.errors import FileError, IncompleteError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
-from gate.records import (
+from gate.records.cases import Case, Metric, Override, Policy
+from gate.records.facts import Disturbance
+from gate.records.run import (
     Baseline,
-    Case,
     CodeIdentity,
     Conditions,
-    Disturbance,
     Extent,
     GraphBreak,
-    Metric,
-    Override,
     Pairing,
-    Policy,
     Provenance,
-    Reason,
     Trial,
 )
+from gate.records.verdict import Reason
 from gate.report.words.steps import describe_hidden
 from gate.store.baselines import (
     ProposalKind,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import FileError, GateError
-from gate.records import Metric
+from gate.records.cases import Metric
 from gate.store.history import (
     HistoryHead,
     HistoryKind,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.project.config import load_config
-from gate.records import Acceptance, Metric
+from gate.records.cases import Acceptance, Metric
 from gate.store.acceptances import (
     MAX_ACCEPTED,
     MAX_COMMIT_BYTES,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.measure.rounds import Rounds
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import Side
 from gate.suite.machinery import BlockTimer
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.measure.logbook import Logbook
-from gate.records import Case
+from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
 from gate.suite.machinery import import_compiler
 from gate.suite.trial import TrialPlugin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from gate.records import Estimate
+from gate.records.verdict import Estimate
 from gate.report.charts import BEFORE, HEAD, Drawing, Lane, draw_interval, draw_strip
 
 HOSTILE = "</svg><script>alert(1)</script>\" onload='x"

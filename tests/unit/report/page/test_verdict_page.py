@@ -10,19 +10,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gate.records import (
-    Code,
-    FailureKind,
-    GraphBreak,
-    KernelChange,
-    Outcome,
-    Provenance,
-    Recompile,
-    SideEvidence,
-    Status,
-    Verdict,
-)
-from gate.records.run import Frame
+from gate.records.codes import Code
+from gate.records.run import FailureKind, Frame, GraphBreak, Provenance, Recompile
+from gate.records.verdict import KernelChange, Outcome, SideEvidence, Status, Verdict
 from gate.report import render
 from gate.report.content import make_report
 from gate.report.pages import (
