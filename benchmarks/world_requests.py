@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 from draws import POLICY, Drawer
 
-from gate.calibrate.rehearsal import Rehearsal
-from gate.check.procedure import Checked, CheckTerms, check_against_base, check_against_baselines, check_pairs
+from gate.check.procedure import (
+    Checked,
+    CheckTerms,
+    Rehearsal,
+    check_against_base,
+    check_against_baselines,
+    check_pairs,
+)
 from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.trials import make_baselines

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gate.check.measurer import Measurer
 from gate.check.procedure import (
     Checked,
     CheckTerms,
@@ -17,7 +16,14 @@ from gate.check.procedure import (
     list_unfinished,
 )
 from gate.check.schedule import want_whole
-from gate.cli.lanes import Opening, begin_sources, find_measured, load_previous, open_lane, open_measurer
+from gate.cli.lanes import (
+    begin_sources,
+    load_previous,
+    measure_request,
+    open_lane,
+    open_measured,
+    open_measurer,
+)
 from gate.cli.output import append_run, list_reports, print_traces, record_creep, remove_files, report_verdict
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
@@ -28,10 +34,9 @@ from gate.devices import is_target
 from gate.errors import ExitCode, FileError, GateError, NothingComparedError, UsageError
 from gate.lab.arms.arms import ArmOptions, find_checkouts, open_arms, resolve_arms
 from gate.lab.arms.checkouts import Changes, read_changes
-from gate.lab.trials.runs import Lane, LaneTerms, measure_plan
+from gate.lab.trials.runs import Lane, LaneTerms
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
-from gate.project.registry import check_factories
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.events import Noted, Observer
@@ -306,24 +311,3 @@ def run_measure(options: Namespace) -> ExitCode:
         print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {describe_failure(failure)}")
         print(f"    log: {failure.log}")
     return ExitCode.INCOMPLETE if measured < len(run.cases) else ExitCode.PASS
-
-
-@contextmanager
-def open_measured(
-    options: Namespace, request: Project, trials: int, opening: Opening | None = None
-) -> Iterator[tuple[Measurer, Run]]:
-    """Measure ``trials`` trials of each selected case; what measures is still open."""
-    check_factories(request.config, request.cases)
-    previous = load_previous(options, request.config.out)
-    traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
-    opening = opening or partial(open_lane, trials=trials, traces=traces)
-    with open_measurer(options, request, opening, previous) as (measurer, run):
-        yield measurer, measure_plan(measurer, run)
-
-
-def measure_request(options: Namespace, request: Project, trials: int) -> Run:
-    """Measure ``trials`` trials of each selected case; where ``--resume`` finds them all, open nothing."""
-    if done := find_measured(options, request, trials):
-        return done
-    with open_measured(options, request, trials) as (_, run):
-        return run

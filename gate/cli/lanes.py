@@ -32,11 +32,13 @@ from gate.lab.trials.runs import (
     describe_base,
     make_measurer,
     make_run,
+    measure_plan,
     refuse_other_run,
     take_up,
 )
 from gate.project.arm_cases import lend_files, load_base_cases
 from gate.project.config import Config
+from gate.project.registry import check_factories
 from gate.records.codes import Code
 from gate.records.events import Noted, Observer
 from gate.records.facts import Fact, make_text, name_words
@@ -143,6 +145,27 @@ def open_measurer(
         opened.enter_context(closing(saver))
         note_config(config, options, observe)
         yield measurer, take_up(run, previous, measurer.observe) if previous else run
+
+
+@contextmanager
+def open_measured(
+    options: Namespace, request: Project, trials: int, opening: Opening | None = None
+) -> Iterator[tuple[Measurer, Run]]:
+    """Measure ``trials`` trials of each selected case; what measures is still open."""
+    check_factories(request.config, request.cases)
+    previous = load_previous(options, request.config.out)
+    traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
+    opening = opening or partial(open_lane, trials=trials, traces=traces)
+    with open_measurer(options, request, opening, previous) as (measurer, run):
+        yield measurer, measure_plan(measurer, run)
+
+
+def measure_request(options: Namespace, request: Project, trials: int) -> Run:
+    """Measure ``trials`` trials of each selected case; where ``--resume`` finds them all, open nothing."""
+    if done := find_measured(options, request, trials):
+        return done
+    with open_measured(options, request, trials) as (_, run):
+        return run
 
 
 def _refuse_fork(environ: Mapping[str, str]) -> None:

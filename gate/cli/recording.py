@@ -10,7 +10,7 @@ from pathlib import Path
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check.measurer import Measurer
 from gate.check.work import count_pairs
-from gate.cli.check import measure_request, open_measured
+from gate.cli.lanes import measure_request, open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.output import append_run
 from gate.cli.setup import Project, load_configured, load_project, parse_metric

@@ -4,8 +4,6 @@ A page is a template below ``templates/`` and what it is filled with. Every text
 only files of this package and drawings are not.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

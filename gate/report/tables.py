@@ -4,8 +4,6 @@ Each is a function from records to text, as a table for people or as JSON for pr
 is wider than the terminal is left so: a cut-off case id could not be copied.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Container, Sequence
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibrate.rehearsal import Rehearsal
+from gate.check.procedure import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect

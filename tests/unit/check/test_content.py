@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibrate.rehearsal import Rehearsal, drop_unmeasured
-from gate.check.procedure import check_against_baselines
+from gate.check.procedure import Rehearsal, check_against_baselines, drop_unmeasured
 from gate.check.schedule import EVERY_METRIC, WHOLE, Content, Slot, has_other_code, plan_content, plan_trial
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.values import collect_values

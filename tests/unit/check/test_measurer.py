@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from gate.calibrate.rehearsal import Rehearsal
 from gate.check.measurer import Measurer
-from gate.check.procedure import check_against_base, check_against_baselines, check_pairs, settle_pairs
+from gate.check.procedure import (
+    Rehearsal,
+    check_against_base,
+    check_against_baselines,
+    check_pairs,
+    settle_pairs,
+)
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
 from gate.check.work import (
     MAX_SOURCES_CHARS,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibrate.rehearsal import Rehearsal
-from gate.check.procedure import make_need, settle_pairs
+from gate.check.procedure import Rehearsal, make_need, settle_pairs
 from gate.check.schedule import Slot
 from gate.check.work import count_pairs
 from gate.decide.evidence.pairs import Pair
