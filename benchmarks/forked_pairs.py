@@ -24,7 +24,7 @@ from pathlib import Path
 
 from scipy import stats
 
-from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.decide.evidence.pairs import Pair, collect_paired
 from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.trials.bench import Bench, LabSettings
 from gate.lab.trials.opening import open_base_bench, open_bench, prime_bench
@@ -87,8 +87,8 @@ def measure_check(bench: Bench, case: Case, pairs: int, way: str) -> list[dict[M
             if measured.failures:
                 sys.exit(describe_failure(measured.failures[0]))
             arms = {trial.arm: trial for trial in measured.trials}
-            (found,) = compute_pair_changes([Pair(base=arms[BASE_ARM], head=arms[head.arm.name])])
-            changes.append({metric: found[metric] for metric in TIMED})
+            found = collect_paired([Pair(base=arms[BASE_ARM], head=arms[head.arm.name])])
+            changes.append({metric: found[metric].changes[0] for metric in TIMED})
             sys.stderr.write(f"{way}, pair {index} of {pairs + 1}: {changes[-1]}\n")
     return changes[1:]  # of the first the arms had compiled before they were timed
 

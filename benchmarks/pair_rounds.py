@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 from pair_seconds import Spent, measure_pairs
 
-from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.decide.evidence.pairs import Pair, collect_paired
 from gate.devices import CPU, KINDS
 from gate.lab.trials.bench import LabSettings
 from gate.lab.workers import turns
@@ -65,9 +65,9 @@ def parse_options() -> argparse.Namespace:
 
 def describe(measured: Sequence[Spent], super_blocks: int, of: int) -> str:
     """One row: what the pairs would have shown with the first so many super-blocks alone."""
-    changes = compute_pair_changes([_cut(one.trials, super_blocks) for one in measured])
+    paired = collect_paired([_cut(one.trials, super_blocks) for one in measured])
     seconds = median(one.wall_s - one.timed_s * (1 - super_blocks / of) for one in measured)
-    varies = (f"{stdev(change[metric] for change in changes):.2%}" for metric in LATENCIES)
+    varies = (f"{stdev(paired[metric].changes):.2%}" for metric in LATENCIES)
     return f"| {super_blocks} | {seconds:.1f} | {' | '.join(varies)} |"
 
 

@@ -48,7 +48,7 @@ GUIDE = (PACKAGE.parent / "docs" / "dev" / "adding-a-metric.md").read_text(encod
 # What a copy of the package with the guide's metric must say of it, in the groupings that it belongs to.
 QUESTIONS = """
 from gate.check.schedule import plan_content
-from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.decide.evidence.pairs import Pair, collect_paired
 
 from gate.metrics import INTERLEAVED, LATENCIES, LEADING, NOISY_DECIDING, OF_WARM, SPECS, explained_by
 from gate.project.config import make_config
@@ -64,7 +64,7 @@ metric = Metric("p95_latency")
 samples = {metric: (0.010,), Metric.COMPILED_LATENCY: (0.001,), Metric.EAGER_LATENCY: (0.002,)}
 base = Trial(case_id="a/x", index=1, arm="base", pairing=Pairing.LIVE, samples=samples)
 head = Trial(case_id="a/x", index=1, pairing=Pairing.LIVE, samples={**samples, metric: (0.020,)})
-(changes,) = compute_pair_changes([Pair(base=base, head=head)])
+changes = {name: one.changes[0] for name, one in collect_paired([Pair(base=base, head=head)]).items()}
 print({
     "interleaved": metric in INTERLEAVED and metric in LATENCIES,
     "of_warm": metric in OF_WARM,

@@ -119,13 +119,25 @@ def list_alike(run: Run) -> frozenset[str]:
     return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
-def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
-    """Every noisy metric that both arms of a pair measured, with one change a pair."""
-    found = tuple(pairs)
+def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
+    """Every noisy metric that both arms of a pair measured, with one log change a pair, + is worse.
+
+    Latencies of a live pair are compared block by block, and the speedup by their difference; all
+    else by the values of the two trials. What other programs took is left out of them where it disturbed
+    both arms alike, over all pairs.
+    """
+    live = [(pair.base, pair.head) for pair in pairs if pair.is_live]
+    alike = [metric for metric in LATENCIES if are_disturbed_alike(live, metric)]
     known: dict[Metric, list[tuple[float, float, float]]] = {}
     turns: set[Metric] = set()  # metrics of which a pair was not live
-    for pair, changes in zip(found, compute_pair_changes(found), strict=True):
+    for pair in pairs:
         base, head = compute_values(pair.base), compute_values(pair.head)
+        changes = {
+            metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
+            for metric, spec in SPECS.items()
+            if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
+        }
+        changes |= _compare_blocks(pair, alike) if pair.is_live else {}
         for metric, change in changes.items():
             known.setdefault(metric, []).append((change, base[metric], head[metric]))
         turns |= set() if pair.is_live else changes.keys()
@@ -145,27 +157,6 @@ def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
 def _make_paired(metric: Metric, known: Sequence[tuple[float, float, float]], *, is_live: bool) -> Paired:
     changes, base, head = zip(*known, strict=True)
     return Paired(metric=metric, changes=changes, base=base, head=head, is_live=is_live)
-
-
-def compute_pair_changes(pairs: Sequence[Pair]) -> list[Mapping[Metric, float]]:
-    """Log change of each noisy metric in each pair of one case, + is worse.
-
-    Latencies of a live pair are compared block by block, and the speedup by their difference; all
-    else by the values of the two trials. What other programs took is left out of them where it disturbed
-    both arms alike, over all pairs.
-    """
-    live = [(pair.base, pair.head) for pair in pairs if pair.is_live]
-    alike = [metric for metric in LATENCIES if are_disturbed_alike(live, metric)]
-    changes: list[Mapping[Metric, float]] = []
-    for pair in pairs:
-        base, head = compute_values(pair.base), compute_values(pair.head)
-        of_values = {
-            metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
-            for metric, spec in SPECS.items()
-            if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
-        }
-        changes.append(of_values | (_compare_blocks(pair, alike) if pair.is_live else {}))
-    return changes
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.evidence.pairs import Pair, compare_latency, compute_pair_changes
+from gate.decide.evidence.pairs import Pair, collect_paired, compare_latency
 from gate.records.cases import Metric
 from gate.records.run import Pairing, Trial
 
@@ -61,8 +61,8 @@ def test_an_arm_that_disturbs_itself_is_not_excused() -> None:
     calm = [1.0] * 30
     noisy = [1.0 + 0.002 * (index % 3) for index in range(30)]
     of_head = [1.5 + 0.01 * (index % 5) for index in range(30)]
-    (change,) = compute_pair_changes([Pair(base=make_arm(noisy, calm), head=make_arm(of_head, calm))])
-    assert change[LATENCY] == pytest.approx(math.log(1.52), abs=0.01)
+    paired = collect_paired([Pair(base=make_arm(noisy, calm), head=make_arm(of_head, calm))])
+    assert paired[LATENCY].changes[0] == pytest.approx(math.log(1.52), abs=0.01)
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(1, 0.0), (3, math.log(1.5) / 2)])
@@ -74,8 +74,8 @@ def test_an_arm_that_disturbs_itself_now_and_then_shows_over_all_pairs(pairs: in
     """
     base = make_arm([1.0] * 20, [1.0] * 20)
     head = make_arm([1.5, 1.5, 1.0, 1.0] * 5, [0.0, 0.0, 1.0, 1.0] * 5)
-    changes = compute_pair_changes([Pair(base=base, head=head)] * pairs)
-    assert [one[LATENCY] for one in changes] == [pytest.approx(expected)] * pairs
+    paired = collect_paired([Pair(base=base, head=head)] * pairs)
+    assert list(paired[LATENCY].changes) == [pytest.approx(expected)] * pairs
 
 
 def test_a_program_that_disturbs_one_arm_for_a_while_is_left_out() -> None:
@@ -91,8 +91,8 @@ def test_an_arm_that_never_runs_undisturbed_is_not_excused() -> None:
     """Fifteen of its thirty blocks have no undisturbed call, and none of base's: its own threads do that."""
     calm = [1.0] * 30
     of_head, left = [2.0] * 30, [1.0, 0.0] * 15
-    (change,) = compute_pair_changes([Pair(base=make_arm(calm, calm), head=make_arm(of_head, left))])
-    assert change[LATENCY] == pytest.approx(math.log(2.0))
+    paired = collect_paired([Pair(base=make_arm(calm, calm), head=make_arm(of_head, left))])
+    assert paired[LATENCY].changes[0] == pytest.approx(math.log(2.0))
 
 
 def test_arms_of_which_one_was_not_watched_are_compared_whole() -> None:

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gate.decide.constants import LIVE_PAIR_SD, LOOKS, PRIOR_DF
-from gate.decide.evidence.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
+from gate.decide.evidence.pairs import Pair, Paired, collect_paired, list_pairs
 from gate.decide.judge.interval import POOLING_LOSS, Bar, Reading, read_pairs
 from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
 from gate.decide.stats import Variance, compute_hodges_lehmann
@@ -58,8 +58,7 @@ def judge(changes: Sequence[float], metric: Metric = LATENCY) -> tuple[Status, R
 
 def compare(pair: Pair) -> Mapping[Metric, float]:
     """What one pair alone tells."""
-    (changes,) = compute_pair_changes([pair])
-    return changes
+    return {metric: one.changes[0] for metric, one in collect_paired([pair]).items()}
 
 
 # --- which trials are a pair ---
