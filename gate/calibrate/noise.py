@@ -10,14 +10,7 @@ from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
 from gate.decide.judge.compare import find_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
-from gate.decide.judge.pairs import (
-    CasePairs,
-    PairRules,
-    compute_pair_detectable,
-    gather_case_pairs,
-    make_pair_rules,
-    read_metric,
-)
+from gate.decide.judge.pairs import compute_pair_detectable, gather_case_pairs, make_pair_rules, read_metric
 from gate.decide.judge.stored import SESSION
 from gate.decide.stats import (
     LogArms,
@@ -41,37 +34,22 @@ _ROLES = frozenset({Role.DECIDES, Role.CONTROL})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
-    """Values, one a trial, and each trial's blocks; ``logs`` only of a noisy metric that is positive."""
+class Series(Question):
+    """Values, one a trial, compared with themselves, and the blocks of each trial."""
 
-    case: Case
-    metric: Metric
-    threshold: Threshold
-    values: tuple[float, ...]
     blocks: tuple[tuple[float, ...], ...]
-    logs: tuple[float, ...] = ()
+    own_logs: tuple[float, ...] = ()  # of the values, where the metric is noisy and all are positive
     prior: Variance | None = None  # what the metric's other cases say of its variance
-
-    @property
-    def question(self) -> Question:
-        """The series compared with itself."""
-        return Question(
-            case=self.case,
-            metric=self.metric,
-            before=self.values,
-            after=self.values,
-            threshold=self.threshold,
-        )
 
 
 def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
     """All series of a run's trials without another arm, in the order of the plan and of the metrics."""
     series = [one for case in run.cases for one in _gather_case(case, list_alone(run, case), policy)]
     priors = {
-        metric: compute_prior([compute_variance(one.logs) for one in series if one.metric is metric])
-        for metric in {one.metric for one in series if one.logs}
+        metric: compute_prior([compute_variance(one.own_logs) for one in series if one.metric is metric])
+        for metric in {one.metric for one in series if one.own_logs}
     }
-    return tuple(replace(one, prior=priors.get(one.metric)) if one.logs else one for one in series)
+    return tuple(replace(one, prior=priors.get(one.metric)) if one.own_logs else one for one in series)
 
 
 def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
@@ -91,9 +69,9 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
 
     ``None`` where the metric has no noise to speak of, or too few trials to know it.
     """
-    if len(series.logs) < 2 or series.prior is None:  # noqa: PLR2004 - one value has no spread
+    if len(series.own_logs) < 2 or series.prior is None:  # noqa: PLR2004 - one value has no spread
         return None
-    mean, variance = fmean(series.logs), compute_variance(series.logs)
+    mean, variance = fmean(series.own_logs), compute_variance(series.own_logs)
     arms = LogArms(
         before=mean,
         after=mean,
@@ -127,9 +105,10 @@ def _gather_case(case: Case, trials: Sequence[Trial], policy: Policy) -> list[Se
             case=case,
             metric=metric,
             threshold=find_threshold(policy, case.id, metric),
-            values=known,
+            before=known,
+            after=known,
             blocks=tuple(list_blocks(trial, metric) for trial in trials) if noisy else (),
-            logs=compute_logs(known) if noisy else (),
+            own_logs=compute_logs(known) if noisy else (),
         )
         series.append(one)
     return series
@@ -164,17 +143,21 @@ class PairSeries:
     reading: Reading
     bar: Bar
 
-    @property
-    def edge(self) -> float:
-        """The smallest fraction that matters."""
-        return compute_edge(self.bar.threshold, self.reading.baseline)
-
 
 def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
     """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
     sides = gather_case_pairs(run, policy)
     rules = make_pair_rules(sides, policy, len(LEADING))
-    return tuple(_make_series(side, metric, rules, policy) for side in sides for metric in side.paired)
+    return tuple(
+        PairSeries(
+            case_id=side.case.id,
+            paired=paired,
+            reading=read_metric(side, metric, rules),
+            bar=Bar(alpha=rules.alpha, threshold=find_threshold(policy, side.case.id, metric, in_pairs=True)),
+        )
+        for side in sides
+        for metric, paired in side.paired.items()
+    )
 
 
 def measure_pair_noise(series: PairSeries) -> PairNoise:
@@ -192,8 +175,9 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return
+    edge = compute_edge(series.bar.threshold, reading.baseline)
     certain = abs(reading.change) > reading.compute_margin(1 - BIAS_P / 2)
-    if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
+    if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * edge:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
         fact = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, fact=fact)
@@ -206,23 +190,13 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
         yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, fact=fact)
 
 
-def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Policy) -> PairSeries:
-    case_id = side.case.id
-    return PairSeries(
-        case_id=case_id,
-        paired=side.paired[metric],
-        reading=read_metric(side, metric, rules),
-        bar=Bar(alpha=rules.alpha, threshold=find_threshold(policy, case_id, metric, in_pairs=True)),
-    )
-
-
 def measure_noise(series: Series, effort: Effort) -> MetricNoise:
     """Describe one series; what would be noticed follows from the trials that a check spends first."""
-    estimate = estimate_metric(series.metric, series.values)
+    estimate = estimate_metric(series.metric, series.after)
     return MetricNoise(
         case_id=series.case.id,
         metric=series.metric,
-        trials=len(series.values),
+        trials=len(series.after),
         centre=estimate.centre,
         within=math.sqrt(pool_variances(*map(compute_variance, series.blocks)).value),
         between=estimate.noise or 0.0,
@@ -256,31 +230,26 @@ def _find_noticed(series: Series, effort: Effort) -> float | None:
     if SPECS[series.metric].family is Family.NOISY:
         return None
     # Without noise to speak of: its own judgement says.
-    change = judge_steady(series.question).change
+    change = judge_steady(series).change
     return change.detectable if change is not None else None
 
 
 def _examine(series: Series, effort: Effort) -> Instability | None:
-    """Find why a deciding metric cannot be trusted here; ``None`` where it can."""
-    flaw = Flaw.TOO_NOISY if series.logs else Flaw.UNREPEATABLE
-    fact = _find_noise(series, effort) if series.logs else _find_range(series)
-    if fact is None:
-        return None
+    """Find why a deciding metric cannot be trusted here; ``None`` where it can.
+
+    Even the most trials that a check spends leave large changes unseen; or trials without a noise to speak of
+    differ by more than may be.
+    """
+    values, most = series.after, effort.max_trials
+    if series.own_logs:
+        reading = imagine_reading(series, effort, most)
+        if reading is None or not is_too_noisy(reading, Bar(alpha=0.5, threshold=series.threshold)):
+            return None
+        numbers = {"unseen": _compute_noticed(reading, series.threshold), "trials": most}
+        flaw, fact = Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
+    else:
+        if judge_steady(series).status is not Status.INCONCLUSIVE:
+            return None
+        numbers = {"trials": len(values), "low": min(values), "high": max(values)}
+        flaw, fact = Flaw.UNREPEATABLE, Fact(code=Code.VALUES_RANGE, numbers=numbers)
     return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, fact=fact)
-
-
-def _find_range(series: Series) -> Fact | None:
-    """What trials without a noise to speak of range over, if they differ by more than may be."""
-    if judge_steady(series.question).status is not Status.INCONCLUSIVE:
-        return None
-    numbers = {"trials": len(series.values), "low": min(series.values), "high": max(series.values)}
-    return Fact(code=Code.VALUES_RANGE, numbers=numbers)
-
-
-def _find_noise(series: Series, effort: Effort) -> Fact | None:
-    """Whether even the most trials that a check spends leave large changes unseen."""
-    reading = imagine_reading(series, effort, effort.max_trials)
-    if reading is None or not is_too_noisy(reading, Bar(alpha=0.5, threshold=series.threshold)):
-        return None
-    numbers = {"unseen": _compute_noticed(reading, series.threshold), "trials": effort.max_trials}
-    return Fact(code=Code.TRIALS_VARY, numbers=numbers)
