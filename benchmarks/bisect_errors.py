@@ -31,7 +31,7 @@ from gate.bisect.search import (
     read_mark,
     search_first,
     settle_ends,
-    settle_finding,
+    settle_metric,
     settle_step,
 )
 from gate.check.work import count_pairs
@@ -74,7 +74,8 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
     if candidates is None or len(candidates) > 1:
         return UNTOLD, pairs
     found = int(next(iter(candidates)))
-    run = settle_finding(open_pairs(rng, sd, slower if found == first else 0.0), judge)
+    pair = open_pairs(rng, sd, slower if found == first else 0.0)
+    run = settle_metric(pair, judge.policy, judge.metric)
     pairs += count_pairs(run)[CASE_ID]
     if read_mark(find_row(run, judge.policy, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs

@@ -17,7 +17,7 @@ from gate.bisect.search import (
     read_mark,
     search_first,
     settle_ends,
-    settle_finding,
+    settle_metric,
     settle_step,
 )
 from gate.check.work import count_pairs
@@ -28,7 +28,6 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import BISECTION, RUN
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric
-from gate.records.run import Run
 from gate.records.studies import Bisection, BisectionStep, Mark
 from gate.records.verdict import Comparison, Status, Verdict
 from gate.report.clean import clean_line
@@ -74,15 +73,6 @@ class Bisector:
         BISECTION.save(self.state, question.out / BISECTION_FILE)
         print(render_step(self.state, question.ends.describe(point), self.forecast, why), flush=True)
         return mark
-
-    def confirm(self, first: str) -> tuple[Run, Comparison | None]:
-        """Compare what was found with the point before it, by the rule of every other comparison."""
-        question = self.lab.question
-        before, out = question.ends.find_before(first), question.out / _CONFIRMATION
-        with self.lab.open_pairs(before, first, out) as pairs:
-            run = settle_finding(pairs, self.judge)
-            RUN.save(run, out / RUN_FILE)
-        return run, find_row(run, self.judge.policy, self.judge.metric)
 
 
 def run_bisect(options: Namespace) -> ExitCode:
@@ -152,11 +142,14 @@ def _search(bisector: Bisector) -> ExitCode:
 
 
 def _conclude(bisector: Bisector, first: str) -> ExitCode:
-    """Compare what was found with the point before it: it must be seen again."""
-    question, state = bisector.lab.question, bisector.state
-    run, row = bisector.confirm(first)
-    verdict = decide_side_by_side(run, bisector.judge.policy)
-    mark, place = read_mark(row), question.out / _CONFIRMATION
+    """Compare what was found with the point before it: it must be seen again, by the rule of every other."""
+    question, state, judge = bisector.lab.question, bisector.state, bisector.judge
+    place = question.out / _CONFIRMATION
+    with bisector.lab.open_pairs(question.ends.find_before(first), first, place) as pairs:
+        run = settle_metric(pairs, judge.policy, judge.metric)
+        RUN.save(run, place / RUN_FILE)
+    row, verdict = find_row(run, judge.policy, judge.metric), decide_side_by_side(run, judge.policy)
+    mark = read_mark(row)
     code = ExitCode.PASS if mark is Mark.BAD else ExitCode.INCONCLUSIVE
     save_reports(verdict, place, code)
     print(render_finding(question.ends.describe(first), state.metric, row, mark))

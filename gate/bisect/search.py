@@ -166,16 +166,35 @@ def find_row(run: Run, policy: Policy, metric: Metric | None) -> Comparison | No
 
 def settle_ends(pairs: OpenPairs, policy: Policy, metric: Metric | None) -> Run:
     """Compare the ends until that is settled, and the levels known."""
-    run = _settle(pairs, policy, metric)
+    run = settle_metric(pairs, policy, metric)
     row = find_row(run, policy, metric)
     if row is None or row.status is not Status.REGRESSED:
         return run
-    return _settle(replace(pairs, run=run), policy, row.metric, finds_level=True)
+    return settle_metric(replace(pairs, run=run), policy, row.metric, finds_level=True)
 
 
-def settle_finding(pairs: OpenPairs, judge: StepJudge) -> Run:
-    """Compare what was found with the point before it until that is settled."""
-    return _settle(pairs, judge.policy, judge.metric)
+def settle_metric(
+    pairs: OpenPairs, policy: Policy, metric: Metric | None, *, finds_level: bool = False
+) -> Run:
+    """Add pairs to two points look by look, and one after the other where that is not enough."""
+    measurer, limit_s = pairs.measurer, pairs.limit_s
+    suspect = make_suspect(pairs.run.cases[0].id, metric)
+    run = settle_pairs(measurer, pairs.run, policy, limit_s, (suspect,))
+
+    def is_open() -> bool:
+        """Whether another pair may settle a noisy metric, or find its level."""
+        row = find_row(run, policy, metric)
+        if row is None or SPECS[row.metric].family is not Family.NOISY:
+            return False
+        levels = _measure_levels(run, policy, row) if finds_level else None
+        return row.waits_for_pairs or (levels is not None and not levels.is_known)
+
+    need = replace(suspect, more=1)
+    while (before := count_pairs(run).total()) < MAX_END_PAIRS and is_open():
+        run = measurer.add_pairs(run, (need,), limit_s)
+        if count_pairs(run).total() == before:
+            break
+    return replace(run, finished=True)
 
 
 def make_judge(run: Run, policy: Policy, row: Comparison) -> StepJudge:
@@ -235,28 +254,6 @@ def predict_step_s(ends: Run, judge: StepJudge) -> float:
     first = compute_pair_s(case, [one for one in trials if one.index == least])
     further = compute_pair_s(case, trials) if {judge.metric} <= set(INTERLEAVED) else first
     return first + (pairs - 1) * min(first, further)
-
-
-def _settle(pairs: OpenPairs, policy: Policy, metric: Metric | None, *, finds_level: bool = False) -> Run:
-    """Add pairs look by look, and one after the other where that is not enough."""
-    measurer, limit_s = pairs.measurer, pairs.limit_s
-    suspect = make_suspect(pairs.run.cases[0].id, metric)
-    run = settle_pairs(measurer, pairs.run, policy, limit_s, (suspect,))
-
-    def is_open() -> bool:
-        """Whether another pair may settle a noisy metric, or find its level."""
-        row = find_row(run, policy, metric)
-        if row is None or SPECS[row.metric].family is not Family.NOISY:
-            return False
-        levels = _measure_levels(run, policy, row) if finds_level else None
-        return row.waits_for_pairs or (levels is not None and not levels.is_known)
-
-    need = replace(suspect, more=1)
-    while (before := count_pairs(run).total()) < MAX_END_PAIRS and is_open():
-        run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run).total() == before:
-            break
-    return replace(run, finished=True)
 
 
 def _measure_levels(run: Run, policy: Policy, row: Comparison) -> Levels | None:

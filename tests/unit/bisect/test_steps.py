@@ -16,7 +16,7 @@ from gate.bisect.search import (
     predict_step_s,
     read_step,
     settle_ends,
-    settle_finding,
+    settle_metric,
     settle_step,
 )
 from gate.check.work import count_pairs
@@ -92,7 +92,7 @@ def test_ends_that_the_looks_leave_open_get_more_pairs() -> None:
 def test_what_was_found_is_seen_again_by_three_pairs() -> None:
     """By the rule of every other comparison, with half of the ends' change as the threshold."""
     judge, again = make_ends_judge(), Given(subjects=[ENDS])
-    run = settle_finding(open_pairs(again, begin(ENDS)), judge)
+    run = settle_metric(open_pairs(again, begin(ENDS)), judge.policy, judge.metric)
     row = find_row(run, judge.policy, LATENCY)
     assert row is not None
     assert row.threshold is not None
