@@ -107,8 +107,7 @@ def try_in_pairs(
     opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
     trials = tuple(trial for trial in run.trials if trial.arm == BASE_ARM)
     size = _measure_size(context, fault, size, trials)
-    attempt = _make_attempt(fault, subject.case, size, opinion)
-    attempt = replace(attempt, wall_s=time.monotonic() - begun)
+    attempt = _make_attempt(fault, subject.case, size, opinion, begun)
     latest = () if fault.is_in_base else trials
     return attempt, replace(subject, latest=latest or subject.latest)
 
@@ -129,8 +128,7 @@ def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> 
             break
     run = _add_base_trials(run, subject)
     opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
-    attempt = _make_attempt(fault, subject.case, size, opinion)
-    return replace(attempt, wall_s=time.monotonic() - begun)
+    return _make_attempt(fault, subject.case, size, opinion, begun)
 
 
 def measure_base(context: AttemptContext, case: Case) -> tuple[Trial, ...]:
@@ -227,7 +225,7 @@ def _add_base_trials(run: Run, subject: AttemptSubject) -> Run:
     return replace(run, trials=tuple(trials), finished=True)
 
 
-def _make_attempt(fault: Fault, case: Case, size: FaultSize, opinion: Opinion) -> Attempt:
+def _make_attempt(fault: Fault, case: Case, size: FaultSize, opinion: Opinion, begun: float) -> Attempt:
     return Attempt(
         kind=fault.kind,
         size=fault.size,
@@ -237,6 +235,7 @@ def _make_attempt(fault: Fault, case: Case, size: FaultSize, opinion: Opinion) -
         is_asked=size.is_asked,
         comparison=opinion.row,
         fact=opinion.fact,
+        wall_s=time.monotonic() - begun,
     )
 
 
