@@ -162,7 +162,8 @@ def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
     make = variants.make_loader
 
     def make_far(subject: Subject, workers: int) -> DataLoader[Any]:
-        return make(replace(subject, inputs=_Far(subject.inputs)), workers)
+        far = replace(subject.workload, inputs=_Far(subject.workload.inputs))
+        return make(replace(subject, workload=far), workers)
 
     if "far" not in make.__name__:  # the factory is called once a batch
         variants.make_loader = make_far

@@ -176,7 +176,7 @@ def _trace(context: WorkerContext, subject: Subject) -> None:
     torch.compiler.reset()
     graph.start_observation()
     traced = protocol.compile(replace(subject, case=case))
-    traced(*subject.inputs, **subject.kwargs)
+    traced(*subject.workload.inputs, **subject.workload.kwargs)
     protocol.check_compiled(graph.observe_graphs(context.directory))
 
 

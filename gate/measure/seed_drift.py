@@ -156,22 +156,19 @@ def _compare_in_float32(
         reference.write_state(twin.subject, pair.subject.list_state())
     elif not context.device.kind.has_tf32:
         return None  # there is no TF32 to turn off
+    # What is compiled may keep TF32, whatever is set when it is called: in its code, or in a CUDA graph.
+    is_recorded = twin is pair and has_cudagraphs(twin.subject.case) and convolves_in_tf32()
+    keeps_tf32 = bakes_tf32() or is_recorded
     with (
         # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
         compile_together() if context.device.kind.is_gpu else nullcontext(),
-        compile_anew(_WITHOUT_CACHES) if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
+        compile_anew(_WITHOUT_CACHES) if keeps_tf32 else nullcontext(),
         without_tf32(),
     ):
         eager = _evaluate_eager(twin.subject, habit)
         if habit is Habit.RANDOM and twin is not pair:  # 16 bits draw other numbers than 32
             return _compare(context, twin, _evaluate_reference(context, twin.subject, eager), eager)
         return _compare(context, twin, exact, eager)
-
-
-def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
-    """Whether what was compiled keeps TF32, whatever is set now: in its code, or in a CUDA graph."""
-    is_recorded = is_own and has_cudagraphs(twin.subject.case) and convolves_in_tf32()
-    return bakes_tf32() or is_recorded
 
 
 def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called) -> Evaluation | None:
@@ -181,24 +178,20 @@ def _evaluate_reference(context: WorkerContext, subject: Subject, eager: Called)
         numbers = {"needed": error.needed_bytes, "free": error.free_bytes}
         context.logbook.note(Code.REFERENCE_TOO_LARGE, numbers)
     except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
-        why = describe_error(error)
-        if subject.case.dtype == DType.FLOAT32:
-            context.logbook.note(Code.NO_FLOAT64, why=why)
-            return None
-        return _evaluate_float32(context, subject, eager, why)
+        exact = None if subject.case.dtype == DType.FLOAT32 else _evaluate_float32(subject, eager)
+        code = Code.NO_FLOAT64 if exact is None else Code.FLOAT32_REFERENCE
+        context.logbook.note(code, why=describe_error(error))
+        return exact
     return None
 
 
-def _evaluate_float32(context: WorkerContext, subject: Subject, eager: Called, why: str) -> Evaluation | None:
-    """What has 16 bits can be compared with 32 as well."""
+def _evaluate_float32(subject: Subject, eager: Called) -> Evaluation | None:
+    """What has 16 bits can be compared with 32 as well; None where it cannot be called in these either."""
     try:
         twin = reference.make_twin(subject, torch.float32)
-        exact = reference.evaluate_twin(twin, eager.state, eager.drawn, is_float64=False)
-    except Exception:  # noqa: BLE001 - whatever it cannot do in float32 either
-        context.logbook.note(Code.NO_FLOAT64, why=why)
+        return reference.evaluate_twin(twin, eager.state, eager.drawn, is_float64=False)
+    except Exception:  # noqa: BLE001 - whatever it cannot do in float32
         return None
-    context.logbook.note(Code.FLOAT32_REFERENCE, why=why)
-    return exact
 
 
 def _compare(
@@ -268,7 +261,7 @@ def has_steps(subject: Subject) -> bool:
         subject.is_training
         and subject.case.kind is Kind.CALL
         and bool(subject.name_parameters())
-        and subject.make_optimizer is not None
+        and subject.workload.optimizer is not None
     )
 
 
@@ -319,14 +312,14 @@ def move_parameters(
     """
     leaves = {name: one for name, one in subject.name_parameters().items() if one.requires_grad}
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
-    make = subject.make_optimizer
+    make = subject.workload.optimizer
     optimizer = make(list(leaves.values())) if make else None
     for group in getattr(optimizer, "param_groups", ()):
         group["lr"] = max(group["lr"], LEAST_RATE)
     for _ in range(STEPS):
         subject.device.mark_step()
         with mode():
-            function(*subject.inputs, **subject.kwargs).backward()
+            function(*subject.workload.inputs, **subject.workload.kwargs).backward()
         if optimizer is not None:
             optimizer.step()
         for leaf in subject.list_leaves():

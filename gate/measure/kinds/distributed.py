@@ -118,15 +118,15 @@ class Distributed(Protocol):
         self._threads = torch.get_num_threads()
         torch.set_num_threads(max(1, self._threads // RANKS))  # both share the cores: see torchrun
         self._start_peer(subject, store)
-        self._member = self.join(subject, workload, store, rank=0)
+        self._member = self.join(subject, store, rank=0)
         return subject
 
-    def join(self, subject: Subject, workload: Workload, store: str, *, rank: int) -> Member:
+    def join(self, subject: Subject, store: str, *, rank: int) -> Member:
         """Meet the other process, and build this one's part."""
         os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
         backend = dist.get_default_backend_for_device(subject.device.name)
         dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=RANKS)
-        return Member(subject, workload, rank)
+        return Member(subject, rank)
 
     def make_eager_step(self, subject: Subject) -> Step:
         """Make one eager training step of both processes."""
@@ -223,10 +223,9 @@ def _serve(order: Order, line: Connection) -> None:
     take_models(order.models)
     torch.set_num_threads(order.threads)
     protocol = Distributed(order.case)
-    workload = protocol.build()
-    subject = Protocol.make_subject(protocol, workload, open_device(order.device))
+    subject = Protocol.make_subject(protocol, protocol.build(), open_device(order.device))
     line.send_bytes(b"joining")
-    member = protocol.join(subject, workload, order.store, rank=RANKS - 1)
+    member = protocol.join(subject, order.store, rank=RANKS - 1)
     while True:
         try:
             command = Command(line.recv_bytes().decode())
@@ -241,8 +240,8 @@ def _serve(order: Order, line: Connection) -> None:
 class Member:
     """One process's part in a case: its copy of the model, its batch and its optimizer."""
 
-    def __init__(self, subject: Subject, workload: Workload, rank: int) -> None:
-        plain = subject.forward
+    def __init__(self, subject: Subject, rank: int) -> None:
+        plain, make_optimizer = subject.workload.forward, subject.workload.optimizer
         if not isinstance(plain, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
             raise UsageError("only a module is spread over processes", fix)
@@ -254,7 +253,7 @@ class Member:
             bucket_mib = get_setting(subject.case, "bucket_mib", float)
             self.module = DistributedDataParallel(own, bucket_cap_mb=bucket_mib)
         leaves = [one for one in own.parameters() if one.requires_grad]
-        self._optimizer = workload.optimizer(leaves) if workload.optimizer else None
+        self._optimizer = make_optimizer(leaves) if make_optimizer else None
         self._functions = {
             Command.EAGER: self._make_function(self.module),
             Command.COMPILED: self._make_function(compile_function(self.module, subject.case)),
@@ -283,13 +282,13 @@ class Member:
         return mean / RANKS, gradients
 
     def _call(self, command: Command) -> torch.Tensor:
-        inputs, kwargs = self._subject.inputs[self._rank]
+        inputs, kwargs = self._subject.workload.inputs[self._rank]
         loss: torch.Tensor = self._functions[command](*inputs, **kwargs)
         return loss
 
     def _make_function(self, forward: Function) -> Function:
         """The loss stays eager, as in a training loop: torch.compile is given the spread module itself."""
-        return make_function(forward, self._subject.loss, self._subject.case.task)
+        return make_function(forward, self._subject.workload.loss, self._subject.case.task)
 
     def _take_over(self) -> None:
         with torch.no_grad():

@@ -128,7 +128,7 @@ class _Wrapped(torch.nn.Module):
 
 def make_module(subject: Subject) -> torch.nn.Module:
     """Make a module of a function, which is what export wants."""
-    forward = subject.forward
+    forward = subject.workload.forward
     return forward if isinstance(forward, torch.nn.Module) else _Wrapped(forward, subject.module)
 
 
@@ -162,7 +162,7 @@ class OnnxFile(Package):
                 fix = f"Install it: pip install {name}; or leave the case out."
                 raise UsageError(f"UNAVAILABLE: the package {name} is not installed", fix) from None
         super().__init__(subject)
-        returned = subject.function(*subject.inputs, **subject.kwargs)
+        returned = subject.function(*subject.workload.inputs, **subject.workload.kwargs)
         self._structure = pytree.tree_flatten(returned)[1]
 
     def export(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - torch's

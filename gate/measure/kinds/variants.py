@@ -32,7 +32,7 @@ from gate.measure.workload.build import (
     make_function,
 )
 from gate.measure.workload.tensors import iterate_tensors, list_held, map_tensors
-from gate.records.cases import Case, Metric, Task
+from gate.records.cases import Case, Metric, Task, collect_columns
 from gate.workload import Workload
 
 _CALLS = 5  # of each shape, whose median is recorded
@@ -63,13 +63,13 @@ class Shapes(Protocol):
         """Compile as the setting ``dims`` says."""
         dims = get_setting(self.case, "dims", Dims)
         if dims is Dims.MARKED:
-            mark_varying(subject.inputs)
+            mark_varying(subject.workload.inputs)
         return self.spread(compile_function(subject.plain, replace(self.case, dynamic=_DYNAMIC[dims])))
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Time each shape by itself; without its backward pass."""
         parts_s = {}
-        for arguments, shape in zip(_list_arguments(self.case), subject.inputs, strict=True):
+        for arguments, shape in zip(_list_arguments(self.case), subject.workload.inputs, strict=True):
             name = ", ".join(f"{key}={value}" for key, value in arguments.items())  # sequence=32
             call = partial(compiled, shape)
             times_s = (time_calls(call, subject.device, 1) for _ in range(_CALLS))
@@ -79,11 +79,7 @@ class Shapes(Protocol):
 
 def mark_varying(shapes: tuple[Any, ...]) -> None:
     """Mark as dynamic the dimensions in which tensors of one place differ between shapes."""
-    tensors: dict[str, list[torch.Tensor]] = {}
-    for shape in shapes:
-        for path, tensor in iterate_tensors(shape):
-            tensors.setdefault(path, []).append(tensor)
-    for alike in tensors.values():
+    for alike in collect_columns(dict(iterate_tensors(shape)) for shape in shapes).values():
         for dim in range(alike[0].dim()):
             if len({tensor.shape[dim] for tensor in alike}) > 1:
                 for tensor in alike:
@@ -130,7 +126,7 @@ class Data(Shapes):
         """Time epochs through the loader and out of memory in turn."""
 
         def run_memory() -> None:
-            run_epoch(subject, compiled, subject.inputs)
+            run_epoch(subject, compiled, subject.workload.inputs)
 
         times_s: dict[bool, list[float]] = {True: [], False: []}
         for _ in range(_EPOCHS):
@@ -148,7 +144,7 @@ def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
     """
     gc.collect()
     # On the processor; any sequence is a dataset that is read item by item.
-    batches: Any = map_tensors(lambda tensor: tensor.detach().cpu(), subject.inputs)
+    batches: Any = map_tensors(lambda tensor: tensor.detach().cpu(), subject.workload.inputs)
     return DataLoader(
         batches,
         batch_size=None,
@@ -264,14 +260,15 @@ class Scope(Protocol):
 
     def compile(self, subject: Subject) -> Function:
         """Mark or compile the part in the copy; what is around a compiled part stays eager, the loss too."""
-        if not isinstance(subject.forward, nn.Module):
+        forward = subject.workload.forward
+        if not isinstance(forward, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: scope`."
             raise UsageError("a function has no parts to compile", fix)
         part = get_setting(self.case, "part", Part)
-        names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(subject.forward)
-        module = copy.deepcopy(subject.forward, {id(tensor): tensor for tensor in list_held(subject.forward)})
+        names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(forward)
+        module = copy.deepcopy(forward, {id(tensor): tensor for tensor in list_held(forward)})
         blocks = {name: module.get_submodule(name) for name in names}
-        whole = make_function(module, subject.loss, self.case.task)
+        whole = make_function(module, subject.workload.loss, self.case.task)
         if part is Part.REGIONS:
             mark_regions(list(blocks.values()))
             return compile_function(whole, self.case)
@@ -314,11 +311,12 @@ def find_hottest(subject: Subject) -> str:
     Counted, not timed: it is the same in every trial. Of equals it is the first.
     """
     with FlopCounterMode(display=False) as counter:
-        subject.function(*subject.inputs, **subject.kwargs)
+        subject.function(*subject.workload.inputs, **subject.workload.kwargs)
     counts = {
         name.partition(".")[2]: sum(found.values()) for name, found in counter.get_flop_counts().items()
     }
-    known = subject.forward.named_modules() if isinstance(subject.forward, nn.Module) else ()
+    forward = subject.workload.forward
+    known = forward.named_modules() if isinstance(forward, nn.Module) else ()
     parts = [name for name, one in known if name and counts.get(name) and not list(_walk_blocks(one))]
     if not parts:
         fix = "Compile another `part`, or the whole model."

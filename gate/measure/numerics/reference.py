@@ -76,27 +76,21 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     The copy is on ``device``, which is the subject's own unless another is given.
     """
     device = device or subject.device
-    module, forward, loss = subject.module, subject.forward, subject.loss
+    module, workload = subject.module, subject.workload
     if module is not None:
         copied = _copy_held(subject, module, device, dtype)
         pairs = pair_up(module, copied)
-        module, forward, loss = copied, rebind(forward, pairs), loss and rebind(loss, pairs)
+        module = copied
+        loss = workload.loss and rebind(workload.loss, pairs)
+        workload = replace(workload, forward=rebind(workload.forward, pairs), loss=loss)
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         copied = convert_tensor(tensor.detach(), device.name, dtype).clone()
         return copied.requires_grad_(tensor.requires_grad)
 
-    inputs, kwargs = map_tensors(cast, (subject.inputs, subject.kwargs))
-    return replace(
-        subject,
-        device=device,
-        forward=forward,
-        loss=loss,
-        inputs=inputs,
-        kwargs=kwargs,
-        module=module,
-        optimizer=None,
-    )
+    inputs, kwargs = map_tensors(cast, (workload.inputs, workload.kwargs))
+    workload = replace(workload, inputs=inputs, kwargs=kwargs)
+    return replace(subject, device=device, workload=workload, module=module, optimizer=None)
 
 
 def _copy_held(
@@ -106,7 +100,7 @@ def _copy_held(
     try:
         return copy_module(module, device.name, dtype)
     except Exception:
-        if not subject.case.factory or subject.exact is not None:
+        if not subject.case.factory or subject.workload.exact is not None:
             raise
         built = find_protocol(subject.case).build()
         copied = hold(built.forward, built.loss)
@@ -136,7 +130,7 @@ def evaluate(
     seed_everything(seed)  # whatever is random draws the same numbers where it can
     subject.device.mark_step()
     try:
-        returned = function(*subject.inputs, **subject.kwargs)
+        returned = function(*subject.workload.inputs, **subject.workload.kwargs)
         root = "the loss" if subject.is_training else "output"
         leaves = {f"{root}{path}": _copy_leaf(leaf) for path, leaf in _list_returned(returned)}
         if subject.is_training:
@@ -276,9 +270,11 @@ def evaluate_twin(
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
     """Copy a subject to float64; a quantized one, what it was made of."""
-    if (exact := subject.exact) is not None:
-        forward = rebind(subject.forward, {id(hold(subject.forward)): exact})
-        subject = replace(subject, forward=forward, module=hold(forward, subject.loss))
+    workload = subject.workload
+    if workload.exact is not None:
+        forward = rebind(workload.forward, {id(hold(workload.forward)): workload.exact})
+        module = hold(forward, workload.loss)
+        subject = replace(subject, workload=replace(workload, forward=forward), module=module)
     return make_twin(subject, torch.float64, device)
 
 
@@ -291,7 +287,9 @@ def write_state(subject: Subject, values: list[torch.Tensor]) -> None:
 
 def redraw_state(subject: Subject, seed: int) -> bool:
     """Draw other weights and inputs from the factory under ``seed``; False where it cannot be done."""
-    if not subject.case.factory or subject.exact is not None:  # whose weights would have to be drawn as well
+    if (
+        not subject.case.factory or subject.workload.exact is not None
+    ):  # its weights would have to be drawn as well
         return False
     protocol = find_protocol(subject.case)
     if not protocol.can_redraw:

@@ -122,13 +122,13 @@ def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
     if subject.module is not None:
         found |= {f"the parameter {name}": one for name, one in subject.module.named_parameters()}
         found |= {f"the buffer {name}": one for name, one in subject.module.named_buffers()}
-    for given in (subject.inputs, subject.kwargs):
+    workload = subject.workload
+    inputs, kwargs = workload.inputs, workload.kwargs
+    for given in (inputs, kwargs):
         found |= {_INPUT + path: one for path, one in iterate_tensors(given)}
     named = {id(tensor) for tensor in found.values()}
     walk = _Walk()
-    walk.visit(
-        [(_INPUT, subject.kwargs), (_INPUT, subject.inputs), ("loss", subject.loss), ("", subject.forward)]
-    )
+    walk.visit([(_INPUT, kwargs), (_INPUT, inputs), ("loss", workload.loss), ("", workload.forward)])
     for path, tensor in walk.tensors.items():
         if id(tensor) not in named:
             found[path if path.startswith(_INPUT) else HELD + path] = tensor

@@ -48,20 +48,15 @@ class Subject:
 
     case: Case
     device: Device
-    forward: Function
-    inputs: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    workload: Workload
     module: torch.nn.Module | None  # holds what forward and loss hold; forward itself where it has it all
-    optimizer: torch.optim.Optimizer | None
-    loss: Callable[[Any], torch.Tensor] | None
+    optimizer: torch.optim.Optimizer | None = None
     spread: Callable[[Function], Function] = lambda function: function  # from ``plain`` to ``function``
-    exact: torch.nn.Module | None = None  # the float64 reference's, where it is another than ``module``
-    make_optimizer: Callable[[Any], torch.optim.Optimizer] | None = None
 
     @property
     def plain(self) -> Function:
         """The forward, or forward and loss, of one set of inputs: what is compiled."""
-        return make_function(self.forward, self.loss, self.case.task)
+        return make_function(self.workload.forward, self.workload.loss, self.case.task)
 
     @property
     def function(self) -> Function:
@@ -75,7 +70,7 @@ class Subject:
 
     def iterate_given(self) -> Iterator[tuple[str, Any]]:
         """Yield all that a call is given, with its place: ``inputs[0].mask``."""
-        for name, given in (("inputs", self.inputs), ("kwargs", self.kwargs)):
+        for name, given in (("inputs", self.workload.inputs), ("kwargs", self.workload.kwargs)):
             yield from ((name + path, leaf) for path, leaf in iterate_leaves(given))
 
     def list_inputs(self) -> list[torch.Tensor]:
@@ -199,24 +194,12 @@ def assemble_subject(
     if module is not None:
         with suppress(NotImplementedError):  # an exported program stays what it was exported as
             module.train(case.task == Task.TRAINING)
-    subject = Subject(
-        case=case,
-        device=device,
-        forward=workload.forward,
-        inputs=workload.inputs,
-        kwargs=dict(workload.kwargs),
-        module=module,
-        optimizer=None,
-        loss=workload.loss,
-        spread=spread,
-        exact=workload.exact,
-    )
+    subject = Subject(case=case, device=device, workload=workload, module=module, spread=spread)
     _check_given(subject)
     if not subject.is_training:
         return subject
     leaves = _find_leaves(subject)
-    optimizer = workload.optimizer(leaves) if workload.optimizer else None
-    return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
+    return replace(subject, optimizer=workload.optimizer(leaves) if workload.optimizer else None)
 
 
 def _check_values(held: torch.nn.Module, case: Case) -> None:
@@ -295,7 +278,7 @@ def make_step(subject: Subject, function: Function) -> Callable[[], Any]:
     Inference returns the outputs; a training step runs backward, then the optimizer, then drops the
     gradients, and returns None.
     """
-    inputs, kwargs = subject.inputs, subject.kwargs
+    inputs, kwargs = subject.workload.inputs, subject.workload.kwargs
     if not subject.is_training:
         return lambda: function(*inputs, **kwargs)
     optimizer, leaves = subject.optimizer, subject.list_leaves()

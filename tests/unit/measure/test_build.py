@@ -104,8 +104,8 @@ def test_subject_is_cast_and_set_to_eval() -> None:
     subject = make_subject(workload, make_case(dtype=DType.BFLOAT16), CpuDevice())
     assert model.weight.dtype == torch.bfloat16
     assert not model.training
-    assert subject.inputs[0].dtype == torch.bfloat16
-    assert subject.kwargs["ids"].dtype == torch.int64
+    assert subject.workload.inputs[0].dtype == torch.bfloat16
+    assert subject.workload.kwargs["ids"].dtype == torch.int64
 
 
 def test_resident_bytes_count_each_tensor_once() -> None:

@@ -100,7 +100,7 @@ def test_both_processes_compute_the_mean_gradient(strategy: Strategy, buckets: i
         found = reference.evaluate(subject, compiled)
         torch.testing.assert_close(dict(found.gradients), dict(expected.gradients))
         torch.testing.assert_close(dict(found.outputs), dict(expected.outputs))
-    assert not torch.equal(subject.inputs[0][0][0], subject.inputs[1][0][0])
+    assert not torch.equal(subject.workload.inputs[0][0][0], subject.workload.inputs[1][0][0])
     assert protocol.observe(subject, compiled, step).samples == {Metric.BUCKETS: (buckets,)}
 
 
@@ -146,4 +146,4 @@ def test_a_function_is_refused() -> None:
     workload = Workload(forward=torch.sin, inputs=(torch.ones(1),), loss=torch.sum)
     subject = make_subject(workload, case, CpuDevice())
     with pytest.raises(UsageError, match="only a module is spread"):
-        Member(subject, workload, 0)
+        Member(subject, 0)

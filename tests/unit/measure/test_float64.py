@@ -78,7 +78,7 @@ def measure(monkeypatch: pytest.MonkeyPatch, name: str, factor: float, dtype: DT
         subject = make_subject(build_workload(case), case, CpuDevice())
 
         def compiled(*inputs: Any) -> Any:
-            return subject.forward(*inputs) * factor
+            return subject.workload.forward(*inputs) * factor
 
         measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
     return logbook.result

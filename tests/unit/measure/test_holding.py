@@ -146,7 +146,7 @@ def test_parameters_are_trained_and_inputs_are_not(kind: str) -> None:
     (leaf,) = subject.list_leaves()
     make_step(subject, subject.function)()
     assert leaf.item() == WEIGHT - 1
-    assert subject.inputs[0].tolist() == [[1.0]] * 4
+    assert subject.workload.inputs[0].tolist() == [[1.0]] * 4
     assert leaf.grad is None
 
 
@@ -154,7 +154,7 @@ def test_parameters_are_trained_and_inputs_are_not(kind: str) -> None:
 def test_what_is_held_is_cast(kind: str) -> None:
     """A case in bfloat16 computes in it."""
     subject = build(FORWARDS[kind](), dtype=DType.BFLOAT16, task=Task.INFERENCE)
-    assert subject.forward(*subject.inputs).dtype == torch.bfloat16
+    assert subject.workload.forward(*subject.workload.inputs).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("kind", FORWARDS)
@@ -165,10 +165,10 @@ def test_the_reference_is_made_of_a_copy(kind: str) -> None:
     (own,), (copied,) = subject.list_leaves(), twin.list_leaves()
     with torch.no_grad():
         copied.fill_(3.0)
-    assert twin.forward(*twin.inputs).tolist() == [[3.0]] * 4
-    assert twin.forward(*twin.inputs).dtype == torch.float64
+    assert twin.workload.forward(*twin.workload.inputs).tolist() == [[3.0]] * 4
+    assert twin.workload.forward(*twin.workload.inputs).dtype == torch.float64
     assert (own.item(), own.dtype) == (WEIGHT, torch.float32)
-    assert subject.forward(*subject.inputs).tolist() == [[WEIGHT]] * 4
+    assert subject.workload.forward(*subject.workload.inputs).tolist() == [[WEIGHT]] * 4
     exact = evaluate_reference(subject)
     assert [1.0] == [gradient.item() for gradient in exact.gradients.values()]
 
@@ -177,7 +177,7 @@ def test_a_module_is_set_to_eval() -> None:
     """A dropout behind a closure drops nothing in inference."""
     dropout = torch.nn.Dropout(0.5)
     subject = build(lambda value: dropout(value), task=Task.INFERENCE)  # noqa: PLW0108 - a closure
-    assert subject.forward(*subject.inputs).tolist() == [[1.0]] * 4
+    assert subject.workload.forward(*subject.workload.inputs).tolist() == [[1.0]] * 4
 
 
 def test_a_loss_holds_tensors_as_well() -> None:
@@ -190,7 +190,7 @@ def test_a_loss_holds_tensors_as_well() -> None:
     )
     case = Case(id="m/c", model="m", factory="m:f", task=Task.TRAINING, dtype=DType.BFLOAT16)
     subject = make_subject(workload, case, CpuDevice())
-    assert subject.function(*subject.inputs).dtype == torch.bfloat16
+    assert subject.function(*subject.workload.inputs).dtype == torch.bfloat16
     exact = evaluate_reference(subject)
     # 2 (w - 1) + 6 w, of which the second half is the copy's own weight
     assert {name: value.item() for name, value in exact.gradients.items()} == {
@@ -287,7 +287,7 @@ def test_parameters_that_nobody_finds_are_seen_in_use(make: Callable[[], Any]) -
     """A note in inference; in training, and where their type is in the way, an error with the fix."""
     told = "forward uses a parameter of 1x1 that no module which can be found has registered"
     inference = build(make(), task=Task.INFERENCE)
-    assert call_watched(inference, lambda: inference.forward(*inference.inputs)) == told
+    assert call_watched(inference, lambda: inference.workload.forward(*inference.workload.inputs)) == told
     for changes in ({}, {"task": Task.INFERENCE, "dtype": DType.BFLOAT16}):
         subject = build(make(), **changes)
         with pytest.raises(UsageError, match=told) as caught:

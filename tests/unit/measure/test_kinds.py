@@ -120,10 +120,10 @@ def test_shapes_share_one_model_and_each_has_its_time() -> None:
     """One call gives the outputs of all shapes, of one model, and each shape is timed under its name."""
     with torch.no_grad():
         protocol, subject = prepare(make_shapes("dynamic"))
-        outputs = subject.function(*subject.inputs)
+        outputs = subject.function(*subject.workload.inputs)
         seen = protocol.observe(subject, subject.function, lambda: None)
     assert [tuple(output.shape) for output in outputs] == [(rows, 3) for rows in ROWS]
-    assert torch.equal(outputs[0], subject.forward(*subject.inputs[0][0]))
+    assert torch.equal(outputs[0], subject.workload.forward(*subject.workload.inputs[0][0]))
     assert list(seen.parts_s) == ["rows=4", "rows=6", "rows=8", "rows=10"]
     assert all(time_s > 0 for time_s in seen.parts_s.values())
 
@@ -132,7 +132,7 @@ def test_a_training_step_over_shapes_has_gradients_of_all() -> None:
     """The loss is the sum of the shapes' losses, so the gradient is the sum of theirs."""
     _, subject = prepare(make_shapes("static", task=Task.TRAINING))
     gradients = []
-    for shapes in (subject.inputs, *((one,) for one in subject.inputs)):
+    for shapes in (subject.workload.inputs, *((one,) for one in subject.workload.inputs)):
         subject.function(*shapes).backward()
         gradients.append([leaf.grad.clone() for leaf in subject.list_leaves() if leaf.grad is not None])
         for leaf in subject.list_leaves():
@@ -184,7 +184,8 @@ def test_a_package_is_built_once_and_then_loaded(tmp_path: Path, monkeypatch: py
         for _ in range(2):
             protocol, subject = prepare(make_case(Kind.EXPORT))
             compiled = protocol.compile(subject)
-            torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
+            inputs = subject.workload.inputs
+            torch.testing.assert_close(compiled(*inputs), subject.function(*inputs))
             protocols.append(protocol)
     report = GraphReport(counts={}, caches=observe_graphs("").caches)
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
@@ -225,7 +226,8 @@ def test_a_graph_of_onnx_is_exported_once_and_computes_the_same(
         for _ in range(2):
             protocol, subject = prepare(make_case(Kind.ONNX))
             compiled = protocol.compile(subject)
-            torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
+            inputs = subject.workload.inputs
+            torch.testing.assert_close(compiled(*inputs), subject.function(*inputs))
             protocols.append(protocol)
     report = GraphReport(counts={}, caches=observe_graphs("").caches)
     assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
@@ -267,15 +269,16 @@ def test_a_loader_that_stalls_is_seen() -> None:
     """A dataset that sleeps 0.1 s an item makes the epoch's share of waiting jump."""
     case = make_case(Kind.DATA, task=Task.TRAINING, settings={"batches": 3, "workers": 0})
     protocol, subject = prepare(case)
-    subject = replace(subject, inputs=StallingBatches(subject.inputs))
+    loaded = replace(subject.workload, inputs=StallingBatches(subject.workload.inputs))
+    subject = replace(subject, workload=loaded)
     ratios = []
     for stall_s in (0.0, 0.1):
         StallingBatches.stalls_s.append(stall_s)
         seen = protocol.observe(subject, subject.function, protocol.make_eager_step(subject))
         ratios.append(seen.samples[Metric.DATA_RATIO][0])
     assert ratios[1] > 3 * ratios[0]
-    assert len(subject.inputs) == 3
-    assert not torch.equal(subject.inputs[0][0][0], subject.inputs[1][0][0])
+    assert len(subject.workload.inputs) == 3
+    assert not torch.equal(subject.workload.inputs[0][0][0], subject.workload.inputs[1][0][0])
 
 
 def test_a_loader_with_processes_gives_the_same_batches() -> None:
@@ -283,7 +286,7 @@ def test_a_loader_with_processes_gives_the_same_batches() -> None:
     _, subject = prepare(make_case(Kind.DATA, settings={"batches": 3, "workers": 1}))
     loaded = list(make_loader(subject, 1))
     assert len(loaded) == 3
-    for (inputs, _), (own, _) in zip(loaded, subject.inputs, strict=True):
+    for (inputs, _), (own, _) in zip(loaded, subject.workload.inputs, strict=True):
         assert torch.equal(inputs[0], own[0])
 
 
@@ -393,7 +396,8 @@ def test_a_part_is_compiled_and_computes_the_same(
         start_observation()
         for is_redrawn in (False, True):
             assert not is_redrawn or reference.redraw_state(subject, 7)
-            torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
+            inputs = subject.workload.inputs
+            torch.testing.assert_close(compiled(*inputs), subject.function(*inputs))
         report = observe_graphs("")
     assert report.counts[Metric.UNIQUE_GRAPHS] == graphs
     assert report.counts[Metric.GRAPH_BREAKS] == 0

@@ -56,7 +56,7 @@ def test_reference_is_float64_throughout(subject: Subject) -> None:
     exact = reference.evaluate_reference(subject).outputs["output"]
     assert subject.module is not None
     assert exact.dtype == torch.float64
-    assert torch.equal(exact, subject.inputs[0].double() * subject.module.weight.double())
+    assert torch.equal(exact, subject.workload.inputs[0].double() * subject.module.weight.double())
     assert torch.get_default_dtype() == torch.float32
 
 
@@ -70,7 +70,7 @@ def test_training_returns_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of sum(x * w) by w is the sum of x over the batch; the loss is an output."""
     subject = make(monkeypatch, Task.TRAINING)
     evaluation = reference.evaluate_reference(subject)
-    expected = subject.inputs[0].double().sum(0)
+    expected = subject.workload.inputs[0].double().sum(0)
     assert torch.allclose(evaluation.gradients["the gradient of weight"], expected)
     assert {"the loss": ()} == {name: tuple(value.shape) for name, value in evaluation.outputs.items()}
 

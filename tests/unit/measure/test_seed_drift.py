@@ -71,7 +71,7 @@ def test_code_with_tf32_in_it_is_compiled_anew() -> None:
     subject = make_layer(device)
     compiled = torch.compile(subject.function, backend=note_precision)
     with torch.no_grad():
-        compiled(*subject.inputs)
+        compiled(*subject.workload.inputs)
         samples = measure(compiled, subject, device).samples
     assert seen == ["tf32", "ieee"]
     assert samples[Metric.DRIFT_FLOAT32] == (0.0,)
@@ -90,7 +90,7 @@ def test_only_what_keeps_tf32_is_compiled_anew(mode: Mode, compiles: int) -> Non
     subject = make_layer(device, mode)
     compiled = torch.compile(subject.function, backend=note_compile)
     with torch.no_grad():
-        compiled(*subject.inputs)
+        compiled(*subject.workload.inputs)
         measure(compiled, subject, device)
     assert len(seen) == compiles
 

@@ -66,7 +66,7 @@ def test_the_same_is_asked_again() -> None:
     """What a module counts, keeps, rebinds and draws by itself is as before: a call returns the same."""
     model = Counting()
     subject = make(model, torch.ones(2), cache=Cache())
-    (value,), cache = subject.inputs, subject.kwargs["cache"]
+    (value,), cache = subject.workload.inputs, subject.workload.kwargs["cache"]
     state = copy_state(subject)
     first = subject.function(value, cache=cache)
     state.restore()
@@ -83,7 +83,7 @@ def test_what_is_written_is_named_by_where_it_lies() -> None:
     """Buffers, parameters and inputs have their names, other tensors their paths."""
     subject = make(Counting(), torch.ones(2), cache=Cache())
     state = copy_state(subject)
-    subject.function(*subject.inputs, **subject.kwargs)
+    subject.function(*subject.workload.inputs, **subject.workload.kwargs)
     assert {name: value.tolist() for name, value in list_written(subject, state).items()} == {
         "the parameter weight": [1.0, 1.0],
         "the buffer mean": [1.0, 1.0],

@@ -44,7 +44,9 @@ def test_parameters_move_by_what_the_optimizer_says() -> None:
 
 def test_a_small_rate_is_raised() -> None:
     """Ten steps at 1e-5 would move a weight by 1e-4: they are taken at 1e-3, and move it by 0.01."""
-    subject = replace(make_line(), make_optimizer=lambda leaves: torch.optim.SGD(leaves, lr=1e-5))
+    line = make_line()
+    slow = replace(line.workload, optimizer=lambda leaves: torch.optim.SGD(leaves, lr=1e-5))
+    subject = replace(line, workload=slow)
 
     (moved,) = move_parameters(subject, subject.function).values()
     assert moved.item() == pytest.approx(-0.01, rel=1e-4)
@@ -87,7 +89,7 @@ def test_a_gradient_that_is_off_adds_up() -> None:
         lambda subject: replace(subject, case=replace(subject.case, task=Task.INFERENCE)),
         lambda subject: replace(subject, case=replace(subject.case, kind=Kind.DATA)),
         lambda subject: replace(subject, module=None),
-        lambda subject: replace(subject, make_optimizer=None),
+        lambda subject: replace(subject, workload=replace(subject.workload, optimizer=None)),
     ],
     ids=["inference", "another kind", "a function", "no optimizer"],
 )
