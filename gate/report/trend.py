@@ -16,7 +16,7 @@ from statistics import fmean, geometric_mean, median, median_low
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records.cases import Metric, collect_columns
-from gate.store.history import Figures, HistoryHead, HistoryKind, HistoryLine
+from gate.store.history import HistoryHead, HistoryKind, HistoryLine
 
 RECENT = 2000  # runs that are shown one by one: two months of forty a day, five years of nights
 _START = 5  # values of a series that say where it began: one may be an outlier
@@ -132,14 +132,9 @@ def _take_medians(runs: Sequence[HistoryLine]) -> HistoryLine:
     """One line for the runs of a day: the last of them, with the figures of the middle one of each metric."""
     if len(runs) == 1:
         return runs[0]
-    columns: dict[str, dict[Metric, list[Figures]]] = {}
-    for line in runs:
-        for case_id, figures in line.cases.items():
-            for metric, numbers in figures.items():
-                columns.setdefault(case_id, {}).setdefault(metric, []).append(numbers)
     medians = {
-        case_id: {metric: median_low(found) for metric, found in metrics.items()}
-        for case_id, metrics in columns.items()
+        case_id: {metric: median_low(found) for metric, found in collect_columns(tables).items()}
+        for case_id, tables in collect_columns(line.cases for line in runs).items()
     }
     return HistoryLine(head=max(runs, key=_get_time).head, cases=medians)
 
