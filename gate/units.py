@@ -52,10 +52,9 @@ def render_seconds(value: float) -> str:
 def render_bytes(value: float) -> str:
     """Return a size in B, KiB, MiB, GiB or TiB: ``1.50 GiB``."""
     text = _render_whole(value)
-    unit = _BYTE_UNITS[0]
-    for unit in _BYTE_UNITS[1:]:
-        if abs(float(text.replace(",", ""))) < KIBI:
-            return f"{text} {_BYTE_UNITS[_BYTE_UNITS.index(unit) - 1]}"
+    unit, *larger = _BYTE_UNITS
+    while larger and abs(float(text.replace(",", ""))) >= KIBI:
+        unit, *larger = larger
         value /= KIBI
         text = render_number(value)
     return f"{text} {unit}"

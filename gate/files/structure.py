@@ -74,11 +74,6 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def _decode_none(value: object) -> None:
-    if value is not None:
-        raise expect("null", value)
-
-
 _T = TypeVar("_T")
 _Decoder = Callable[[object], Any]
 
@@ -124,7 +119,10 @@ def _make_generic_decoder(annotation: object) -> _Decoder:
     arguments = typing.get_args(annotation)
     match typing.get_origin(annotation):
         case typing.Annotated:
-            return _make_annotated_decoder(arguments[0], arguments[1])
+            inner, rule, *_ = arguments
+            if isinstance(rule, Format):
+                return _make_format_decoder(rule)
+            return _make_limited_decoder(inner, rule)
         case builtins.tuple:
             return (
                 _decode_floats if arguments[0] is float else _make_items_decoder(_make_decoder(arguments[0]))
@@ -160,13 +158,6 @@ def _decode_object(value: object, depth: int = 0) -> object:
     raise expect("a plain value", value)
 
 
-def _make_annotated_decoder(annotation: Hashable, rule: Bound | Format) -> _Decoder:
-    if isinstance(rule, Format):
-        return _make_format_decoder(rule)
-    is_union = typing.get_origin(annotation) in {types.UnionType, typing.Union}
-    return _make_limited_decoder(_make_decoder(annotation), rule, is_union=is_union)
-
-
 def _make_format_decoder(notation: Format) -> _Decoder:
     def decode_notation(value: object) -> object:
         decoded = notation.read(value)
@@ -177,7 +168,10 @@ def _make_format_decoder(notation: Format) -> _Decoder:
     return decode_notation
 
 
-def _make_limited_decoder(decode_value: _Decoder, limit: Bound, *, is_union: bool) -> _Decoder:
+def _make_limited_decoder(annotation: Hashable, limit: Bound) -> _Decoder:
+    decode_value = _make_decoder(annotation)
+    is_union = typing.get_origin(annotation) in {types.UnionType, typing.Union}
+
     def decode_limited(value: object) -> object:
         try:
             decoded = decode_value(value)
@@ -323,7 +317,6 @@ _SCALARS: dict[Any, _Decoder] = {
     bool: _decode_bool,
     str: _decode_str,
     object: _decode_object,
-    types.NoneType: _decode_none,
 }
 _decode_floats_slowly = _make_items_decoder(_decode_float)
 

@@ -55,7 +55,11 @@ def prime_toolchain(device: Device) -> None:
             probe_isas()
         else:
             load_toolchain(device)
-        with use_throwaway_caches():
+        # What is compiled here is thrown away.
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
+            patch.dict(os.environ, {name: str(Path(directory, name)) for name in _CACHE_VARIABLES}),
+        ):
             if isinstance(device, TargetDevice):
                 _compile_for_target(device)
             else:
@@ -95,15 +99,6 @@ def probe_isas() -> None:
     if expected and is_passed:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.write_text("\n".join(expected), encoding="utf-8")
-
-
-@contextmanager
-def use_throwaway_caches() -> Iterator[None]:
-    """Send what is compiled within to directories that are removed afterwards."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        places = {name: str(Path(directory, name)) for name in _CACHE_VARIABLES}
-        with patch.dict(os.environ, places):
-            yield
 
 
 def _compile_trivial(device: Device) -> None:
@@ -249,7 +244,7 @@ def bakes_tf32() -> bool:
 
 def convolves_in_tf32() -> bool:
     """Whether cuDNN's convolutions and recurrent layers use TF32; a CUDA graph is recorded with that."""
-    return _read(_get_cudnn_tf32, True)
+    return _read(lambda: bool(torch.backends.cudnn.allow_tf32), True)
 
 
 def describe_settings(kind: DeviceKind) -> str:
@@ -275,17 +270,13 @@ def describe_convolution() -> str:
     """Describe whether convolutions may use TF32; operators of cuDNN by name where they differ."""
     cudnn: Any = torch.backends.cudnn
     differing = f"conv {cudnn.conv.fp32_precision}, rnn {cudnn.rnn.fp32_precision}"
-    return _read(lambda: str(_get_cudnn_tf32()), differing)
+    return _read(lambda: str(cudnn.allow_tf32), differing)
 
 
 def _list_settings() -> list[Any]:
     """List what has a precision of its own, libraries before their operators."""
     own: Any = torch.backends
     return [own.cudnn, own.cudnn.conv, own.cudnn.rnn, own.cuda.matmul, own.mkldnn.matmul]
-
-
-def _get_cudnn_tf32() -> bool:
-    return bool(torch.backends.cudnn.allow_tf32)
 
 
 def _read(ask: Callable[[], _T], unknown: _T) -> _T:

@@ -31,17 +31,12 @@ _LINE_BYTES = 80  # three numbers of 64 bits
 
 def await_idle_threads(limit_s: float = MAX_WAIT_S) -> bool:
     """Sleep until no other thread of this process runs; return whether that came within ``limit_s``."""
-    end = time.monotonic() + limit_s
-    while _is_any_running():
+    end, own = time.monotonic() + limit_s, str(threading.get_native_id())
+    while any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != own):
         if time.monotonic() > end:
             return False
         time.sleep(_POLL_S)
     return True
-
-
-def _is_any_running() -> bool:
-    own = str(threading.get_native_id())
-    return any(_read_state(task) == "R" for task in _TASKS.iterdir() if task.name != own)
 
 
 def _read_state(task: Path) -> str:

@@ -137,7 +137,8 @@ class TrialPlugin:
             return (yield)
         except (Exception, SystemExit) as error:
             if isinstance(error, pytest.UsageError):
-                self._refuse(_cut_usage(str(error)))
+                # Without the list of all options, which pytest puts before what is wrong with them.
+                self._refuse(f"pytest: {str(error).rpartition('error: ')[2].splitlines()[0]}")
             self._fail(error.__cause__ or error)
             raise
 
@@ -290,11 +291,6 @@ def _describe_end(exitstatus: int) -> str:
     if isinstance(error, pytest.UsageError):
         return f"{' '.join(str(error).split())}; check its `node` in gate.yml"
     return f"pytest ended with status {int(exitstatus)}"
-
-
-def _cut_usage(text: str) -> str:
-    """Cut the list of all options, which pytest puts before what is wrong with them, and what comes after."""
-    return f"pytest: {text.rpartition('error: ')[2].splitlines()[0]}"
 
 
 def _summarize(report: pytest.CollectReport) -> str:
