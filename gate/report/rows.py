@@ -1,11 +1,10 @@
 """Rows: one comparison as words and numbers, or that of several cases at once; pure."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS, Family
-from gate.records.cases import Metric
+from gate.records.cases import Metric, group_by
 from gate.records.verdict import MOVED, Comparison, Estimate, Reason, Status
 from gate.report.clean import ABSENT, MAX_SENTENCE, clean_line
 from gate.report.words.comparisons import (
@@ -67,13 +66,13 @@ class Row:
 
 def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
     """Part the comparisons of a case into rows; those without a change and of one fate share one."""
-    parts: dict[object, list[Comparison]] = defaultdict(list)
-    for one in comparisons:
-        fate: object = one.metric
+
+    def find_fate(one: Comparison) -> object:
         if one.change is None:
-            fate = one.status, one.reason, one.decides, describe_comparison(one)
-        parts[fate].append(one)
-    return list(parts.values())
+            return one.status, one.reason, one.decides, describe_comparison(one)
+        return one.metric
+
+    return list(group_by(comparisons, find_fate).values())
 
 
 def make_row(part: Sequence[Comparison]) -> Row:
