@@ -104,7 +104,7 @@ def load_policy(config: str | Path | None = None) -> Policy:
     from gate.project.config import load_config  # noqa: PLC0415 - see load_run
     from gate.store import policy  # noqa: PLC0415 - see load_run
 
-    return policy.load_policy(load_config(Path(config) if config else None))
+    return policy.load_policy(load_config(config))
 
 
 def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Policy) -> Verdict:

@@ -16,7 +16,7 @@ from pathlib import Path
 from gate.action.base import find_head_sha
 from gate.action.inputs import INPUTS, ActionMode, ActionStep, parse_inputs
 from gate.action.launch import read_given
-from gate.action.rules import RuleSource, hold_rules, load_rules_config
+from gate.action.rules import RuleSource, hold_rules
 from gate.action.step import (
     Ended,
     Results,
@@ -34,6 +34,7 @@ from gate.files.codec import RUN, VERDICT
 from gate.fingerprint import compute_environment_id
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.job import append_summary, find_value, load_payload, render_annotation, write_outputs
+from gate.project.config import load_config
 from gate.project.registry import choose_cases, load_cases
 from gate.publish.results import describe_outputs, render_upgrade
 from gate.records.verdict import Outcome
@@ -102,7 +103,7 @@ def start_measure(step: ActionStep) -> int:
 
 def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
-    trials = load_rules_config(step.inputs["config"]).refresh_trials
+    trials = load_config(step.inputs["config"]).refresh_trials
     arguments = make_arguments(step.inputs, None, f"--trials={trials}")
     return _measure(step, RuleSource(config=step.inputs["config"]), arguments)
 
@@ -153,7 +154,7 @@ def start_judge(step: ActionStep) -> int:
         )
     with hold_rules(step) as rules:
         report_rules(step, rules)
-        results, config = clear_results(rules), load_rules_config(rules.config)
+        results, config = clear_results(rules), load_config(rules.config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
@@ -168,7 +169,7 @@ def start_judge(step: ActionStep) -> int:
 
 def _fail_by(step: ActionStep, config: str) -> tuple[str, ...]:
     """The action's own default, where neither the workflow nor gate.yml says what fails."""
-    is_said = step.inputs["fail-on"] or load_rules_config(config).fail_on
+    is_said = step.inputs["fail-on"] or load_config(config).fail_on
     return () if is_said else ("--fail-on=regression",)
 
 

@@ -35,7 +35,6 @@ from gate.project.arm_cases import Followed, Rules, follow_moves
 from gate.project.config import (
     DEFAULT_FILE,
     LIMIT_KEYS,
-    Config,
     load_config,
     make_default_config,
     name_base,
@@ -109,14 +108,9 @@ def _check_agreed(step: ActionStep) -> None:
 
 
 def _name_gate(rules: RuleSource, step: ActionStep) -> str:
-    source = Path(rules.source or load_rules_config(rules.config).source)
+    source = Path(rules.source or load_config(rules.config).source)
     top = find_checkout(source.parent)
     return name_gate(source, top, step.inputs["comment-key"]) if top else ""
-
-
-def load_rules_config(config: str) -> Config:
-    """Load the configuration of that name; empty means the default."""
-    return load_config(Path(config) if config else None)
 
 
 def prepare_rules(inputs: Mapping[str, str], base: BaseCommit | None, place: Path) -> RuleSource:

@@ -20,11 +20,12 @@ from typing import IO
 from gate.action.base import find_base
 from gate.action.inputs import TRUSTED_MODES, ActionStep
 from gate.action.launch import drop_hidden, make_command
-from gate.action.rules import RuleSource, load_rules_config
+from gate.action.rules import RuleSource
 from gate.errors import ExitCode, UsageError
 from gate.git import find_checkout
 from gate.github.job import MAX_ANNOTATIONS, append_summary, render_annotation
 from gate.programs import answer_signals
+from gate.project.config import load_config
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.run import GraphBreak, Run
@@ -139,7 +140,7 @@ def clear_results(rules: RuleSource) -> Results:
     Raises:
         UsageError: Something else lies there, which a change can bring.
     """
-    config = load_rules_config(rules.config)
+    config = load_config(rules.config)
     out = config.out.absolute()
     files = {
         "verdict": out / "verdict.json",

@@ -84,7 +84,7 @@ def run_publish(options: Namespace) -> int:
         UsageError: An option or the environment is unusable.
     """
     usual = CommentWhen.ON_CHANGE if options.issue else CommentWhen.ALWAYS
-    config, key = load_config(Path(options.config) if options.config else None), options.comment_key
+    config, key = load_config(options.config), options.comment_key
     suffix = "" if key == DEFAULT_KEY or not config.status else f" ({key})"
     job = load_context(os.environ)
     client = make_client(job)

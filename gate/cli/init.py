@@ -4,8 +4,8 @@ import json
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
@@ -104,14 +104,8 @@ def _look_at_model(options: Namespace, here: Path) -> Sketch | None:
     target = check_probed_name(options.target)
     if not options.arguments and not options.inputs and is_begun(here, target):
         return None
-    sketch = probe_module(
-        ProbeQuestion(
-            directory=str(here),
-            target=target,
-            arguments=_parse_arguments(options.arguments),
-            inputs=tuple(parse_input(text) for text in options.inputs),
-        )
-    )
+    inputs = [parse_input(text) for text in options.inputs]
+    sketch = probe_module(here, target, _parse_arguments(options.arguments), inputs)
     refuse_namesake(here, sketch)
     return sketch
 
@@ -186,16 +180,6 @@ def _print_next_step(note: str, *, is_new: bool) -> None:
     print(f"\n{note}" if note else f"On GitHub it needs a runner with your torch: see {find_page('github')}.")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProbeQuestion:
-    """What a user named, and what was said of how to call it."""
-
-    directory: str
-    target: str  # package.module:name
-    arguments: Mapping[str, object] = field(default_factory=dict)
-    inputs: tuple[TensorSketch, ...] = ()
-
-
 def check_probed_name(text: str) -> str:
     """Check the name of a module's class or function.
 
@@ -226,40 +210,37 @@ def parse_input(text: str) -> TensorSketch:
     return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
 
 
-def probe_module(question: ProbeQuestion) -> Sketch:
-    """Import, build and call what was named, in a process of its own.
+def probe_module(
+    directory: Path, target: str, arguments: Mapping[str, object], inputs: Sequence[TensorSketch] = ()
+) -> Sketch:
+    """Import, build and call ``target``, as package.module:name, in a process of its own.
 
     Raises:
         UsageError: It cannot be; the fix says what is missing.
         MachineError: The process died or took too long.
     """
-    answer = _ask(question)
-    if problem := answer.get("problem"):
-        raise UsageError(f"{question.target}: {problem}", _FIXES[str(answer["kind"])])
-    return Sketch(
-        target=question.target,
-        is_factory=answer["kind"] == "factory",
-        called=bool(answer["called"]),
-        inputs=tuple(
-            TensorSketch(**{**one, "shape": tuple(one["shape"])})
-            for one in answer["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
-        ),
-        arguments=question.arguments,
-        has_cuda=bool(answer["has_cuda"]),
-    )
-
-
-def _ask(question: ProbeQuestion) -> dict[str, object]:
+    tensors = [asdict(one) for one in inputs]
+    request = {"directory": str(directory), "target": target, "arguments": arguments, "inputs": tensors}
     answer = ask_program(
         # -P: a directory `gate` of the user's must not stand in for this one
-        [sys.executable, "-P", "-m", "gate.starter.sketch", json.dumps(asdict(question))],
+        [sys.executable, "-P", "-m", "gate.starter.sketch", json.dumps(request)],
         limit_s=PROBE_LIMIT_S,
-        directory=question.directory,
+        directory=directory,
     )
     if answer.problem:
-        raise MachineError(f"{question.target} could not be tried: {answer.problem}", "Try it by hand.")
-    if answer.status == 0 and (record := answer.read_record()):
-        return record
-    last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
-    what = f"{question.target}: the process that tried it died with status {answer.status}: {last[:300]}"
-    raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
+        raise MachineError(f"{target} could not be tried: {answer.problem}", "Try it by hand.")
+    found = answer.read_record() if answer.status == 0 else {}
+    if not found:
+        last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
+        what = f"{target}: the process that tried it died with status {answer.status}: {last[:300]}"
+        raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")
+    if problem := found.get("problem"):
+        raise UsageError(f"{target}: {problem}", _FIXES[str(found["kind"])])
+    return Sketch(
+        target=target,
+        is_factory=found["kind"] == "factory",
+        called=bool(found["called"]),
+        inputs=tuple(TensorSketch(**{**one, "shape": tuple(one["shape"])}) for one in found["inputs"]),
+        arguments=arguments,
+        has_cuda=bool(found["has_cuda"]),
+    )

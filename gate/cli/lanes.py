@@ -117,17 +117,17 @@ def _refuse_other(
 
 
 @contextmanager
-def open_measurer(
-    options: Namespace, request: Project, opening: Opening, previous: Run | None
-) -> Iterator[tuple[Measurer, Run]]:
+def open_measurer(options: Namespace, request: Project, opening: Opening) -> Iterator[tuple[Measurer, Run]]:
     """Open what the command measures with, show its progress, and give the run that is still to be measured.
 
-    It has what was measured before of the ``previous`` one; lanes get that without its trials, and refuse
-    another one.
+    It has what was measured before of the one that ``--resume`` continues; lanes get that without its trials,
+    and refuse another one.
 
-    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
+    Raises as :func:`load_previous`, :func:`gate.lab.trials.opening.open_lab` and
+    :func:`gate.fleet.open_fleet`.
     """
     config = request.config
+    previous = load_previous(options, config.out)
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
     saver = RunSaver(path=config.out / RUN_FILE)
@@ -153,10 +153,9 @@ def open_measured(
 ) -> Iterator[tuple[Measurer, Run]]:
     """Measure ``trials`` trials of each selected case; what measures is still open."""
     check_factories(request.config, request.cases)
-    previous = load_previous(options, request.config.out)
     traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
     opening = opening or partial(open_lane, trials=trials, traces=traces)
-    with open_measurer(options, request, opening, previous) as (measurer, run):
+    with open_measurer(options, request, opening) as (measurer, run):
         yield measurer, measure_plan(measurer, run)
 
 
@@ -260,10 +259,10 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
 def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
     """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
     source = sources.base
-    defined = load_base_cases(config, run.cases, Path(source.arm.directory))
-    for note in defined.notes:
+    defined, note = load_base_cases(config, run.cases, Path(source.arm.directory))
+    if note:
         lab.observe(Noted(fact=note))
-    base = describe_base(lab, source.label, source.provenance, defined.cases)
+    base = describe_base(lab, source.label, source.provenance, defined)
     return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 

@@ -94,7 +94,7 @@ def load_configured(options: Namespace) -> Config:
         UsageError: It cannot be used; or there is none, for a command that needs the project's own models.
     """
     asked = getattr(options, "reference_models", None)  # None: of a command that can do without models
-    config = make_default_config() if asked else load_config(Path(options.config) if options.config else None)
+    config = make_default_config() if asked else load_config(options.config)
     if asked is False and not config.is_found:
         fix = "Write one with `compile-gate init package.module:Class`, or add --reference-models."
         raise UsageError(f"{_describe_lack()}: there is nothing to measure", fix)

@@ -12,7 +12,7 @@ from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import RUN, encode
 from gate.project.cases import Card, list_absent, list_unavailable
 from gate.project.config import LIMIT_KEYS, Config, fit_limits, render_config
-from gate.project.plan import Plan, drop_unchanged_code, render_github_matrix
+from gate.project.plan import drop_unchanged_code, render_github_matrix
 from gate.project.registry import choose_cases, load_cases, select_cases
 from gate.records.cases import Case
 from gate.records.run import CaseFailure, Run
@@ -65,13 +65,12 @@ def run_plan(options: Namespace) -> ExitCode:
     """Show what ``check`` would run, and how it divides over machines."""
     request = load_project(options)
     cases = _drop_unchanged_code(request, options.after) if options.after else request.cases
-    plan = Plan(cases=cases, trials=request.config.trials)
     if note := _explain_unavailable(request):
         print(f"note: {note}", file=sys.stderr)
     if options.format == "github-matrix":
-        print(render_github_matrix(plan, options.shards))
+        print(render_github_matrix(cases, request.config.trials, options.shards))
     else:
-        print(render_plan(plan, options.shards, options.format))
+        print(render_plan(cases, request.config.trials, options.shards, options.format))
     return ExitCode.PASS
 
 

@@ -176,7 +176,7 @@ _SHOWN = 5  # damaged lines that are printed
 def run_trend(options: Namespace) -> ExitCode:
     """Read the histories, write the pages, and say what could not be read."""
     # Nothing is measured or recorded: `out` is for pages, wherever `out` and `baselines` of gate.yml lie.
-    config = load_config(Path(options.config) if options.config else None)
+    config = load_config(options.config)
     paths = _find_histories(options, config)
     if options.compact:
         for path in paths:

@@ -75,16 +75,12 @@ def mark_removed(cases: Iterable[Case], removed: Iterable[str]) -> tuple[Case, .
     return tuple(replace(case, is_removed=True) if case.id in gone else case for case in cases)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BaseCases:
-    """The base's cases of a run, and what a reader must know of how they were found."""
-
-    cases: tuple[Case, ...]
-    notes: tuple[Fact, ...] = ()
-
-
-def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> BaseCases:
+def load_base_cases(
+    config: Config, cases: tuple[Case, ...], directory: Path
+) -> tuple[tuple[Case, ...], Fact | None]:
     """Load the cases that the base defines, for a run of head's ``cases``.
+
+    Also returns what a reader must know of how they were found.
 
     The rule: what the base measures is what the base's own ``gate.yml`` and registries say, read from
     ``directory``, which stands for the directory of head's ``config``. Of these, the cases that head
@@ -99,23 +95,20 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     models = find_models(config.directory, directory)
     path = _find_config(config, directory)
     if config.commit and models == MODELS:
-        return BaseCases(cases=_place_cases(cases, path))
+        return _place_cases(cases, path), None
     if path is None:
         kept = tuple(case for case in cases if models == MODELS or not is_reference(case))
-        notes = () if all(map(is_reference, kept)) else (Fact(code=Code.BASE_UNCONFIGURED),)
-        return BaseCases(cases=kept, notes=notes)
+        return kept, None if all(map(is_reference, kept)) else Fact(code=Code.BASE_UNCONFIGURED)
     try:
         base = _load_arm(path)
         defined = load_cases(base, models)
     except FileError as error:
         problem = str(error.what).replace(f"{directory}/", "")
-        return BaseCases(
-            # Those that both sides have from the gate; none where the base has models of its own.
-            cases=tuple(filter(is_reference, cases)) if models == MODELS else (),
-            notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=problem)),),
-        )
+        # Those that both sides have from the gate; none where the base has models of its own.
+        kept = tuple(filter(is_reference, cases)) if models == MODELS else ()
+        return kept, Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=problem))
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
-    return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
+    return tuple(case for case in defined if case.id in wanted), None
 
 
 def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]:

@@ -123,13 +123,13 @@ def name_base(commit: str) -> str:
     return f" of the base commit {commit[:_SHORT_SHA]}"
 
 
-def load_config(path: Path | None) -> Config:
-    """Load ``gate.yml``. Without a path, the nearest; where there is none, the defaults.
+def load_config(path: Path | str | None) -> Config:
+    """Load ``gate.yml``. Without a path, or an empty one, the nearest; where there is none, the defaults.
 
     Raises:
         FileError: It does not exist, is not YAML or holds a wrong key or value.
     """
-    source = path or find_config()
+    source = Path(path) if path else find_config()
     if source is None:
         return make_default_config()
     file, document = load_yaml(GateFile, source)

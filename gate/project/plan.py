@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gate.decide.evidence.programs import find_unchanged_code
 from gate.devices import TARGET_KIND
@@ -18,21 +18,9 @@ from gate.units import join_some
 _Named = tuple[str, Run]  # a run, and its file as somebody named it
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """The cases to measure, and the trials of each."""
-
-    cases: tuple[Case, ...]
-    trials: int
-
-    @property
-    def expected_s(self) -> float:
-        """Seconds on one machine."""
-        return sum(case.expected_s for case in self.cases) * self.trials
-
-    def divide(self, shards: int) -> tuple[Plan, ...]:
-        """Divide it over machines; raises as :func:`shard_cases`."""
-        return tuple(replace(self, cases=part) for part in shard_cases(self.cases, shards))
+def sum_expected_s(cases: Iterable[Case], trials: int) -> float:
+    """Sum the seconds that so many trials of each case take on one machine."""
+    return sum(case.expected_s for case in cases) * trials
 
 
 def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...], ...]:
@@ -71,20 +59,20 @@ def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Cas
     return parts[number - 1], Shard(number=number, of=of, cases=len(cases))
 
 
-def render_github_matrix(plan: Plan, shards: int) -> str:
+def render_github_matrix(cases: tuple[Case, ...], trials: int, shards: int) -> str:
     """Render the shards as a ``strategy.matrix`` for GitHub: one line of JSON.
 
     Raises:
         UsageError: ``shards`` is not positive.
     """
-    parts = plan.divide(shards)
+    parts = shard_cases(cases, shards)
     include = [
         {
             "shard": number,
             "shards": len(parts),
-            "select": ",".join(case.id for case in part.cases),
-            "cases": len(part.cases),
-            "expected_s": round(part.expected_s, 1),
+            "select": ",".join(case.id for case in part),
+            "cases": len(part),
+            "expected_s": round(sum_expected_s(part, trials), 1),
         }
         for number, part in enumerate(parts, start=1)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 
 from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
-from gate.project.plan import Plan
+from gate.project.plan import shard_cases, sum_expected_s
 from gate.records.cases import Case, group_by
 from gate.records.events import Check
 from gate.records.run import Baseline, CaseFailure
@@ -35,36 +35,32 @@ def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
     return f"{table}\n\n{count_noun(len(cases), 'case')}"
 
 
-def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
+def render_plan(cases: tuple[Case, ...], trials: int, shards: int, table_format: str = "text") -> str:
     """Return what would run, on how many machines, with the expected time of each.
 
     Raises:
         UsageError: ``shards`` is not positive.
     """
-    parts = plan.divide(shards)
+    parts, whole_s = shard_cases(cases, shards), sum_expected_s(cases, trials)
     if table_format == JSON:
         listed = [
             {
                 "shard": number,
-                "expected_s": round(part.expected_s, 1),
-                "cases": [case.id for case in part.cases],
+                "expected_s": round(sum_expected_s(part, trials), 1),
+                "cases": [case.id for case in part],
             }
             for number, part in enumerate(parts, start=1)
         ]
-        return _render_json(
-            {"trials": plan.trials, "expected_s": round(plan.expected_s, 1), "shards": listed}
-        )
+        return _render_json({"trials": trials, "expected_s": round(whole_s, 1), "shards": listed})
     rows = [
-        (str(number), case.id, str(plan.trials), render_duration(case.expected_s * plan.trials))
+        (str(number), case.id, str(trials), render_duration(case.expected_s * trials))
         for number, part in enumerate(parts, start=1)
-        for case in part.cases
+        for case in part
     ]
     table = render_table(("shard", "case", "trials", "expected"), rows)
-    lines = [
-        f"{count_noun(len(plan.cases), 'case')}, about {render_duration(plan.expected_s)} on one machine"
-    ]
+    lines = [f"{count_noun(len(cases), 'case')}, about {render_duration(whole_s)} on one machine"]
     if len(parts) > 1:
-        longest = max(part.expected_s for part in parts)
+        longest = max(sum_expected_s(part, trials) for part in parts)
         lines.append(f"about {render_duration(longest)} on {len(parts)} machines")
     return f"{table}\n\n{'; '.join(lines)}"
 

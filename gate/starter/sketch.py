@@ -1,6 +1,6 @@
 """``python -m gate.starter.sketch REQUEST``: look at what a user named, in a process that has torch.
 
-The request is JSON of :class:`gate.cli.init.ProbeQuestion`. The last line of standard output is JSON:
+The request is JSON of :func:`gate.cli.init.probe_module`. The last line of standard output is JSON:
 what was found, or the problem in the user's words. torch is not imported here: without it there is no
 module to find. Inputs that the user did not name are guessed from the sizes of the module's layers and from
 the names of what its forward takes.

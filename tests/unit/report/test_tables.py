@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from gate.fingerprint import compute_environment_id
-from gate.project.plan import Plan
 from gate.records.cases import Case, Metric
 from gate.records.events import Check, CheckLevel
 from gate.records.run import Baseline, Provenance
@@ -52,7 +51,7 @@ def test_models() -> None:
 
 def test_plan_tells_the_minutes() -> None:
     """Three trials of 30 s and 20 s are 2 min 30 s on one machine, 1 min 30 s on two."""
-    report = render_plan(Plan(cases=CASES, trials=3), 2)
+    report = render_plan(CASES, 3, 2)
 
     assert report.endswith("2 cases, about 2 min 30 s on one machine; about 1 min 30 s on 2 machines")
 
@@ -112,7 +111,7 @@ def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None
 def test_what_is_planned_or_found_is_json_too() -> None:
     """Programs get the same as JSON."""
     models = json.loads(render_models(CASES, "json"))
-    plan = json.loads(render_plan(Plan(cases=CASES, trials=3), 2, "json"))
+    plan = json.loads(render_plan(CASES, 3, 2, "json"))
     check = Check(
         name="memory",
         level=CheckLevel.WARN,

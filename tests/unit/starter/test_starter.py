@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from gate.cli import main
-from gate.cli.init import ProbeQuestion, parse_input, probe_module
+from gate.cli.init import parse_input, probe_module
 from gate.errors import MachineError, UsageError
 from gate.starter import files
 from gate.starter.files import (
@@ -103,9 +104,8 @@ def test_what_cannot_be_begun_with_is_told(
 ) -> None:
     """In the words of the user's own module, with a fix; a process that dies takes nothing with it."""
     (tmp_path / "mine.py").write_text(source, encoding="utf-8")
-    question = ProbeQuestion(directory=str(tmp_path), target=target)
     with pytest.raises(Exception, match=told or "died with status 3"):
-        probe_module(question)
+        probe_module(tmp_path, target, {})
 
 
 def test_a_factory_is_named_itself_and_nothing_is_written_over(
@@ -140,8 +140,8 @@ def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
 ) -> None:
     """What gate_net.py builds would be measured for it: nothing is written, and the fix is told."""
 
-    def sketch(question: ProbeQuestion) -> Sketch:
-        return Sketch(target=question.target, is_factory=False, called=True, inputs=(), arguments={})
+    def sketch(_: Path, target: str, *_given: object) -> Sketch:
+        return Sketch(target=target, is_factory=False, called=True, inputs=(), arguments={})
 
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     assert main(["init", "acme.model_b:Net"]) == 0
@@ -208,11 +208,10 @@ def test_what_gate_yml_says_of_a_model_need_not_be_said_again(
 ) -> None:
     """Nothing is tried again, what is missing is written; other arguments are told, and change nothing."""
 
-    def sketch(question: ProbeQuestion) -> Sketch:
-        if not question.arguments:
+    def sketch(_: Path, target: str, arguments: Mapping[str, object], *_given: object) -> Sketch:
+        if not arguments:
             raise UsageError("it needs width, which has no default", "Give it.")
-        arguments = question.arguments
-        return Sketch(target=question.target, is_factory=False, called=True, inputs=(), arguments=arguments)
+        return Sketch(target=target, is_factory=False, called=True, inputs=(), arguments=arguments)
 
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     monkeypatch.setattr("gate.cli.init.find_action", lambda _: "")
@@ -339,7 +338,7 @@ def test_inputs_are_guessed_from_the_first_layers_and_tried(tmp_path: Path) -> N
         "        return self.out(self.words(ids))\n",
         encoding="utf-8",
     )
-    sketch = probe_module(ProbeQuestion(directory=str(tmp_path), target="mine:Net"))
+    sketch = probe_module(tmp_path, "mine:Net", {})
     assert sketch.called
     source = "words (Embedding 50)"
     guessed = TensorSketch(shape=(8, 64), dtype="int64", high=50, source=source, name="ids")
