@@ -18,6 +18,8 @@ from gate.action.inputs import INPUTS, ActionMode, ActionStep, parse_inputs
 from gate.action.launch import read_given
 from gate.action.rules import RuleSource, hold_rules
 from gate.action.step import (
+    RUN_FILE,
+    VERDICT_FILE,
     Ended,
     Results,
     clear_results,
@@ -109,7 +111,7 @@ def start_refresh(step: ActionStep) -> int:
 
 
 def _measure(step: ActionStep, rules: RuleSource, arguments: tuple[str, ...]) -> int:
-    path = clear_results(rules).run
+    path = clear_results(rules).out / RUN_FILE
     ended = run_command(step, arguments)
     if path.exists():
         run = RUN.load(path)
@@ -146,10 +148,10 @@ def start_judge(step: ActionStep) -> int:
 
     A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
     """
-    runs = tuple(str(path) for path in sorted(Path(SHARDS).rglob("run.json")))
+    runs = tuple(str(path) for path in sorted(Path(SHARDS).rglob(RUN_FILE)))
     if not runs:
         raise UsageError(
-            f"there is no run.json below {SHARDS!r}",
+            f"there is no {RUN_FILE} below {SHARDS!r}",
             "Download the shards' artifacts to there; where there are none, see the logs of the shards.",
         )
     with hold_rules(step) as rules:
@@ -157,7 +159,7 @@ def start_judge(step: ActionStep) -> int:
         results, config = clear_results(rules), load_config(rules.config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
-        merged, out = str(results.run), str(config.out)
+        merged, out = str(results.out / RUN_FILE), str(config.out)
         select = step.inputs["select"] or choose_cases(config, load_cases(config)).selection
         ended = run_command(step, make_merge_arguments(rules, runs, select, out))
         if ended.code == ExitCode.PASS:
@@ -196,14 +198,11 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     """
     if ended.code not in _WITH_VERDICT:
         return report_failure(ended)
-    if not results.verdict.exists():
-        raise FileError(str(results.verdict), "", "was not written", "See the log above.")
-    verdict = VERDICT.load(results.verdict)
-    paths = {
-        "result-path": str(results.verdict),
-        "report-path": str(results.report),
-        "page-path": str(results.page),
-    }
+    path, report = results.out / VERDICT_FILE, results.out / "report.md"
+    if not path.exists():
+        raise FileError(str(path), "", "was not written", "See the log above.")
+    verdict = VERDICT.load(path)
+    paths = {"result-path": path, "report-path": report, "page-path": results.out / "report.html"}
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     told = describe_outputs(
         verdict.outcome, dict(count_statuses(verdict)), len(verdict.cases), verdict.environment
@@ -211,8 +210,9 @@ def _report_verdict(step: ActionStep, results: Results, ended: Ended, outputs: M
     write_outputs(step.environ, {**told, **outputs, "head-sha": head_sha, **paths})
     is_upgrade = step.inputs["mode"] == ActionMode.UPGRADE
     first = f"{render_upgrade(verdict)}\n\n" if is_upgrade else ""
-    append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
-    run = RUN.load(results.run) if results.run.exists() else None
+    append_summary(step.environ, first + report.read_text(encoding="utf-8"))
+    measured = results.out / RUN_FILE
+    run = RUN.load(measured) if measured.exists() else None
     for annotation in list_annotations(verdict, run, results.code, ended.code):
         print(annotation)
     return ended.code

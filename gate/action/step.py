@@ -35,6 +35,7 @@ from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_opening
 from gate.units import count_noun, join_some
 
+RUN_FILE, VERDICT_FILE = "run.json", "verdict.json"
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _KEPT_CHUNKS = 8  # of standard error: errors are a few lines, and come last
 _STRAGGLER_S = 5.0  # something that it started may keep its standard error open
@@ -125,31 +126,22 @@ def stop_commands() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """The files that a command leaves, and the directory that measured code is imported from."""
+    """Where a command leaves its files, and where measured code is imported from."""
 
-    verdict: Path
-    report: Path
-    page: Path
-    run: Path
+    out: Path
     code: Path
 
 
 def clear_results(rules: RuleSource) -> Results:
-    """Name the files that a command will leave, and remove an earlier run's.
+    """Find where a command will leave its files, and remove an earlier run's.
 
     Raises:
         UsageError: Something else lies there, which a change can bring.
     """
     config = load_config(rules.config)
     out = config.out.absolute()
-    files = {
-        "verdict": out / "verdict.json",
-        "report": out / "report.md",
-        "page": out / "report.html",
-        "run": out / "run.json",
-    }
-    reports = (out / one.file for one in FORMATS.values() if one.file)
-    for path in (*files.values(), *reports):
+    for name in (VERDICT_FILE, RUN_FILE, *(one.file for one in FORMATS.values() if one.file)):
+        path = out / name
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -157,7 +149,7 @@ def clear_results(rules: RuleSource) -> Results:
             raise UsageError(
                 what, "Remove it: results are written there, and none may be taken for new."
             ) from None
-    return Results(**files, code=Path(rules.directory or config.directory).absolute())
+    return Results(out=out, code=Path(rules.directory or config.directory).absolute())
 
 
 def list_annotations(verdict: Verdict, run: Run | None, measured: Path, code: int) -> Iterator[str]:

@@ -23,24 +23,14 @@ class Rules:
     cases: tuple[Case, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Followed:
-    """The base's configuration with each model where the change has it.
-
-    ``moved`` names those that are elsewhere now; ``removed`` are the cases that the change no longer has, or
-    defines otherwise.
-    """
-
-    config: Config
-    moved: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-
-def follow_moves(base: Rules, change: Rules) -> Followed:
+def follow_moves(base: Rules, change: Rules) -> tuple[Config, tuple[str, ...], tuple[str, ...]]:
     """Follow factories and tests that the change moves, and nothing else of what it says.
 
     Neither configuration has registry files. A model is the same where one of its cases has the same
     definition on both sides.
+
+    Returns the base's configuration with each model where the change has it; which are elsewhere now; and the
+    cases that the change no longer has, or defines otherwise.
     """
     definitions = {case.id: case.definition for case in change.cases}
     kept = [case for case in base.cases if definitions.get(case.id) == case.definition]
@@ -53,15 +43,11 @@ def follow_moves(base: Rules, change: Rules) -> Followed:
         models=tuple(replace(one, factory=now.get(one.name, one.factory)) for one in base.config.models),
         tests=tuple(replace(one, node=now.get(one.name, one.node)) for one in base.config.tests),
     )
-    return Followed(
-        config=config,
-        moved=tuple(
-            f"{name}: {place}, now {now[name]}"
-            for name, place in before.items()
-            if now.get(name, place) != place
-        ),
-        removed=tuple(case.id for case in base.cases if definitions.get(case.id) != case.definition),
+    moved = (
+        f"{name}: {place}, now {now[name]}" for name, place in before.items() if now.get(name, place) != place
     )
+    removed = (case.id for case in base.cases if definitions.get(case.id) != case.definition)
+    return config, tuple(moved), tuple(removed)
 
 
 def _list_places(config: Config) -> dict[str, str]:
