@@ -34,6 +34,8 @@ from gate.revisions import (
 
 _WORKING_TREE = "working tree"
 
+# One side's code: a commit to be checked out, or a directory that is there; None: the working tree.
+_Code = Revision | Path | None
 _MAX_NAME = 255  # bytes of a file's name, and so of a ref's, on every file system
 
 
@@ -72,14 +74,6 @@ class ArmSources:
 
     base: ArmSource
     head: ArmSource
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Code:
-    """One side's code: a commit to be checked out, or a directory that is there."""
-
-    revision: Revision | None = None
-    directory: Path | None = None  # None without a revision: the working tree
 
 
 def make_working_tree_arm(directory: Path) -> Arm:
@@ -135,7 +129,7 @@ def open_arm(
 
     Without ``interpreter`` it is this one. Raises as :func:`open_arms`.
     """
-    code = _parse_code(directory, ref) if ref else _Code()
+    code = _parse_code(directory, ref) if ref else None
     with open_scratch() as scratch, _open_code(name, code, directory, scratch) as opened:
         yield _use_interpreter(opened, interpreter, same_code=not ref)
 
@@ -146,30 +140,30 @@ def resolve_arms(options: ArmOptions) -> None:
 
 
 def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
-    head = _parse_code(options.directory, options.head) if options.head else _Code()
-    tip = head.revision.commit if head.revision else "HEAD"
+    head = _parse_code(options.directory, options.head) if options.head else None
+    tip = head.commit if isinstance(head, Revision) else "HEAD"
     if not options.base:
         if options.base_python or options.head_python:
             return head, head
         changed = _is_changed(options, head)
-        return _Code(revision=resolve_default_base(options.directory, tip, changed=changed)), head
+        return resolve_default_base(options.directory, tip, changed=changed), head
     base = _parse_code(options.directory, options.base)
-    if base.revision and options.from_merge_base:
+    if isinstance(base, Revision) and options.from_merge_base:
         revision = resolve_base(options.directory, options.base, tip)
         if revision.commit == resolve_ref(options.directory, tip).commit and not _is_changed(options, head):
             raise NothingDiffersError(tip, revision.label)
-        return _Code(revision=revision), head
-    if base.revision and options.base_name:
-        return _Code(revision=replace(base.revision, name=options.base_name)), head
+        return revision, head
+    if isinstance(base, Revision) and options.base_name:
+        return replace(base, name=options.base_name), head
     return base, head
 
 
 def _is_changed(options: ArmOptions, head: _Code) -> bool:
     """Whether head is the working tree and has uncommitted changes."""
-    return head == _Code() and load_provenance(options.directory).dirty
+    return head is None and load_provenance(options.directory).dirty
 
 
-def _parse_code(directory: Path, spec: str) -> _Code:
+def _parse_code(directory: Path, spec: str) -> Revision | Path:
     """Tell a ref from a directory. What is both is a ref, as it is for git; ``./name`` is a directory."""
     path = Path(spec).expanduser()
     if len(path.name) > _MAX_NAME:
@@ -178,12 +172,12 @@ def _parse_code(directory: Path, spec: str) -> _Code:
         )
     if not spec.startswith((".", "/", "~")):
         if revision := find_ref(directory, spec):
-            return _Code(revision=revision)
+            return revision
         if not path.is_dir():
-            return _Code(revision=resolve_ref(directory, spec))  # says what is wrong
+            return resolve_ref(directory, spec)  # says what is wrong
     if not path.is_dir():
         raise UsageError(f"{spec} is not a directory", "Name a directory that exists, or a git ref.")
-    return _Code(directory=path.resolve())
+    return path.resolve()
 
 
 def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, ForeignInterpreter]:
@@ -199,22 +193,21 @@ def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, Forei
 
 
 def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> AbstractContextManager[ArmSource]:
-    if code.revision:
-        return _check_out(name, code.revision, directory, scratch)
-    provenance = load_provenance(code.directory or directory)
-    if code.directory:
-        source = ArmSource(
-            arm=_place_arm(name, code.directory, directory),
-            label=_label_tree(str(code.directory), provenance),
-            provenance=provenance,
-        )
-    else:
-        source = ArmSource(
-            arm=replace(make_working_tree_arm(directory), name=name),
-            label=_label_tree(_WORKING_TREE, provenance),
-            provenance=provenance,
-            notes=(Fact(code=Code.UNCOMMITTED),) if provenance.dirty else (),
-        )
+    if isinstance(code, Revision):
+        return _check_out(name, code, directory, scratch)
+    provenance = load_provenance(code or directory)
+    label = str(code or _WORKING_TREE)
+    if provenance.commit:
+        dirty = ", uncommitted changes" if provenance.dirty else ""
+        label = f"{label} ({provenance.commit[:SHORT_CHARS]}{dirty})"
+    source = ArmSource(
+        arm=_place_arm(name, code, directory)
+        if code
+        else replace(make_working_tree_arm(directory), name=name),
+        label=label,
+        provenance=provenance,
+        notes=(Fact(code=Code.UNCOMMITTED),) if provenance.dirty and not code else (),
+    )
     return nullcontext(source)
 
 
@@ -259,13 +252,6 @@ def _place_arm(name: str, place: Path, directory: Path) -> Arm:
         models="" if models == MODELS else str(models),
     )
     return arm if checkout == origin else replace(arm, checkout=str(checkout), origin=str(origin))
-
-
-def _label_tree(name: str, provenance: Provenance) -> str:
-    if not provenance.commit:
-        return name
-    dirty = ", uncommitted changes" if provenance.dirty else ""
-    return f"{name} ({provenance.commit[:SHORT_CHARS]}{dirty})"
 
 
 def _use_interpreter(
