@@ -74,7 +74,7 @@ def run_init(options: Namespace) -> ExitCode:
     short = RESPOND_WORKFLOWS if options.comments else CHECK_WORKFLOWS
     names = LONG_WORKFLOWS if options.long_workflows else short
     note = _find_obstacle(here, action)
-    runner = options.runner or _label_runner(device)
+    runner = options.runner or f"self-hosted, linux{', gpu' if find_kind(device).is_gpu else ''}"
     workflows = (
         {} if note else load_workflows(names, action, runner, "" if options.runner else _read_kept(here))
     )
@@ -127,10 +127,6 @@ def _parse_arguments(given: list[str]) -> dict[str, object]:
             raise UsageError(f"--argument: {text!r} is not NAME=VALUE", "Write, as an example, width=64.")
         parsed[name] = parse_yaml(value.encode(), f"--argument {name}").value
     return parsed
-
-
-def _label_runner(device: str) -> str:
-    return "self-hosted, linux, gpu" if find_kind(device).is_gpu else "self-hosted, linux"
 
 
 def _read_kept(here: Path) -> str:

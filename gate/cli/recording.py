@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
-from gate.check.measurer import Measurer
 from gate.check.work import count_pairs
 from gate.cli.lanes import measure_request, open_measured
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
@@ -238,23 +237,20 @@ def _measure(options: Namespace, request: Project) -> Run:
     trials = options.trials or request.config.refresh_trials + request.config.max_trials
     pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
     with open_measured(options, request, trials) as (measurer, run):
-        return _measure_pairs(measurer, run, pairs)
-
-
-def _measure_pairs(measurer: Measurer, run: Run, pairs: int) -> Run:
-    if not pairs:
-        return run
-    base = BaseArm(
-        label="the same tree",
-        environment=run.environment,
-        provenance=run.provenance,
-        cases=run.cases,
-        changes=run.changes,
-    )
-    needs = [
-        Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run)[case.id])
-        for case in run.cases
-    ]
-    run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)
-    measurer.save(run)
-    return run
+        if not pairs:
+            return run
+        base = BaseArm(
+            label="the same tree",
+            environment=run.environment,
+            provenance=run.provenance,
+            cases=run.cases,
+            changes=run.changes,
+        )
+        needs = [
+            Suspect(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run)[case.id])
+            for case in run.cases
+        ]
+        paired = measurer.add_pairs(replace(run, base=base), needs, math.inf)
+        whole = replace(paired, finished=True)
+        measurer.save(whole)
+        return whole

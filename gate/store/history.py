@@ -272,16 +272,13 @@ def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # 
             raise FileError(place, "cases", "has a name that UTF-8 cannot hold", _FIX)
         cases[case_id] = figures = {}
         for name, numbers in values.items() if isinstance(values, dict) else ():
-            if not _are_figures(numbers):
+            is_list = isinstance(numbers, list) and len(numbers) in (1, 3)
+            if not (is_list and all(map(_is_figure, numbers))):
                 problem = "expected one finite number or three"
                 raise FileError(place, f"cases.{case_id}.{name}", problem, _FIX)
             if metric := _METRICS.get(name):
                 figures[metric] = tuple(numbers)
     return cases
-
-
-def _are_figures(numbers: object) -> bool:
-    return isinstance(numbers, list) and len(numbers) in (1, 3) and all(map(_is_figure, numbers))
 
 
 def _is_figure(number: object) -> bool:

@@ -167,7 +167,7 @@ class HostSample:
     own_s: float = 0.0  # processor seconds of this process, its servers, and their workers that have ended
     held_back_s: float = 0.0
     heat_events: int = 0
-    swapped_bytes: int = 0
+    swapped_bytes: int = 0  # to and from swap, on the whole host
     free_bytes: int = 0
     foreign_memory: float = 0.0  # share of the device's memory in use, though no worker is alive
 
@@ -244,7 +244,7 @@ def read_host() -> HostSample:
         own_s=_read_own(),
         held_back_s=_read_held_back(),
         heat_events=_read_heat_events(cores),
-        swapped_bytes=_read_swapped(),
+        swapped_bytes=sum(read_counters(Path("/proc/vmstat"), "pswp").values()) * os.sysconf("SC_PAGE_SIZE"),
         free_bytes=read_free_bytes(),
     )
 
@@ -299,8 +299,3 @@ def _read_heat_events(cores: Iterable[int]) -> int:
     places = (_CPUS / f"cpu{core}" / "thermal_throttle" / "core_throttle_count" for core in cores)
     texts = (read_text(place).strip() for place in places)
     return sum(int(text) for text in texts if text.isdecimal())
-
-
-def _read_swapped() -> int:
-    """Bytes moved to and from swap since boot, on the whole host."""
-    return sum(read_counters(Path("/proc/vmstat"), "pswp").values()) * os.sysconf("SC_PAGE_SIZE")

@@ -98,7 +98,8 @@ def keep_variables(inherited: Mapping[str, str]) -> dict[str, str]:
     """Keep the caller's variables that every worker inherits."""
     dropped = set(list_dropped_variables(inherited))
     kept = {name: value for name, value in inherited.items() if name not in dropped}
-    if python_path := _make_absolute(kept.pop("PYTHONPATH", "")):
+    entries = filter(None, kept.pop("PYTHONPATH", "").split(os.pathsep))
+    if python_path := os.pathsep.join(str(Path(entry).absolute()) for entry in entries):
         kept["PYTHONPATH"] = python_path
     return kept
 
@@ -120,10 +121,6 @@ def note_dropped_variables(inherited: Mapping[str, str], *, of_stack: bool = Fal
     if of_stack:
         names = [name for name in names if name.startswith(_STACK_PREFIXES) and not name.endswith("_DIR")]
     return (Fact(code=Code.VARIABLES_DROPPED, names={"variables": tuple(names)}),) if names else ()
-
-
-def _make_absolute(search_path: str) -> str:
-    return os.pathsep.join(str(Path(entry).absolute()) for entry in search_path.split(os.pathsep) if entry)
 
 
 MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
