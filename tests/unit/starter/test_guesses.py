@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,9 +146,9 @@ def test_init_says_what_was_guessed_and_what_a_kept_factory_lacks(
     monkeypatch.chdir(tmp_path)
     guessed = TensorSketch(shape=(8, 64), source="stem (Linear 64)")
 
-    def sketch(question: Any) -> Sketch:
-        inputs = tuple(replace(one, name="clicked") for one in question.inputs or (guessed,))
-        return Sketch(target=question.target, is_factory=False, called=True, inputs=inputs, arguments={})
+    def sketch(_: Path, target: str, _arguments: object, given: Sequence[TensorSketch]) -> Sketch:
+        inputs = tuple(replace(one, name="clicked") for one in given or (guessed,))
+        return Sketch(target=target, is_factory=False, called=True, inputs=inputs, arguments={})
 
     monkeypatch.setattr("gate.cli.init.probe_module", sketch)
     assert main(["init", "acme:Net"]) == 0
