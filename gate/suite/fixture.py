@@ -1,84 +1,244 @@
-"""The ``compile_benchmark`` fixture: what registry models and users' own tests are measured by.
+"""The ``compile_benchmark`` fixture, by which registry models and users' own tests are measured; needs torch.
 
-Torch-free: torch is imported where the fixture is used.
+pytest-benchmark times one schedule of blocks; its table and JSON get two rows of it, eager and compiled.
 """
 
-from __future__ import annotations
-
-import time
+import copy
+import importlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
 
 import pytest
+import torch
+from pytest_benchmark.stats import Metadata, Stats
 
-from gate.measure.logbook import Logbook
-from gate.measure.turns import Turns
-from gate.records.cases import Case, Task
-from gate.records.protocol import WorkerRequest
+from gate.devices import TARGET
+from gate.measure.context import WorkerContext, try_case
+from gate.measure.device.cpu import open_device
+from gate.measure.device.device import Device
+from gate.measure.environment import load_toolchain
+from gate.measure.rounds import Rounds
+from gate.measure.target import measure_target
+from gate.measure.trial import compile_untimed, measure_again, measure_cold, measure_plain, measure_warm
+from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
+from gate.measure.workload.holding import hold
+from gate.measure.workload.tensors import iterate_tensors
+from gate.records.cases import Case, DType, Task
+from gate.records.protocol import WorkerRequest, WorkerRole
+from gate.suite.session import TIMER, SuiteSession, tolerate_warnings
 from gate.workload import Workload
 
-if TYPE_CHECKING:
-    import torch
+
+class BlockTimer:
+    """Lets pytest-benchmark's ``pedantic`` time blocks, and turns its row of blocks into two of calls."""
+
+    def __init__(
+        self,
+        benchmark: Any,  # noqa: ANN401 - untyped there
+        rows: list[Metadata],
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn.
+
+        It gets the seconds of the block before, undisturbed as far as its target knows them, and says
+        whether there is another one to run.
+        """
+        self._benchmark = benchmark
+        self._rows = rows
+        self._wait = wait
+
+    def __call__(
+        self, target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int
+    ) -> list[float]:
+        """Time ``rounds`` blocks at most, each led in by what is not timed; seconds of those that ran.
+
+        Raises:
+            RuntimeError: pytest-benchmark is switched off, so nothing was timed.
+        """
+        ran = 0
+        undisturbed_s: float | None = None
+        is_over = False
+
+        def prepare() -> None:
+            nonlocal is_over
+            if self._wait and not is_over:
+                last_s = self._list_durations()[-1] if ran else 0.0
+                is_over = not self._wait(last_s if undisturbed_s is None else undisturbed_s)
+            if not is_over:
+                lead_in()
+
+        def run() -> None:
+            # ``pedantic`` cannot be ended early: what it still times once the rounds are over is nothing.
+            nonlocal ran, undisturbed_s
+            if not is_over:
+                undisturbed_s = target()
+                ran += 1
+
+        self._benchmark.pedantic(run, setup=prepare, rounds=rounds, iterations=1)
+        if self._benchmark.stats is None:
+            raise RuntimeError(
+                "pytest-benchmark is disabled (--benchmark-disable, or xdist): nothing was timed"
+            )
+        return self._list_durations()[:ran]
+
+    def _list_durations(self) -> list[float]:
+        return self._benchmark.stats.stats.data  # type: ignore[no-any-return] # untyped there
+
+    def skip(self) -> None:
+        """Use the fixture without keeping a row: a process that times no rounds has none to show."""
+        self._benchmark.pedantic(lambda: None, rounds=1)
+        if self._benchmark.stats is not None:
+            self._rows.remove(self._benchmark.stats)
+
+    def split_row(self, case_id: str, rounds: Rounds, extra: Mapping[str, object]) -> None:
+        """Replace the row of blocks by two rows of calls in seconds, in a group that the case names."""
+        blocks = self._benchmark.stats
+        self._rows.remove(blocks)
+        for side, times_s in rounds.times.items():
+            row = copy.copy(blocks)
+            row.name, row.group, row.stats = str(side), case_id, Stats()  # type: ignore[no-untyped-call] # untyped there
+            row.params = {name: _name_case(value) for name, value in (blocks.params or {}).items()} or None
+            row.fullname = f"{blocks.fullname}[{side}]"
+            row.extra_info = {
+                **extra,
+                "case_id": case_id,
+                "arm": str(side),
+                "calls_per_block": rounds.calls[side],
+            }
+            for time_s in times_s:
+                row.stats.update(time_s)
+            self._rows.append(row)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SuiteSession:
-    """What one pytest session measures with; outside a trial ``request`` is a person's, and has no case."""
-
-    request: WorkerRequest
-    logbook: Logbook
-    list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
-    source: str = ""  # of the settings, for the header
-    turns: Turns | None = None  # in one arm of a pair; opened before a project may forbid sockets
+def _name_case(value: object) -> object:
+    """A parameter as the JSON file can hold it: of a case its id, which pytest-benchmark could not write."""
+    return value.id if isinstance(value, Case) else value
 
 
-SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
+# What a first compile would import otherwise: importing is not compiling.
+_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
+# The same, of which another torch may lack some: then its first compile imports what it has instead.
+_OF_SOME = (
+    "torch.utils.cpp_extension",  # with setuptools, the longest
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.codegen.cpp_wrapper_gpu",
+    "torch._inductor.codegen.wrapper_fxir",
+    "torch.export._trace",
+)
 
 
-class SynchronizedTimer:
-    """Waits for the device, then reads the clock; seconds. pytest-benchmark shows it by its name."""
-
-    __name__ = "synchronized_perf_counter"
-
-    def __init__(self) -> None:
-        self.synchronize: Callable[[], None] | None = None
-
-    def __call__(self) -> float:
-        """Read the clock; without a device to wait for, at once."""
-        if self.synchronize is not None:
-            self.synchronize()
-        return time.perf_counter()
+def import_compiler() -> None:
+    """Import torch's compiler, and hash torch's and Triton's own files."""
+    for name in _MODULES:
+        importlib.import_module(name)
+    with warnings.catch_warnings(action="ignore"):  # of modules that were not asked for by name
+        for name in _OF_SOME:
+            with suppress(ImportError):
+                importlib.import_module(name)
+    _hash_sources()
 
 
-TIMER = SynchronizedTimer()
+def _hash_sources() -> None:
+    """Let torch hash its sources, 2,400 files, and Triton's library, for the keys of its caches.
+
+    It does that once a process. In a first compile it is a second that says nothing of the model, and of
+    loading a small one from its caches more than half: 0.35 s of it only where triton is installed, on a
+    processor too.
+    """
+    codecache = importlib.import_module("torch._inductor.codecache")
+    for name in ("torch_key", "triton_key"):
+        hash_sources = getattr(codecache, name, None)
+        if callable(hash_sources):
+            hash_sources()
 
 
-@contextmanager
-def tolerate_warnings() -> Iterator[None]:
-    """Show warnings within: a project that turns them into errors means its own, not torch's and ours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        yield
+def open_session_device(request: WorkerRequest) -> Device:
+    """Open the device that a test is measured on, set threads and the timer up for it, and seed torch.
+
+    Raises:
+        MachineError: There is no such device.
+    """
+    import_compiler()
+    torch.set_num_threads(request.threads)
+    device = open_device(request.device)
+    if request.role is not WorkerRole.TRY:
+        load_toolchain(device)
+    TIMER.synchronize = device.synchronize
+    seed_everything(SEED)
+    return device
+
+
+def measure_case(
+    session: SuiteSession, case: Case, workload: Workload | None, device: Device, timer: BlockTimer
+) -> None:
+    """Measure a case as the session's request asks; in a trial, what goes wrong is in the result file too."""
+    request = session.request
+    context = WorkerContext(
+        case=case,
+        device=device,
+        sampling=request.sampling,
+        logbook=session.logbook,
+        directory=request.directory,
+        turns=session.turns,
+        skips_calls=request.skips_calls,
+    )
+    seed_everything(SEED)
+    try:
+        with tolerate_warnings():
+            _measure(context, workload, timer, request.role if request.case else None)
+    except Exception as error:
+        context.logbook.fail(error)  # now: a test that catches it goes on as if all were well
+        raise
+    context.logbook.leave()
+
+
+def find_dtype(workload: Workload) -> DType:
+    """Find the lowest floating-point type among a workload's parameters and inputs."""
+    held = hold(workload.forward)
+    own = list(held.parameters()) if held is not None else []
+    inputs = [tensor for _, tensor in iterate_tensors((workload.inputs, workload.kwargs))]
+    found = {tensor.dtype for tensor in (*own, *inputs)}
+    half = (dtype for dtype in (DType.BFLOAT16, DType.FLOAT16) if TORCH_DTYPES[dtype] in found)
+    return next(half, DType.FLOAT32)
+
+
+# By role; outside of a trial there is none.
+_TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
+_UNTIMED: Mapping[WorkerRole | None, Callable[[WorkerContext, Workload | None], None]] = {
+    WorkerRole.TRY: try_case,
+    WorkerRole.TRACE: compile_untimed,
+    WorkerRole.WARM: measure_warm,
+}
+
+
+def _measure(
+    context: WorkerContext, workload: Workload | None, timer: BlockTimer, role: WorkerRole | None
+) -> None:
+    untimed = measure_target if context.device.kind is TARGET else _UNTIMED.get(role)
+    if untimed:
+        untimed(context, workload)
+        timer.skip()
+        return
+    rounds, case = _TIMED[role](context, workload, timer), context.case
+    extra = {"task": case.task, "dtype": case.dtype, "mode": case.mode, "device": context.device.name}
+    timer.split_row(case.id, rounds, {name: str(value) for name, value in extra.items()})
 
 
 class CompileBenchmark:
     """Measures one workload, eager and compiled. Once a test."""
 
     def __init__(self, session: SuiteSession, request: pytest.FixtureRequest, benchmark: Any) -> None:  # noqa: ANN401 - pytest-benchmark's, untyped
-        """Import torch and seed it, so that the test builds the same weights each time."""
+        """Open the device and seed torch, so that the test builds the same weights each time."""
         with tolerate_warnings():
-            from gate.suite import machinery  # noqa: PLC0415 - torch
-
-            self._device = machinery.open_session_device(session.request)
-        self._machinery = machinery
+            self._device = open_session_device(session.request)
         self._session = session
         self._node = request.node.nodeid
         # pytest-benchmark's list of rows has no public name.
         rows = request.config._benchmarksession.benchmarks  # type: ignore[attr-defined] # noqa: SLF001
-        self._timer = machinery.BlockTimer(benchmark, rows, session.turns.wait if session.turns else None)
+        self._timer = BlockTimer(benchmark, rows, session.turns.wait if session.turns else None)
 
     def __call__(
         self,
@@ -110,7 +270,7 @@ class CompileBenchmark:
 
     def measure(self, case: Case, workload: Workload | None = None) -> None:
         """Measure a case; without a workload, what its factory builds."""
-        self._machinery.measure_case(self._session, case, workload, self._device, self._timer)
+        measure_case(self._session, case, workload, self._device, self._timer)
 
     def _make_case(self, workload: Workload) -> Case:
         """Make the case of a user's own test: the planned one in a trial, else one that fits."""
@@ -119,5 +279,5 @@ class CompileBenchmark:
             model=self._node,
             node=self._node,
             task=Task.TRAINING if workload.loss else Task.INFERENCE,
-            dtype=self._machinery.find_dtype(workload),
+            dtype=find_dtype(workload),
         )

@@ -15,10 +15,11 @@ from gate.errors import UsageError
 from gate.measure.logbook import Logbook
 from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
-from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession
+from gate.suite.session import SESSION, TIMER, SuiteSession, tolerate_warnings
 
 if TYPE_CHECKING:
     from gate.project.config import Config
+    from gate.suite.fixture import CompileBenchmark
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,6 +58,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture
 def compile_benchmark(request: pytest.FixtureRequest, benchmark: Any) -> CompileBenchmark:  # noqa: ANN401 - untyped there
     """Measure a module or function, eager and compiled: ``compile_benchmark(module, inputs)``."""
+    with tolerate_warnings():
+        from gate.suite.fixture import CompileBenchmark  # noqa: PLC0415 - torch
+
     return CompileBenchmark(request.config.stash[SESSION], request, benchmark)
 
 

@@ -1,10 +1,17 @@
 """One test a case of the registry; which ones, ``--gate-select`` says."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
 
 from gate.errors import UsageError
 from gate.records.cases import Case
-from gate.suite.fixture import SESSION, CompileBenchmark
+from gate.suite.session import SESSION
+
+if TYPE_CHECKING:
+    from gate.suite.fixture import CompileBenchmark
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -5,6 +5,8 @@ A trial runs the one test that gate.yml names, so it takes of them only what say
 are found. Unlike a list of what disturbs, that holds for unknown plugins.
 """
 
+from __future__ import annotations
+
 import copy
 import gc
 import sys
@@ -12,7 +14,7 @@ import threading
 import tracemalloc
 import types
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -23,8 +25,11 @@ from gate.measure.logbook import Logbook, describe_error
 from gate.measure.turns import Turns
 from gate.records.cases import Case
 from gate.records.protocol import Stage, WorkerRequest, WorkerRole
-from gate.suite.fixture import SESSION, TIMER, CompileBenchmark, SuiteSession, tolerate_warnings
+from gate.suite.session import SESSION, TIMER, SuiteSession, tolerate_warnings
 from gate.units import join_some
+
+if TYPE_CHECKING:
+    from gate.suite.fixture import CompileBenchmark
 
 _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 
@@ -74,7 +79,7 @@ class TrialPlugin:
         """Import torch before any test module does, on its own account."""
         self._logbook.enter(Stage.IMPORT)
         with tolerate_warnings():
-            from gate.suite.machinery import import_compiler  # noqa: PLC0415 - torch
+            from gate.suite.fixture import import_compiler  # noqa: PLC0415 - torch
 
             import_compiler()
 
@@ -218,6 +223,8 @@ class TrialFixture:
     @pytest.fixture
     def compile_benchmark(self, request: pytest.FixtureRequest) -> CompileBenchmark:
         """Measure a module or function, whatever the project's own fixture `benchmark` is."""
+        from gate.suite.fixture import CompileBenchmark  # noqa: PLC0415 - torch, imported at collection
+
         session = request.config._benchmarksession  # type: ignore[attr-defined] # noqa: SLF001 - no public name
         benchmark = BenchmarkFixture(  # type: ignore[no-untyped-call] # untyped there
             request.node,

@@ -184,7 +184,7 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         import torch  # noqa: PLC0415 - what this process is for
 
         from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
-        from gate.suite.machinery import import_compiler  # noqa: PLC0415 - torch
+        from gate.suite.fixture import import_compiler  # noqa: PLC0415 - torch
 
         for name in _FOR_FACTORIES if case and case.factory else ():
             importlib.import_module(name)

@@ -50,7 +50,7 @@ PLAIN_SCRIPT = """\
 import gc, resource, statistics, time
 import torch
 from torch._inductor.cpu_vec_isa import pick_vec_isa
-from gate.suite.machinery import import_compiler
+from gate.suite.fixture import import_compiler
 import made_up
 
 import_compiler()

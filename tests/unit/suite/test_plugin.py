@@ -6,7 +6,7 @@ import pytest
 
 from gate.project.config import load_config
 from gate.project.registry import load_cases
-from gate.suite.machinery import import_compiler
+from gate.suite.fixture import import_compiler
 
 # A pytester session forgets what was imported in it; torch and the YAML parser can be imported once only.
 import_compiler()
@@ -83,7 +83,7 @@ def test_factories_are_imported_from_beside_the_configuration(
     top = str(project.path.resolve())
     below.joinpath("test_import.py").write_text(
         "import sys\n"
-        "from gate.suite.fixture import SESSION\n"
+        "from gate.suite.session import SESSION\n"
         "def test_import(request):\n"
         "    import project_model\n"
         "    assert project_model.NAME == 'beside'\n"

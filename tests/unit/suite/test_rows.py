@@ -11,7 +11,7 @@ import pytest
 from gate.measure.rounds import Rounds
 from gate.records.cases import Case
 from gate.records.protocol import Side
-from gate.suite.machinery import BlockTimer
+from gate.suite.fixture import BlockTimer
 
 
 class Benchmark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch._inductor import codecache
 
-from gate.suite.machinery import import_compiler
+from gate.suite.fixture import import_compiler
 
 
 def test_torchs_sources_are_hashed_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gate.measure.logbook import Logbook
 from gate.records.cases import Case
 from gate.records.protocol import WorkerRequest, WorkerRole
-from gate.suite.machinery import import_compiler
+from gate.suite.fixture import import_compiler
 from gate.suite.trial import TrialPlugin
 from gate.worker.worker import make_arguments
 
