@@ -16,7 +16,14 @@ from gate.check.procedure import (
     list_unfinished,
 )
 from gate.check.schedule import want_whole
-from gate.cli.lanes import begin_sources, measure_request, open_lane, open_measured, open_measurer
+from gate.cli.lanes import (
+    begin_sources,
+    load_previous,
+    measure_request,
+    open_lane,
+    open_measured,
+    open_measurer,
+)
 from gate.cli.output import append_run, list_reports, print_traces, record_creep, remove_files, report_verdict
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
@@ -243,9 +250,10 @@ def make_arms(options: Namespace, config: Config, anchor: AnchorFile | None = No
 
 def compare_arms(options: Namespace, request: Project, policy: Policy, arms: ArmOptions) -> Checked:
     """Measure both arms in pairs, until all is settled."""
+    previous = load_previous(options, request.config.out)
     resolve_arms(arms)
     opening = partial(open_arms_lane, options, arms)
-    with open_measurer(options, request, opening) as (measurer, begun):
+    with open_measurer(options, request, opening, previous) as (measurer, begun):
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
         unpaired = {case.id for case in begun.cases} - list_alike(begun)

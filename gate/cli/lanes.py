@@ -117,17 +117,17 @@ def _refuse_other(
 
 
 @contextmanager
-def open_measurer(options: Namespace, request: Project, opening: Opening) -> Iterator[tuple[Measurer, Run]]:
+def open_measurer(
+    options: Namespace, request: Project, opening: Opening, previous: Run | None
+) -> Iterator[tuple[Measurer, Run]]:
     """Open what the command measures with, show its progress, and give the run that is still to be measured.
 
-    It has what was measured before of the one that ``--resume`` continues; lanes get that without its trials,
-    and refuse another one.
+    It has what was measured before of the ``previous`` one; lanes get that without its trials, and refuse
+    another one.
 
-    Raises as :func:`load_previous`, :func:`gate.lab.trials.opening.open_lab` and
-    :func:`gate.fleet.open_fleet`.
+    Raises as :func:`gate.lab.trials.opening.open_lab`, and as :func:`gate.fleet.open_fleet`.
     """
     config = request.config
-    previous = load_previous(options, config.out)
     begun = previous and replace(previous, trials=(), failures=(), retried=(), sources={})
     open_begun = partial(opening, replace(request, begun=begun))
     saver = RunSaver(path=config.out / RUN_FILE)
@@ -155,7 +155,8 @@ def open_measured(
     check_factories(request.config, request.cases)
     traces = getattr(options, "trace", False)  # neither a refresh nor a calibration has the option
     opening = opening or partial(open_lane, trials=trials, traces=traces)
-    with open_measurer(options, request, opening) as (measurer, run):
+    previous = load_previous(options, request.config.out)
+    with open_measurer(options, request, opening, previous) as (measurer, run):
         yield measurer, measure_plan(measurer, run)
 
 

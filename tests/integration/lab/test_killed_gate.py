@@ -23,7 +23,7 @@ from gate.lab.trials.opening import open_lab
 from gate.lab.trials.bench import LabSettings
 place = Path(sys.argv[1])
 tempfile.tempdir = str(place / "temporary")
-lock.make_lock_directory = lambda: place
+ownership.make_lock_directory = lambda: place
 with open_lab(make_working_tree_arm(place), LabSettings(out=place / "out")):
     pass
 """
