@@ -23,14 +23,24 @@ class Rules:
     cases: tuple[Case, ...]
 
 
-def follow_moves(base: Rules, change: Rules) -> tuple[Config, tuple[str, ...], tuple[str, ...]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Followed:
+    """The base's configuration with each model where the change has it.
+
+    ``moved`` names those that are elsewhere now; ``removed`` are the cases that the change no longer has, or
+    defines otherwise.
+    """
+
+    config: Config
+    moved: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def follow_moves(base: Rules, change: Rules) -> Followed:
     """Follow factories and tests that the change moves, and nothing else of what it says.
 
     Neither configuration has registry files. A model is the same where one of its cases has the same
     definition on both sides.
-
-    Returns the base's configuration with each model where the change has it; which are elsewhere now; and the
-    cases that the change no longer has, or defines otherwise.
     """
     definitions = {case.id: case.definition for case in change.cases}
     kept = [case for case in base.cases if definitions.get(case.id) == case.definition]
@@ -43,11 +53,15 @@ def follow_moves(base: Rules, change: Rules) -> tuple[Config, tuple[str, ...], t
         models=tuple(replace(one, factory=now.get(one.name, one.factory)) for one in base.config.models),
         tests=tuple(replace(one, node=now.get(one.name, one.node)) for one in base.config.tests),
     )
-    moved = (
-        f"{name}: {place}, now {now[name]}" for name, place in before.items() if now.get(name, place) != place
+    return Followed(
+        config=config,
+        moved=tuple(
+            f"{name}: {place}, now {now[name]}"
+            for name, place in before.items()
+            if now.get(name, place) != place
+        ),
+        removed=tuple(case.id for case in base.cases if definitions.get(case.id) != case.definition),
     )
-    removed = (case.id for case in base.cases if definitions.get(case.id) != case.definition)
-    return config, tuple(moved), tuple(removed)
 
 
 def _list_places(config: Config) -> dict[str, str]:
@@ -61,12 +75,16 @@ def mark_removed(cases: Iterable[Case], removed: Iterable[str]) -> tuple[Case, .
     return tuple(replace(case, is_removed=True) if case.id in gone else case for case in cases)
 
 
-def load_base_cases(
-    config: Config, cases: tuple[Case, ...], directory: Path
-) -> tuple[tuple[Case, ...], Fact | None]:
-    """Load the cases that the base defines, for a run of head's ``cases``.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseCases:
+    """The base's cases of a run, and what a reader must know of how they were found."""
 
-    Also returns what a reader must know of how they were found.
+    cases: tuple[Case, ...]
+    notes: tuple[Fact, ...] = ()
+
+
+def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> BaseCases:
+    """Load the cases that the base defines, for a run of head's ``cases``.
 
     The rule: what the base measures is what the base's own ``gate.yml`` and registries say, read from
     ``directory``, which stands for the directory of head's ``config``. Of these, the cases that head
@@ -81,20 +99,23 @@ def load_base_cases(
     models = find_models(config.directory, directory)
     path = _find_config(config, directory)
     if config.commit and models == MODELS:
-        return _place_cases(cases, path), None
+        return BaseCases(cases=_place_cases(cases, path))
     if path is None:
         kept = tuple(case for case in cases if models == MODELS or not is_reference(case))
-        return kept, None if all(map(is_reference, kept)) else Fact(code=Code.BASE_UNCONFIGURED)
+        notes = () if all(map(is_reference, kept)) else (Fact(code=Code.BASE_UNCONFIGURED),)
+        return BaseCases(cases=kept, notes=notes)
     try:
         base = _load_arm(path)
         defined = load_cases(base, models)
     except FileError as error:
         problem = str(error.what).replace(f"{directory}/", "")
-        # Those that both sides have from the gate; none where the base has models of its own.
-        kept = tuple(filter(is_reference, cases)) if models == MODELS else ()
-        return kept, Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=problem))
+        return BaseCases(
+            # Those that both sides have from the gate; none where the base has models of its own.
+            cases=tuple(filter(is_reference, cases)) if models == MODELS else (),
+            notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=problem)),),
+        )
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
-    return tuple(case for case in defined if case.id in wanted), None
+    return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
 
 
 def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]:

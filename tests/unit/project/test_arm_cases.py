@@ -10,12 +10,10 @@ import pytest
 
 from gate.errors import FileError
 from gate.installation import MODELS as OWN_MODELS
-from gate.project.arm_cases import lend_files, load_base_cases, load_head_cases
+from gate.project.arm_cases import BaseCases, lend_files, load_base_cases, load_head_cases
 from gate.project.config import load_config
 from gate.project.registry import choose_cases, load_cases, select_cases
-from gate.records.cases import Case
 from gate.records.codes import Code
-from gate.records.facts import Fact
 
 SHOP = """
 version: 1
@@ -46,10 +44,10 @@ def load_defaults(tmp_path: Path, other: str, tags: str = "[]") -> tuple[list[st
     config = load_config(tmp_path / "tree" / "gate.yml")
     choice = choose_cases(config, load_cases(config))
     settled = replace(config, select=choice.selection)
-    base, note = load_base_cases(settled, choice.cases, tmp_path / other)
+    base = load_base_cases(settled, choice.cases, tmp_path / other)
     head = load_head_cases(settled, choice.cases, tmp_path / other)
-    assert note is None
-    own = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base, head)]
+    assert base.notes == ()
+    own = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
     return own[0], own[1]
 
 
@@ -71,7 +69,7 @@ def test_a_case_that_only_the_base_has_is_found_beside_one_that_only_head_has(tm
         + "  - {name: new, factory: 'shop:build', cases: [{}]}\n",
         encoding="utf-8",
     )
-    assert "shop/gone" in list_names(load(head, base.parent)[0])
+    assert "shop/gone" in list_names(load(head, base.parent))
 
 
 def write(directory: Path, layers: int = 2, sizes: str = "[small]") -> Path:
@@ -82,15 +80,15 @@ def write(directory: Path, layers: int = 2, sizes: str = "[small]") -> Path:
     return path
 
 
-def load(head: Path, base: Path) -> tuple[tuple[Case, ...], Fact | None]:
+def load(head: Path, base: Path) -> BaseCases:
     """Load the base's cases for a run of all that head's configuration selects."""
     config = load_config(head)
     return load_base_cases(config, select_cases(load_cases(config), config.select), base)
 
 
-def list_names(loaded: tuple[Case, ...]) -> list[str]:
+def list_names(loaded: BaseCases) -> list[str]:
     """List the cases, shortened."""
-    return [case.id.removesuffix("-default").replace("inference-float32-", "") for case in loaded]
+    return [case.id.removesuffix("-default").replace("inference-float32-", "") for case in loaded.cases]
 
 
 def test_base_defines_its_own_cases(tmp_path: Path) -> None:
@@ -98,21 +96,21 @@ def test_base_defines_its_own_cases(tmp_path: Path) -> None:
     head, base = write(tmp_path / "head", layers=3), write(tmp_path / "base", layers=2)
     config = load_config(head)
     cases = {case.id: case for case in select_cases(load_cases(config), config.select)}
-    loaded, note = load(head, base.parent)
+    loaded = load(head, base.parent)
     assert list_names(loaded) == ["elementwise/smoke", "shop/small"]
-    changed = {case.id: case.definition != cases[case.id].definition for case in loaded}
+    changed = {case.id: case.definition != cases[case.id].definition for case in loaded.cases}
     assert changed == {
         "elementwise/inference-float32-smoke-default": False,
         "shop/inference-float32-small-default": True,
     }
-    assert (loaded[1].arguments, note) == ({"layers": 2}, None)
+    assert (loaded.cases[1].arguments, loaded.notes) == ({"layers": 2}, ())
 
 
 def test_cases_that_only_one_side_has(tmp_path: Path) -> None:
     """What head added is absent, and what head dropped is there while head's selection names it."""
     head = write(tmp_path / "head", sizes="[small, large]")
     base = write(tmp_path / "base", sizes="[small, tiny]")
-    assert list_names(load(head, base.parent)[0]) == ["elementwise/smoke", "shop/small", "shop/tiny"]
+    assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small", "shop/tiny"]
 
 
 def test_selection_that_the_base_cannot_follow(tmp_path: Path) -> None:
@@ -120,14 +118,14 @@ def test_selection_that_the_base_cannot_follow(tmp_path: Path) -> None:
     head, base = write(tmp_path / "head"), tmp_path / "base"
     base.mkdir()
     (base / "gate.yml").write_text("version: 1\n", encoding="utf-8")
-    assert list_names(load(head, base)[0]) == ["elementwise/smoke"]
+    assert list_names(load(head, base)) == ["elementwise/smoke"]
 
 
 def test_base_without_configuration(tmp_path: Path) -> None:
     """A directory from before the gate was introduced is measured by head's, which a note says."""
-    loaded, note = load(write(tmp_path / "head"), tmp_path)
+    loaded = load(write(tmp_path / "head"), tmp_path)
     assert list_names(loaded) == ["elementwise/smoke", "shop/small"]
-    assert note == Fact(code=Code.BASE_UNCONFIGURED)
+    assert [note.code for note in loaded.notes] == [Code.BASE_UNCONFIGURED]
 
 
 def copy_gate(directory: Path, line: str = "") -> Path:
@@ -147,28 +145,28 @@ def test_base_defines_the_reference_models_that_are_under_test(tmp_path: Path) -
     config = load_config(head)
     cases = {case.id: case.definition for case in select_cases(load_cases(config), config.select)}
     for run_config in (config, replace(config, commit="a" * 40)):
-        loaded, _ = load_base_cases(run_config, select_cases(load_cases(config), config.select), base.parent)
-        others = {case.id for case in loaded if case.definition != cases[case.id]}
-        assert [case.id for case in loaded] == list(cases)
+        loaded = load_base_cases(run_config, select_cases(load_cases(config), config.select), base.parent)
+        others = {case.id for case in loaded.cases if case.definition != cases[case.id]}
+        assert [case.id for case in loaded.cases] == list(cases)
         assert others == {name for name in cases if name.startswith("elementwise/")} != set()
-    assert load_head_cases(config, loaded, base.parent) == loaded
+    assert load_head_cases(config, loaded.cases, base.parent) == loaded.cases
 
 
 def test_unknown_reference_models_of_a_base_are_not_taken_for_heads(tmp_path: Path) -> None:
     """Where the models are under test, a base without a usable gate.yml has none to compare with."""
     head, base = copy_gate(tmp_path / "head"), copy_gate(tmp_path / "base", "# as it was\n")
     base.write_text("version: 9\n", encoding="utf-8")
-    assert load(head, base.parent)[0] == ()
+    assert load(head, base.parent).cases == ()
     base.unlink()
-    assert load(head, base.parent)[0] == ()
+    assert load(head, base.parent).cases == ()
 
 
 def test_models_of_another_gate_are_no_reference(tmp_path: Path) -> None:
     """Where another gate measures than that of the checkout, its own reference models are both sides'."""
     head, base = copy_gate(tmp_path / "head", "# another\n"), copy_gate(tmp_path / "base", "# as it was\n")
     config = load_config(head)
-    loaded, _ = load(head, base.parent)
-    assert loaded == select_cases(load_cases(config), config.select)
+    loaded = load(head, base.parent)
+    assert loaded.cases == select_cases(load_cases(config), config.select)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +183,9 @@ def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, w
     base = tmp_path / "base"
     base.mkdir()
     (base / "gate.yml").write_text(content, encoding="utf-8")
-    loaded, note = load(write(tmp_path / "head"), base)
+    loaded = load(write(tmp_path / "head"), base)
     assert list_names(loaded) == ["elementwise/smoke"]
-    assert note
+    (note,) = loaded.notes
     assert note.code is Code.BASE_MISCONFIGURED
     assert note.name("problem").startswith(words)
     assert str(base) not in note.name("problem")
@@ -205,19 +203,19 @@ def test_a_rule_for_a_case_that_an_arm_lacks_is_no_fault(tmp_path: Path, rule: s
     """The working tree's rules judge, whatever those of the base and of another head fit."""
     tree, arm = write(tmp_path / "tree"), write(tmp_path / "arm")
     arm.write_text(arm.read_text(encoding="utf-8") + rule, encoding="utf-8")
-    assert list_names(load(tree, arm.parent)[0]) == ["elementwise/smoke", "shop/small"]
+    assert list_names(load(tree, arm.parent)) == ["elementwise/smoke", "shop/small"]
     head = load_head_cases(load_config(tree), (), arm.parent)
-    assert list_names(head) == ["elementwise/smoke", "shop/small"]
+    assert list_names(BaseCases(cases=head)) == ["elementwise/smoke", "shop/small"]
 
 
 def test_configuration_under_another_name(tmp_path: Path) -> None:
     """The base's file of the same name counts, and where there is none its gate.yml."""
     head = write(tmp_path / "head").rename(tmp_path / "head" / "perf.yml")
     base = write(tmp_path / "base", layers=5)
-    assert load(head, base.parent)[0][1].arguments == {"layers": 5}
+    assert load(head, base.parent).cases[1].arguments == {"layers": 5}
     write(tmp_path / "base", layers=7).rename(base.with_name("perf.yml"))
     write(tmp_path / "base", layers=5)
-    assert load(head, base.parent)[0][1].arguments == {"layers": 7}
+    assert load(head, base.parent).cases[1].arguments == {"layers": 7}
 
 
 def test_configuration_taken_from_the_base(tmp_path: Path) -> None:
@@ -226,7 +224,7 @@ def test_configuration_taken_from_the_base(tmp_path: Path) -> None:
 
     cases = select_cases(load_cases(config), config.select)
 
-    assert list_names(load_base_cases(config, cases, tmp_path)[0]) == ["elementwise/smoke", "shop/small"]
+    assert list_names(load_base_cases(config, cases, tmp_path)) == ["elementwise/smoke", "shop/small"]
 
 
 def test_head_defines_its_own_cases(tmp_path: Path) -> None:
@@ -234,7 +232,7 @@ def test_head_defines_its_own_cases(tmp_path: Path) -> None:
     tree = load_config(write(tmp_path / "tree", layers=2, sizes="[small]"))
     head = write(tmp_path / "head", layers=3, sizes="[small, large]")
     cases = load_head_cases(tree, (), head.parent)
-    assert list_names(cases) == ["elementwise/smoke", "shop/small", "shop/large"]
+    assert list_names(BaseCases(cases=cases)) == ["elementwise/smoke", "shop/small", "shop/large"]
     assert cases[1].arguments == {"layers": 3}
 
 
@@ -268,7 +266,7 @@ def test_a_base_without_any_case_has_none(tmp_path: Path) -> None:
     head = write(tmp_path / "head")
     config = replace(load_config(head), select="", origins={})
     (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\n", encoding="utf-8")
-    assert load_base_cases(config, load_cases(config), tmp_path) == ((), None)
+    assert load_base_cases(config, load_cases(config), tmp_path) == BaseCases(cases=())
 
 
 def test_a_checkout_without_configuration_is_lent_what_cases_are_built_of(tmp_path: Path) -> None:
