@@ -31,7 +31,7 @@ from gate.action.rule_files import MissingContentError, Tree, Wanted, has_path, 
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
 from gate.git import find_checkout, read_git
-from gate.project.arm_cases import Rules, follow_moves
+from gate.project.arm_cases import Followed, Rules, follow_moves
 from gate.project.config import (
     DEFAULT_FILE,
     LIMIT_KEYS,
@@ -203,19 +203,19 @@ def _follow(rules: Rules, own: Rules, wanted: Wanted, *, is_same: bool) -> RuleS
     the base's names.
     """
     config = rules.config
-    placed, moved, removed = follow_moves(rules, own) if is_same else (config, (), ())
+    followed = follow_moves(rules, own) if is_same else Followed(config=config)
     # What nobody set is left to the device and the cases of the change, as it is outside of the action.
     unset = [key for key in LIMIT_KEYS if key not in config.origins]
     written = wanted.place.with_name("config") / wanted.path.name
-    kept = replace(placed, directory=Path(), origins={})
+    kept = replace(followed.config, directory=Path(), origins={})
     write_atomic(written, render_config(kept, without=unset))
     return RuleSource(
         config=str(written),
         baselines=str(config.baselines),
         directory=str(wanted.own.parent),
         source=str(wanted.path),
-        moved=moved,
-        removed=removed,
+        moved=followed.moved,
+        removed=followed.removed,
     )
 
 

@@ -260,10 +260,10 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
 def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
     """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
     source = sources.base
-    defined, note = load_base_cases(config, run.cases, Path(source.arm.directory))
-    if note:
+    defined = load_base_cases(config, run.cases, Path(source.arm.directory))
+    for note in defined.notes:
         lab.observe(Noted(fact=note))
-    base = describe_base(lab, source.label, source.provenance, defined)
+    base = describe_base(lab, source.label, source.provenance, defined.cases)
     return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 

@@ -72,7 +72,7 @@ def _make_session(select: str) -> SuiteSession:
     Raises:
         FileError: ``gate.yml`` cannot be used.
     """
-    # An interpreter that only has to measure needs no configuration, and not its parsers.
+    # Here, since a project may load this plugin in all of its runs.
     from gate.project.config import apply_options, load_config  # noqa: PLC0415
 
     config = apply_options(load_config(None), select=select or None)

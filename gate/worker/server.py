@@ -30,7 +30,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from gate.errors import GateError
 from gate.files import codec
@@ -52,8 +52,12 @@ _POPULATE_READ, _POPULATE_WRITE = 22, 23
 _OF_THE_KERNEL = ("[vvar]", "[vdso]", "[vsyscall]")
 
 
-# Pages that follow each other and are in memory: where they begin, their bytes, and how to map them.
-PageRange = tuple[int, int, int]
+class PageRange(NamedTuple):
+    """Pages that follow each other and are in memory; ``start`` and ``size`` in bytes."""
+
+    start: int
+    size: int
+    advice: int  # to madvise(2), by which they are mapped
 
 
 def list_present() -> tuple[PageRange, ...]:
@@ -89,7 +93,7 @@ def _list_mapping(line: str, page_map: BinaryIO) -> Iterator[PageRange]:
         pages = sum(1 for _ in group)
         if is_present:
             advice = _POPULATE_WRITE if "w" in rights else _POPULATE_READ
-            yield page * mmap.PAGESIZE, pages * mmap.PAGESIZE, advice
+            yield PageRange(page * mmap.PAGESIZE, pages * mmap.PAGESIZE, advice)
         page += pages
 
 
