@@ -27,11 +27,7 @@ from gate.records.protocol import Sampling
 DEFAULT_FILE = "gate.yml"
 _MISNAMED_FILE = "gate.yaml"
 _TOP_MARK = ".git"
-LIMIT_KEYS = (
-    "trial_timeout_s",
-    "budget_s",
-    "pair_budget_s",
-)  # defaults follow device and cases
+LIMIT_KEYS = ("trial_timeout_s", "budget_s", "pair_budget_s")  # their defaults follow device and cases
 
 
 def find_config() -> Path | None:

@@ -287,9 +287,8 @@ def write_state(subject: Subject, values: list[torch.Tensor]) -> None:
 
 def redraw_state(subject: Subject, seed: int) -> bool:
     """Draw other weights and inputs from the factory under ``seed``; False where it cannot be done."""
-    if (
-        not subject.case.factory or subject.workload.exact is not None
-    ):  # its weights would have to be drawn as well
+    # The weights of what a quantized model was made of would have to be drawn as well.
+    if not subject.case.factory or subject.workload.exact is not None:
         return False
     protocol = find_protocol(subject.case)
     if not protocol.can_redraw:
