@@ -99,9 +99,9 @@ def count_causes(blocks: Iterable[Block]) -> tuple[str, ...]:
     )
 
 
-def render_command(case_id: str, comparisons: Iterable[Comparison], verdict: Verdict) -> str:
-    """Return the command that measures and judges a case again as ``comparisons`` of it were."""
-    return clean_line(write_again([clean_line(case_id)], comparisons, verdict))
+def render_command(case_ids: Iterable[str], comparisons: Iterable[Comparison], verdict: Verdict) -> str:
+    """Return the command that measures and judges cases again as ``comparisons`` of them were."""
+    return clean_line(write_again(map(clean_line, case_ids), comparisons, verdict))
 
 
 def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
@@ -179,7 +179,9 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
         for index, part in enumerate(first.parts)
     )
     chosen = [one for part in first.parts for one in part]
-    again = render_command(first.case_id, chosen, verdict)
+    # Of what is missing all, of what is alike otherwise one.
+    named = [one.case_id for one in (group if first.status is Status.MISSING else group[:1])]
+    again = render_command(named, chosen, verdict)
     return Block(
         title=first.case_id if alone else count_noun(len(group), "case"),
         status=first.status,

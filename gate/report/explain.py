@@ -278,7 +278,7 @@ def _render_commands(own: Verdict, case: Case) -> list[str]:
     look = _write_look(case)
     return [
         "See it again",
-        f"  {render_command(case.id, own.comparisons, own)}",
+        f"  {render_command([case.id], own.comparisons, own)}",
         f"  {write_selected('measure', names, setting)} --trials 1",
         *([f"  {look}"] if look else []),
     ]

@@ -133,7 +133,7 @@ def _make_cases(
                 write = doubt_cause if one.status is Status.INCONCLUSIVE else str
                 details = [f"log: {clean_line(failure.log)}"] if failure and failure.log else []
                 details += [f"why: {clean_line(write(describe_cause(fact)))}" for fact in facts]
-                details.append(f"run again: {render_command(one.case_id, [one], verdict)}")
+                details.append(f"run again: {render_command([one.case_id], [one], verdict)}")
                 details += clean_lines(failure.log_tail, _LOG_LINES) if failure else ()
                 element.text = "\n".join(details)
     return cases

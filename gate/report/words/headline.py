@@ -1,6 +1,6 @@
 """What a report begins with: what came out, and why."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.metrics import SPECS
@@ -10,7 +10,14 @@ from gate.records.facts import MISMATCH_CODES, Fact
 from gate.records.verdict import BROKEN, Comparison, Outcome, Reason, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.words.comparisons import count_reasons, describe_comparison, describe_reason
-from gate.report.words.facts import describe_cause, describe_whole, doubt_cause, find_place, lower_first
+from gate.report.words.facts import (
+    describe_cause,
+    describe_whole,
+    doubt_cause,
+    find_place,
+    lower_first,
+    write_note,
+)
 from gate.report.words.templates import SENTENCES, fill, mention_move, name_base, name_direction, upper_first
 from gate.units import count_noun
 
@@ -47,15 +54,22 @@ def write_why(verdict: Verdict) -> str:
             return ""
         failure = next((one for one in verdict.failures if one.case_id == broken.case_id), None)
         if failure is None:
-            return describe_comparison(broken)
+            return _write_time_up(verdict, [broken.case_id]) or describe_comparison(broken)
         place = find_place(failure)
         return f"First failure: {describe_whole(failure).rstrip('.')}{f', at {place}' if place else ''}."
     if verdict.outcome is Outcome.INCONCLUSIVE:
         open_rows = [one for one in verdict.comparisons if one.decides and one.status is Status.INCONCLUSIVE]
         # Each comparison has limits and pairs of its own, which are left out.
         listed = count_reasons(map(_find_obstacle, open_rows), "comparison", _MOST_REASONS)
-        return f"{upper_first(listed)}." if listed else ""
+        time_up = _write_time_up(verdict, [one.case_id for one in open_rows])
+        return time_up or (f"{upper_first(listed)}." if listed else "")
     return write_first_cause(verdict)
+
+
+def _write_time_up(verdict: Verdict, case_ids: Collection[str]) -> str:
+    """That the time was up before one of these cases was settled; ``""`` where it was not."""
+    notes = (note for note in verdict.notes if note.code is Code.TIME_UP)
+    return next((write_note(note) for note in notes if not {*case_ids}.isdisjoint(note.cases)), "")
 
 
 def _find_obstacle(one: Comparison) -> str:

@@ -297,7 +297,7 @@ def test_what_failed_and_the_base_lacks_is_measured_alone(
         f"{fix} run: compile-gate ab 1a2b3c4 --select {other}",
         f"{fix} measure it (the base has nothing to compare with it): compile-gate measure --select {CASE}",
     )
-    assert render_command(CASE, (), verdict) == f"compile-gate measure --select {CASE}"
+    assert render_command([CASE], (), verdict) == f"compile-gate measure --select {CASE}"
 
 
 def test_case_that_the_base_lacks_is_new(ab: Judge, find: Find) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.explain.advice import make_headline
 from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.verdict import Cause, Comparison, Outcome, Reason, Status, Verdict
+from gate.records.verdict import Cause, Comparison, Outcome, PairBase, Reason, Status, Verdict
 from gate.report.content import make_report
 from gate.report.text import render_text
 from tests.make import make_change, make_row
@@ -78,6 +79,36 @@ def test_time_that_was_up_stands_above(empty: Verdict) -> None:
         "The time of --minutes was up before c0 could be settled: allow more, or continue with --resume.",
     )
     assert report.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "reason"),
+    [
+        (Outcome.INCOMPLETE, Status.MISSING, Reason.NOT_RUN),
+        (Outcome.INCONCLUSIVE, Status.INCONCLUSIVE, Reason.UNSETTLED),
+    ],
+)
+def test_time_that_was_up_is_the_headlines_reason(
+    empty: Verdict, outcome: Outcome, status: Status, reason: Reason
+) -> None:
+    """Four cases got no pair, or too few: --minutes is why, said once, and one command measures all four."""
+    rows = tuple(
+        replace(compare(f"c{number}", status), reason=reason, change=None, pairs=status is not Status.MISSING)
+        for number in range(4)
+    )
+    up = Fact(code=Code.TIME_UP, cases=tuple(row.case_id for row in rows))
+    headline = make_headline(outcome, rows, ())
+    base = PairBase(commit="1a2b3c4")
+    report = make_report(
+        replace(empty, outcome=outcome, headline=headline, comparisons=rows, notes=(up,), base=base)
+    )
+
+    told = "The time of --minutes was up before c0, c1, c2 and 1 more could be settled"
+    assert report.why.startswith(told)
+    assert report.causes == ()
+    if status is Status.MISSING:
+        (block,) = report.blocks
+        assert block.command.endswith("--select c0,c1,c2,c3")
 
 
 def test_three_cases_tell_their_causes_themselves(empty: Verdict) -> None:

@@ -298,11 +298,11 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
 def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expected: str) -> None:
     """Neither a case id nor the name of a configuration can smuggle a shell command."""
     words = shlex.split(
-        render_command("a; rm -rf b", [], replace(empty, base=base, baseline_environments=()))
+        render_command(["a; rm -rf b"], [], replace(empty, base=base, baseline_environments=()))
     )
     assert words == ["compile-gate", *expected.split(), "--select", "a; rm -rf b"]
     configured = replace(empty, base=base, baseline_environments=(), options={"--config": "$(rm c).yml"})
-    words = shlex.split(render_command("a; rm -rf b", [], configured))
+    words = shlex.split(render_command(["a; rm -rf b"], [], configured))
     name, *more = expected.split()
     assert words == ["compile-gate", name, "--config", "$(rm c).yml", *more, "--select", "a; rm -rf b"]
 
