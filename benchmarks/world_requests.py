@@ -10,6 +10,7 @@ from draws import POLICY, Drawer
 from gate.check.procedure import (
     Checked,
     CheckTerms,
+    PairLimit,
     Rehearsal,
     check_against_base,
     check_against_baselines,
@@ -75,7 +76,7 @@ def check_drawn(drawer: Drawer) -> Checked:
     world, measurer = drawer.world, make_measurer(drawer)
     run = drawer.make_run(has_base=world.command != "alone")
     if world.command == "ab":
-        return check_pairs(measurer, run, POLICY, world.budget_s)
+        return check_pairs(measurer, run, POLICY, PairLimit(end_s=world.budget_s))
     terms = CheckTerms(
         baselines=make_baselines(drawer.draw_stored(), Provenance()),
         policy=POLICY,

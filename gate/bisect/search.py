@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, find_series, measure_levels
-from gate.check.procedure import PairMeasurer, settle_pairs
+from gate.check.procedure import PairLimit, PairMeasurer, settle_pairs
 from gate.check.schedule import compute_pair_s
 from gate.check.work import count_pairs, list_pair_slots
 from gate.decide.judge.pairs import gather_case_pairs
@@ -179,7 +179,7 @@ def settle_metric(
     """Add pairs to two points look by look, and one after the other where that is not enough."""
     measurer, limit_s = pairs.measurer, pairs.limit_s
     suspect = make_suspect(pairs.run.cases[0].id, metric)
-    run = settle_pairs(measurer, pairs.run, policy, limit_s, (suspect,))
+    run = settle_pairs(measurer, pairs.run, policy, PairLimit(end_s=limit_s), (suspect,))
 
     def is_open() -> bool:
         """Whether another pair may settle a noisy metric, or find its level."""

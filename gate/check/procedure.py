@@ -37,6 +37,7 @@ from gate.decide.side_by_side import (
 )
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.devices import TARGET_KIND
+from gate.metrics import SPECS, Family
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.protocol import Stage
 from gate.records.run import Baseline, Extent, Pairing, Run, Trial
@@ -67,6 +68,23 @@ class PairMeasurer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PairLimit:
+    """When pairs end."""
+
+    end_s: float = math.inf  # none ends later, in seconds of the run
+    fits_two: bool = False  # nobody set it: two pairs of the first case fit, and the second look at a count
+
+    def find_end_s(self, suspect: Suspect, pairs: Mapping[str, int]) -> float:
+        """When the suspect's next pair has to end; ``pairs`` are those of each case so far."""
+        own, most = pairs.get(suspect.case_id, 0), max(pairs.values(), default=0)
+        is_first, is_again = own == most < MIN_PAIRS, own > 0 and awaits_count(suspect, own)
+        return math.inf if self.fits_two and (is_first or is_again) else self.end_s
+
+
+NO_LIMIT = PairLimit()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CheckTerms:
     """What a run is judged by, and what it may cost."""
 
@@ -75,6 +93,7 @@ class CheckTerms:
     trials: int = 1  # of each case, which the run has
     max_trials: int = 1  # of a case that more trials could settle
     pair_budget_s: float = math.inf  # seconds of pairs, on top of what the run took
+    fits_two: bool = False  # nobody set that budget: two pairs of a case fit
     thorough: bool = False  # whether a case that pairs have convicted is measured on
 
 
@@ -118,7 +137,8 @@ def check_against_base(measurer: PairMeasurer | None, run: Run, terms: CheckTerm
     # What looks faster in a program that is the base's needs no pair either.
     suspects = tuple(one for one in found if one.case_id not in screening.same)
     if suspects and measurer is not None:
-        run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
+        limit = PairLimit(end_s=run.wall_s + terms.pair_budget_s, fits_two=terms.fits_two)
+        run = settle_pairs(measurer, run, policy, limit, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = _screen_against_base(run, terms)
     return Checked(
@@ -143,9 +163,9 @@ def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
     return decide_side_by_side(run, terms.policy)
 
 
-def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float = math.inf) -> Checked:
-    """Judge the whole plan by pairs with the run's base; ``limit_s`` counts the run's seconds."""
-    run = settle_pairs(measurer, run, policy, limit_s, None)
+def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit: PairLimit = NO_LIMIT) -> Checked:
+    """Judge the whole plan by pairs with the run's base."""
+    run = settle_pairs(measurer, run, policy, limit, None)
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 
@@ -153,19 +173,18 @@ _LEAST_S = 0.1  # of a pair, where its time is unknown
 
 
 def settle_pairs(
-    measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float, suspects: Sequence[Suspect] | None
+    measurer: PairMeasurer, run: Run, policy: Policy, limit: PairLimit, suspects: Sequence[Suspect] | None
 ) -> Run:
     """Add pairs, look by look, until all is settled, the last look is over or the time is up.
 
-    One case after the other, by :func:`rank_suspect`; of the whole plan where
-    ``suspects`` is ``None``. ``limit_s`` counts the run's seconds.
+    One case after the other, by :func:`rank_suspect`; of the whole plan where ``suspects`` is ``None``.
     """
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
     while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
-        case_id = needs[0].case_id
-        wanted = count_pairs(run)[case_id] + needs[0].more
-        run = measurer.add_pairs(run, needs, limit_s)
-        if count_pairs(run)[case_id] < wanted:
+        case_id, pairs = needs[0].case_id, count_pairs(run)
+        asked = needs if run.wall_s < limit.end_s else needs[:1]
+        run = measurer.add_pairs(run, asked, limit.find_end_s(needs[0], pairs))
+        if count_pairs(run)[case_id] < pairs[case_id] + needs[0].more:
             stopped.add(case_id)
     return replace(run, finished=True)
 
@@ -191,14 +210,22 @@ def make_need(run: Run, suspect: Suspect, pairs: int | None = None) -> Suspect:
 def rank_suspect(one: Suspect, pairs: int, seconds: float, *, untouched: bool) -> tuple[float, ...]:
     """Rank an open case that has so many pairs and takes so long to be settled; the smallest is next.
 
-    What is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where time is
-    short, some cases are settled and not all begun. Then those with the fewest pairs. What is ``untouched``,
-    so imports nothing that changed, waits for all others, unless stored values doubt it. What is convicted
-    comes last, since no pair of it changes the outcome.
+    What is counted is looked at first, in one pair of each case and then in a second: a crash shows there,
+    too. Then what is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where
+    time is short, some times are settled and not all begun. Then those with the fewest pairs. What is
+    ``untouched``, so imports nothing that changed, waits for all others, unless stored values doubt it. What
+    is convicted comes last, since no pair of it changes the outcome.
     """
     turn = pairs if pairs >= SETTLING_PAIRS else -min(pairs, 1)
+    if awaits_count(one, pairs):
+        turn = pairs - MIN_PAIRS - 1
     gain = 1.0 + max(one.doubt, 0.0)  # it may be the one that is worse, the more so the worse it looks
     return one.convicted, untouched and one.doubt <= 0, turn, -gain / seconds
+
+
+def awaits_count(suspect: Suspect, pairs: int) -> bool:
+    """Whether something is open that is not noisy, so that two pairs settle it."""
+    return pairs < MIN_PAIRS and any(SPECS[metric].family is not Family.NOISY for metric in suspect.metrics)
 
 
 def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Suspect]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from gate.check.procedure import (
     Checked,
     CheckTerms,
+    PairLimit,
     check_against_base,
     check_against_baselines,
     check_pairs,
@@ -24,6 +25,7 @@ from gate.cli.lanes import (
     open_measured,
     open_measurer,
 )
+from gate.cli.measuring_commands import AB_MINUTES
 from gate.cli.output import append_run, list_reports, print_traces, record_creep, remove_files, report_verdict
 from gate.cli.setup import RUN_FILE, Project, find_gate, load_project, note_idle, note_origin, note_rules
 from gate.decide.conclude.outcome import FailOn
@@ -62,6 +64,7 @@ def run_check(options: Namespace) -> ExitCode:
         trials=config.trials,
         max_trials=config.max_trials,
         pair_budget_s=config.pair_budget_s,
+        fits_two="pair_budget_s" not in config.origins,
         thorough=options.thorough,
     )
     alone = find_why_alone(options, config)
@@ -259,7 +262,8 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
         unpaired = {case.id for case in begun.cases} - list_alike(begun)
         alone = replace(measurer, save=lambda run: measurer.save(replace(run, finished=False)))
         run = replace(alone.add_trials(begun, want_whole(unpaired), 1), finished=False)
-        checked = check_pairs(measurer, run, policy, run.toolchain_s + 60 * options.minutes)
+        end_s, is_default = run.toolchain_s + 60 * options.minutes, options.minutes == AB_MINUTES
+        checked = check_pairs(measurer, run, policy, PairLimit(end_s=end_s, fits_two=is_default))
         if left := _list_left_alone(checked.run):
             run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
             checked = Checked(run=run, verdict=decide_side_by_side(run, policy))

@@ -1,7 +1,7 @@
 """Side by side: which cases get pairs with the base, which need more, and what pairs decide."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
@@ -13,11 +13,11 @@ from gate.decide.evidence.programs import (
     is_code_changed,
     is_other_workload,
 )
-from gate.decide.evidence.values import find_base_cases
+from gate.decide.evidence.values import Evidence, find_base_cases
 from gate.decide.judge.pairs import CasePairs, PairRules, compare_paired, gather_case_pairs, make_pair_rules
 from gate.decide.judge.stored import Machine
 from gate.decide.verdict import Screening, conclude_verdict
-from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
+from gate.metrics import DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -34,7 +34,6 @@ from gate.records.verdict import (
     Verdict,
 )
 
-_OPEN = UNJUDGED | MAYBE_WORSE | MOVED
 _CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not judged without the other
 
 
@@ -51,8 +50,8 @@ class Suspect:
     # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
     # the caches of head's own trial. One whose code differs finds nothing of use there, and compiles untimed.
     unchanged_code: bool = field(default=False, compare=False)
-    # What stored values say of what only a change of the program moves: one pair that says so is enough.
-    seen: Mapping[Metric, Status] = field(default_factory=dict, compare=False)
+    # What head's own trials say of what only a change of the program moves: one pair that says so is enough.
+    seen: Mapping[Metric, Status | float] = field(default_factory=dict, compare=False)
     thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
     convicted: bool = field(default=False, compare=False)  # by pairs
 
@@ -72,7 +71,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
         open_metrics = {
             metric
             for metric, row in rows.items()
-            if row.decides and row.status in (MOVED if _is_exact(metric) else _OPEN)
+            if row.decides and row.status is not Status.UNCHANGED and not row.is_of_whole_case
         }
         if open_metrics & _CALLS:
             open_metrics |= _CALLS
@@ -84,11 +83,26 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
                     unchanged_code=is_code_changed(one) is False and not has_other_counts(one),
-                    seen={metric: rows[metric].status for metric in metrics if _is_exact(metric)},
+                    seen=_find_seen(one, [rows[metric] for metric in metrics]),
                     thorough=thorough,
                 )
             )
     return tuple(found)
+
+
+def _find_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Metric, Status | float]:
+    """How stored values see it move; of graphs, what all trials count where no stored one counts as much."""
+    moved = {row.metric: row.status for row in rows if _is_exact(row.metric) and row.status in MOVED}
+    if any(trial.pairing is not Pairing.ALONE for trial in evidence.trials):
+        return moved
+    stored = [one.baseline.trials for one in evidence.stored]
+    counted = {
+        metric: counts[0]
+        for metric in GRAPH_COUNTERS
+        if len({*(counts := evidence.values.get(metric, ()))}) == 1
+        and all(count < counts[0] for trials in stored for count in trials.get(metric, ()))
+    }
+    return {**counted, **moved}
 
 
 def list_unsettled(
@@ -111,7 +125,7 @@ def list_unsettled(
         case = side.case
         if case.id in failed or case.id not in alike:
             continue
-        asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
+        asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
         rows = compare_paired(side, rules, asked.seen) if side.paired else ()
         open_rows = [row for row in rows if _is_open(row, asked)]
         metrics = tuple(row.metric for row in open_rows) if rows else asked.metrics
@@ -267,8 +281,11 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
 
 def _confirm_row(row: Comparison, paired: Comparison | None, asked: Suspect, run: Run) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
-    if row.is_of_whole_case:  # it measured this and that before it failed, or ended too early
+    # It measured this and that before it failed, or ended too early; or head lacks what is stored.
+    if row.is_of_whole_case or row.status is Status.MISSING:
         return row
+    if paired is not None and not paired.pairs and row.status in UNJUDGED and _is_exact(row.metric):
+        return row  # the base does not have it either
     is_asked = row.metric in asked.metrics
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in asked.metrics
     # Nothing stored was compared, but at most an absolute limit.
@@ -295,12 +312,14 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
 
 
 def _flickers(row: Comparison, paired: Comparison) -> bool:
-    """Whether head's own trial counted more than is stored, and its pairs count something else."""
-    counts = row.candidate, paired.candidate
-    is_count = SPECS[row.metric].family is Family.EXACT and row.status is Status.REGRESSED
-    if not is_count or paired.status not in NOT_WORSE or None in counts:
+    """Whether head's own trials counted more than is stored, some or all, and its pairs not the same."""
+    own, head, base = row.candidate, paired.candidate, paired.baseline
+    if paired.status not in NOT_WORSE or not (own and head and base):
         return False
-    return len({one.centre for one in counts if one}) > 1
+    if row.status is Status.REGRESSED:
+        return SPECS[row.metric].family is Family.EXACT and own.centre != head.centre
+    is_open = row.metric in GRAPH_COUNTERS and row.status in MAYBE_WORSE | UNJUDGED
+    return is_open and (own.high or own.centre) > (base.high or base.centre)
 
 
 def _is_shown(paired: Comparison) -> bool:

@@ -28,9 +28,14 @@ LATENCIES = select_metrics(lambda spec: spec.timing is Timing.BLOCKS and spec.so
 COMPILE_TIMES = select_metrics(lambda spec: spec.timing is Timing.FIRST_CALL)
 # What only a second process on full caches knows.
 OF_WARM = select_metrics(lambda spec: spec.source is Source.WARM)
+# What torch counts of its graphs: a process counts each of them anew, from nothing.
+GRAPH_COUNTERS = frozenset(
+    {Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.EAGER_FALLBACKS}
+)
 # Counters of what was captured, generated, guarded and fetched from caches.
 COMPILE_SIGNATURES = select_metrics(lambda spec: spec.is_compile_signature)
-# The noisy metrics that can fail a verdict; those that do so by themselves lead.
+# The metrics that can fail a verdict; of the noisy ones, those that do so by themselves lead.
+DECIDING = select_metrics(lambda spec: spec.role is Role.DECIDES)
 NOISY_DECIDING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.family is Family.NOISY)
 LEADING = tuple(metric for metric in NOISY_DECIDING if SPECS[metric].follows is None)
 

@@ -261,7 +261,8 @@ class GateFile(RegistryFile):
     """
     pair_budget_s: Seconds = 600.0
     """Further seconds for the pairs of `check`. Anything not settled by then is INCONCLUSIVE. On a GPU
-    the default is 2400. If four times the slowest case's `expected_s` is more, that is used.
+    the default is 2400. If four times the slowest case's `expected_s` is more, that is used. Unless the key
+    is set, two pairs of one case fit, whatever they take.
 
     Example: 1200
     """

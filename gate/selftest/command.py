@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check.procedure import PairMeasurer, make_need, settle_pairs
+from gate.check.procedure import PairLimit, PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.lanes import note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -102,7 +102,8 @@ def try_in_pairs(
     save = partial(RUN.save, path=context.out / f"{fault.name}-{number}" / RUN_FILE)
     measurer = make_measurer(context.lab, save)
     first = _take_first_pairs(measurer, blank, context.policy, suspects)
-    run = settle_pairs(measurer, first, context.policy, blank.wall_s + context.limit_s, suspects)
+    limit = PairLimit(end_s=blank.wall_s + context.limit_s)
+    run = settle_pairs(measurer, first, context.policy, limit, suspects)
     save(run)
     opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
     trials = tuple(trial for trial in run.trials if trial.arm == BASE_ARM)

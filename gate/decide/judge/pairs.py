@@ -143,11 +143,11 @@ def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> P
 
 
 def compare_paired(
-    side: CasePairs, rules: PairRules, seen: Mapping[Metric, Status] | None = None
+    side: CasePairs, rules: PairRules, seen: Mapping[Metric, Status | float] | None = None
 ) -> tuple[Comparison, ...]:
     """All comparisons of one case with the base's trials beside it.
 
-    ``seen`` is what stored values say of what is exact: one pair that says the same is enough.
+    ``seen`` is what head's own trials say of what is exact: one pair that says the same is enough.
     """
     asked = side.questions
     readings = {metric: read_metric(side, metric, rules) for metric in side.paired if metric in asked}
@@ -262,10 +262,11 @@ def _judge_reading(
     )
 
 
-def _demand_repeat(question: Question, seen: Status | None) -> Comparison:
+def _demand_repeat(question: Question, seen: Status | float | None) -> Comparison:
     """Judge what is not noisy: a change of a counter, of memory or of drift stands once it was seen again."""
     finding = judge_steady(question)
+    is_again = finding.status is seen or (finding.status is Status.REGRESSED and {seen} == {*question.after})
     pairs = min(len(question.before), len(question.after))
-    if finding.status not in MOVED or finding.status is seen or pairs >= MIN_PAIRS:
+    if finding.status not in MOVED or is_again or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)

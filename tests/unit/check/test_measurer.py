@@ -11,6 +11,7 @@ import pytest
 
 from gate.check.measurer import Measurer
 from gate.check.procedure import (
+    PairLimit,
     Rehearsal,
     check_against_base,
     check_against_baselines,
@@ -418,7 +419,7 @@ def test_a_lane_is_told_what_it_needs_of_one_case() -> None:
     repeated = replace(begun, conditions=replace(begun.conditions, repeated=True))
     run = measure(fleet, plan(subjects))
     fleet.add_trials(replace(run, trials=(*run.trials, repeated)), want_whole(["m1/x"]), 3)
-    check_pairs(replace(fleet, budget_s=math.inf), run, POLICY, 60.0)
+    check_pairs(replace(fleet, budget_s=math.inf), run, POLICY, PairLimit(end_s=60.0))
     first, _, second, *others = units
     assert [case.id for case in first.run.cases] == ["m0/x"]
     assert first.run.base is not None
@@ -521,7 +522,7 @@ def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
     fleet = make_fleet(engine, observe=events.append)
     run = measure(fleet, plan(subjects))
     limit_s = run.wall_s + FIRST_PAIR_S + NEXT_PAIR_S + 1.0
-    settled = settle_pairs(fleet, run, POLICY, limit_s, suspects)
+    settled = settle_pairs(fleet, run, POLICY, PairLimit(end_s=limit_s), suspects)
     asked = [(case_id, index) for _, case_id, index in engine.asked[len(subjects) :]]
     assert asked == [("m1/x", 1), ("m1/x", 2)]
     skipped = [event for event in events if isinstance(event, TrialSkipped)]

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check.procedure import Rehearsal, make_need, settle_pairs
+from gate.check.procedure import NO_LIMIT, PairLimit, Rehearsal, make_need, settle_pairs
 from gate.check.schedule import Slot
 from gate.check.work import count_pairs
 from gate.decide.evidence.pairs import Pair
 from gate.decide.side_by_side import Suspect
 from gate.records.cases import Metric
 from gate.records.run import Run, Trial
+from gate.records.verdict import Status
 
 from .conftest import POLICY, Given, Subject, make_pair, make_run, make_trial
 
@@ -29,6 +30,11 @@ def make_bare_run(*subjects: Subject) -> Run:
     return replace(make_run(subjects), trials=())
 
 
+def in_seconds(trial: Trial) -> Trial:
+    """A trial of half a pair."""
+    return replace(trial, stages_s={"rounds": WHOLE_S / 2})
+
+
 def rehearse(subject: Subject) -> Rehearsal:
     """Pairs of one subject, which take WHOLE_S."""
 
@@ -36,9 +42,7 @@ def rehearse(subject: Subject) -> Rehearsal:
         raise AssertionError(slot)
 
     def take_pair(slot: Slot) -> Pair:
-        base, head = (
-            replace(trial, stages_s={"rounds": WHOLE_S / 2}) for trial in make_pair(subject, slot.index)
-        )
+        base, head = map(in_seconds, make_pair(subject, slot.index))
         return Pair(base=base, head=head)
 
     return Rehearsal(take_trial=take_trial, take_pair=take_pair)
@@ -47,7 +51,9 @@ def rehearse(subject: Subject) -> Rehearsal:
 def test_no_suspect_needs_no_pair() -> None:
     """Without suspects nothing is measured, and the run is finished."""
     given = Given(subjects=[Subject()])
-    run = settle_pairs(given, replace(make_bare_run(Subject()), finished=False), POLICY, 100.0, ())
+    run = settle_pairs(
+        given, replace(make_bare_run(Subject()), finished=False), POLICY, PairLimit(end_s=100.0), ()
+    )
     assert (run.trials, run.finished) == ((), True)
 
 
@@ -56,7 +62,7 @@ def test_the_worst_comes_first() -> None:
     subjects = [Subject(name="mild"), Subject(name="worst")]
     given = Given(subjects=subjects)
     suspects = [make_suspect("mild", doubt=0.5), make_suspect("worst", doubt=2.0)]
-    settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
+    settle_pairs(given, make_bare_run(*subjects), POLICY, PairLimit(end_s=100.0), suspects)
     assert given.measured == ["worst/x"] * 2 + ["mild/x"] * 2
 
 
@@ -66,7 +72,11 @@ def test_what_imports_nothing_that_changed_comes_last() -> None:
     given = Given(subjects=subjects, time_for=3)
     run = replace(make_bare_run(*subjects), trials=tuple(make_trial(one, 1) for one in subjects))
     settle_pairs(
-        given, run, POLICY, 100.0, [make_suspect("neighbour", doubt=0.0), make_suspect("changed", doubt=0.0)]
+        given,
+        run,
+        POLICY,
+        PairLimit(end_s=100.0),
+        [make_suspect("neighbour", doubt=0.0), make_suspect("changed", doubt=0.0)],
     )
     assert given.measured == ["changed/x"] * 2 + ["neighbour/x"]
 
@@ -74,7 +84,7 @@ def test_what_imports_nothing_that_changed_comes_last() -> None:
 def test_last_look_ends_it() -> None:
     """Pairs that settle nothing end at the sixteenth."""
     given = Given(subjects=[Subject(spread=WILD)])
-    run = settle_pairs(given, make_bare_run(Subject()), POLICY, 100.0, [make_suspect("a")])
+    run = settle_pairs(given, make_bare_run(Subject()), POLICY, PairLimit(end_s=100.0), [make_suspect("a")])
     assert count_pairs(run)["a/x"] == 16
     assert make_need(run, make_suspect("a")).more == 0
 
@@ -84,7 +94,7 @@ def test_a_target_is_seen_twice_and_no_more() -> None:
     given = Given(subjects=[Subject(spread=WILD)])
     run = make_bare_run(Subject())
     run = replace(run, environment=replace(run.environment, device_kind="target"))
-    run = settle_pairs(given, run, POLICY, 100.0, [make_suspect("a")])
+    run = settle_pairs(given, run, POLICY, PairLimit(end_s=100.0), [make_suspect("a")])
     assert count_pairs(run)["a/x"] == 2
     assert make_need(run, make_suspect("a")).more == 0
 
@@ -95,7 +105,7 @@ def test_time_that_is_up_ends_it(time_for: int, expected: list[str]) -> None:
     subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
     given = Given(subjects=subjects, time_for=time_for)
     suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
-    run = settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
+    run = settle_pairs(given, make_bare_run(*subjects), POLICY, PairLimit(end_s=100.0), suspects)
     assert given.measured == expected
     assert run.finished
 
@@ -105,7 +115,7 @@ def test_failure_ends_one_case() -> None:
     subjects = [Subject(name="a", failing_pair=1), Subject(name="b")]
     given = Given(subjects=subjects)
     suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
-    run = settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
+    run = settle_pairs(given, make_bare_run(*subjects), POLICY, PairLimit(end_s=100.0), suspects)
     assert given.measured == ["b/x"] * 2
     assert [one.case_id for one in run.failures] == ["a/x"]
 
@@ -117,7 +127,7 @@ def test_case_that_the_base_lacks_gets_no_pair() -> None:
     assert run.base is not None
     run = replace(run, base=replace(run.base, cases=run.base.cases[1:]))
     given = Given(subjects=subjects)
-    settle_pairs(given, run, POLICY, 100.0, [make_suspect("a"), make_suspect("b")])
+    settle_pairs(given, run, POLICY, PairLimit(end_s=100.0), [make_suspect("a"), make_suspect("b")])
     assert given.measured == ["b/x"] * 2
 
 
@@ -129,7 +139,61 @@ def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
     subject = Subject(spread=WILD, compiles=(0.4, -0.3) * 8)
     suspects = [replace(make_suspect("a", LATENCY, COMPILE), thorough=True)]
     limit_s = WHOLE_S + 14 * COLD_S + 4.5
-    run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, limit_s, suspects)
+    run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, PairLimit(end_s=limit_s), suspects)
     compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
     assert (count_pairs(run)["a/x"], compiled) == (16, list(range(1, 16)))
     assert run.wall_s == pytest.approx(WHOLE_S + 14 * COLD_S + LIGHT_S)
+
+
+def test_the_whole_plan_gets_a_pair_of_each_case_first() -> None:
+    """A crash, a graph break or drift shows in one: then the break is seen again, and then come times."""
+    subjects = [Subject(name="a"), Subject(name="b", breaks=1.0), Subject(name="c")]
+    given = Given(subjects=subjects, time_for=5)
+    settle_pairs(given, make_bare_run(*subjects), POLICY, NO_LIMIT, None)
+    assert sorted(given.measured[:3]) == ["a/x", "b/x", "c/x"]
+    assert given.measured[3] == "b/x"
+
+
+def test_a_count_gets_its_second_look_before_a_time_gets_another_pair() -> None:
+    """However slow the other looks: one pair shows whether the break is the change's."""
+    subjects = [Subject(name="slow"), Subject(name="broken", breaks=1.0)]
+    given = Given(subjects=subjects, time_for=3)
+    broken = replace(
+        make_suspect("broken", Metric.GRAPH_BREAKS), seen={Metric.GRAPH_BREAKS: Status.REGRESSED}
+    )
+    suspects = [make_suspect("slow", doubt=9.0), broken]
+    settle_pairs(given, make_bare_run(*subjects), POLICY, NO_LIMIT, suspects)
+    assert given.measured == ["broken/x", "slow/x", "slow/x"]
+
+
+@pytest.mark.parametrize(("fits_two", "expected"), [(True, ["a/x"] * 2), (False, [])])
+def test_two_pairs_of_a_case_fit_unless_the_user_set_the_limit(fits_two: bool, expected: list[str]) -> None:
+    """Each pair takes 10 s, and pairs end after 6 s: by default the first case has its two, no other one."""
+    subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
+    rehearsals = {f"{one.name}/x": rehearse(one) for one in subjects}
+    measured: list[str] = []
+
+    def take_pair(slot: Slot) -> Pair:
+        measured.append(slot.case.id)
+        return rehearsals[slot.case.id].take_pair(slot)
+
+    run = replace(make_run(subjects), trials=tuple(in_seconds(make_trial(one, 1)) for one in subjects))
+    limit = PairLimit(end_s=6.0, fits_two=fits_two)
+    suspects = [make_suspect("a", COMPILE, doubt=2.0), make_suspect("b", COMPILE)]
+    settle_pairs(replace(rehearsals["a/x"], take_pair=take_pair), run, POLICY, limit, suspects)
+    assert measured == expected
+
+
+def test_a_suspect_count_gets_its_second_pair_after_the_time_is_up() -> None:
+    """Pairs of 10 s end after 25 s: two cases were begun, and each pair that showed a break is seen again."""
+    subjects = [Subject(name="a", breaks=1.0), Subject(name="b", breaks=1.0), Subject(name="c")]
+    measured: list[str] = []
+
+    def take_pair(slot: Slot) -> Pair:
+        measured.append(slot.case.id)
+        return rehearse(next(one for one in subjects if one.case.id == slot.case.id)).take_pair(slot)
+
+    run = replace(make_run(subjects), trials=tuple(in_seconds(make_trial(one, 1)) for one in subjects))
+    given = replace(rehearse(subjects[0]), take_pair=take_pair)
+    settle_pairs(given, run, POLICY, PairLimit(end_s=25.0, fits_two=True), None)
+    assert measured == ["a/x", "b/x", "a/x", "b/x"]

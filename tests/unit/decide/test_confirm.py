@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -249,6 +250,57 @@ def test_a_counter_that_most_pairs_show_worse_is_told(
 ) -> None:
     """Nobody asked about it; that one pair in three shows breaks may be what a trial does now and then."""
     assert state(flicker(values)) == expected
+
+
+INCONCLUSIVE = (Status.INCONCLUSIVE, Reason.UNSETTLED)
+REGRESSED = (Status.REGRESSED, Reason.BEYOND_BAR)
+UNCHANGED = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+
+
+@pytest.mark.parametrize(
+    ("own", "beside", "expected"),
+    [
+        pytest.param((1.0,), {"head": {BREAKS: 1.0}, "pairs": 1}, REGRESSED, id="the same"),
+        pytest.param((2.0,), {"head": {BREAKS: 1.0}, "pairs": 1}, INCONCLUSIVE, id="another"),
+        pytest.param((2.0,), {"head": {BREAKS: 1.0}, "pairs": 2}, REGRESSED, id="two pairs"),
+        pytest.param((0.0, 1.0), {"head": {BREAKS: 1.0}, "pairs": 1}, INCONCLUSIVE, id="now and then"),
+        pytest.param((0.0, 1.0), {"pairs": 1}, INCONCLUSIVE, id="in no pair"),
+        pytest.param((0.0, 1.0), {"base": {BREAKS: 1.0}, "pairs": 1}, UNCHANGED, id="the base now and then"),
+        pytest.param((1.0,), {"base": {BREAKS: 1.0}, "pairs": 1}, UNCHANGED, id="the base too"),
+    ],
+)
+def test_a_new_graph_break_is_certain_when_it_was_counted_twice(
+    confirm: Confirm, find: Find, own: Sequence[float], beside: dict[str, Any], expected: object
+) -> None:
+    """Head's own trials and its side of the pairs against the base's; without a baseline."""
+    alone = {**{metric: [*value] * len(own) for metric, value in measure().items()}, BREAKS: own}
+    assert state(find(confirm(alone, baselines=(), **beside), BREAKS)) == expected
+
+
+def test_peak_memory_is_not_certain_with_one_pair(confirm: Confirm, find: Find) -> None:
+    """Only what torch counts of its graphs is: memory may jump in both processes of a change."""
+    memory = {Metric.PEAK_MEMORY: (2e9,)}
+    changes = {"base": {Metric.PEAK_MEMORY: 1e9}, "head": {Metric.PEAK_MEMORY: 2e9}, "pairs": 1}
+    row = find(confirm({**measure(), **memory}, **changes), Metric.PEAK_MEMORY)
+    assert state(row) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+@pytest.mark.parametrize("head", [{}, {BREAKS: 0.0}])
+def test_what_head_lacks_stays_missing(
+    confirm: Confirm, find: Find, unbroken: Baseline, head: dict[Metric, float]
+) -> None:
+    """Graph breaks are stored and head's own trial has none, whatever its pair with the base shows."""
+    base = {BREAKS: 0.0} if head else {}
+    verdict = confirm(measure(), baselines=(unbroken,), base=base, head=head, pairs=1)
+    assert state(find(verdict, BREAKS)) == (Status.MISSING, Reason.NOT_MEASURED)
+    assert verdict.outcome is Outcome.INCOMPLETE
+
+
+def test_a_count_that_the_base_lacks_too_stays_new(confirm: Confirm, find: Find) -> None:
+    """Head alone measures drift: nothing to compare it with, and no reason to leave anything open."""
+    alone = {**measure(), Metric.DRIFT: (0.1,)}
+    row = find(confirm(alone, baselines=(), head={Metric.DRIFT: 0.1}, pairs=3), Metric.DRIFT)
+    assert state(row) == (Status.NEW, Reason.NO_BASELINE)
 
 
 def test_pairs_do_not_hide_that_too_few_trials_came_back(

@@ -10,7 +10,7 @@ import pytest
 from gate.decide.side_by_side import Suspect, list_suspects
 from gate.decide.verdict import Screening
 from gate.records.run import Baseline, CodeIdentity
-from gate.records.verdict import Reason
+from gate.records.verdict import Reason, Status
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, NINE, SPEEDUP, Find, Screen, fail, measure
 
@@ -91,3 +91,39 @@ def test_stored_values_are_held_against_trials_that_ran_alone(screen: Screen, fi
     found = find(screen(measure(), head={LATENCY: 0.02}), LATENCY)
     assert found.candidate is not None
     assert found.candidate.n == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "stored_breaks", "expected"),
+    [
+        ((0.0, 1.0), (0.0,), {}),  # differs between trials
+        ((1.0,), None, {BREAKS: 1.0}),  # nothing is stored: new
+        ((1.0,), (0.0, 1.0), {}),  # a stored trial shows as much
+        ((1.0,), (0.0, 0.0), {BREAKS: Status.REGRESSED}),  # as stored values say
+    ],
+)
+def test_a_count_that_is_not_unchanged_is_suspect(
+    screen: Screen,
+    stored: Baseline,
+    own: tuple[float, ...],
+    stored_breaks: tuple[float, ...] | None,
+    expected: object,
+) -> None:
+    """It gets a pair, which is enough for what all trials of head count and no stored one does."""
+    known = {} if stored_breaks is None else {BREAKS: stored_breaks}
+    baseline = replace(stored, trials={**stored.trials, **known})
+    values = {metric: [*value] * len(own) for metric, value in measure().items()}
+    (found,) = list_suspects(screen({**values, BREAKS: own}, baselines=(baseline,)))
+    assert (found.metrics, found.seen) == ((BREAKS,), expected)
+
+
+def test_trials_of_pairs_are_no_first_look(screen: Screen) -> None:
+    """Where no trial ran alone, head's side of a pair would be counted as both looks."""
+    (found,) = list_suspects(screen({}, baselines=(), pairs=1, head={BREAKS: 1.0}))
+    assert (BREAKS in found.metrics, found.seen) == (True, {})
+
+
+def test_a_count_that_head_no_longer_has_is_suspect(screen: Screen, unbroken: Baseline) -> None:
+    """MISSING gets its pair, which shows whether the base has it."""
+    (found,) = list_suspects(screen(measure(), baselines=(unbroken,)))
+    assert (found.metrics, found.seen) == ((BREAKS,), {})

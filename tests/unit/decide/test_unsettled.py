@@ -10,18 +10,19 @@ import pytest
 from gate.check.procedure import rank_suspect
 from gate.decide.constants import LOOKS
 from gate.decide.side_by_side import Suspect, decide_side_by_side, gather_judged, judge_pairs, list_unsettled
-from gate.metrics import LEADING
+from gate.metrics import DECIDING, LEADING
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.run import Run, Shard
 from gate.records.verdict import Reason, Status
 
-from .one_case import BREAKS, CASE, COLD, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail
+from .conftest import PairedCase
+from .one_case import BREAKS, CASE, COLD, LATENCY, WARM, Find, Make, Pair, fail
 
 
 def test_plan_without_pairs_asks_for_everything(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
-    """The first pair measures all that decides and is noisy."""
+    """The first pair measures all that decides."""
     (asked,) = list_unsettled(pair_run(paired_case(pairs=0)), policy)
-    assert asked == Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD, WARM))
+    assert asked == Suspect(case_id=CASE, metrics=DECIDING)
 
 
 def test_one_pair_settles_no_time_and_three_that_agree_settle_all(
@@ -96,13 +97,16 @@ def test_a_shard_leaves_the_other_cases_their_part_of_the_budget(
 
 
 def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
-    """Begun first, then by doubt and seconds, then those with the fewest pairs; what is convicted comes last.
+    """Counts, then what is begun, then by doubt and seconds, then the fewest pairs; last what is convicted.
 
     The dear one looks worst and takes three times as long: (1 + 4) / 90 s is less than (1 + 1.1) / 30 s. What
     imports nothing that changed waits for all that may, unless stored values doubt it.
     """
     found = {
         "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
+        "new": (0, Suspect(case_id="new", metrics=(BREAKS,))),
+        "again": (1, Suspect(case_id="again", metrics=(LATENCY, BREAKS))),
+        "flickers": (2, Suspect(case_id="flickers", metrics=(BREAKS,), doubt=0.4)),
         "many": (6, Suspect(case_id="many", metrics=(LATENCY,), doubt=5.0)),
         "few": (3, Suspect(case_id="few", metrics=(LATENCY,), doubt=1.0)),
         "begun": (1, Suspect(case_id="begun", metrics=(LATENCY,), doubt=0.5)),
@@ -118,7 +122,20 @@ def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles(
         seconds = 90.0 if name == "dear" else 30.0
         return rank_suspect(suspect, pairs, seconds, untouched=name in {"untouched", "doubted"})
 
-    expected = ["begun", "worst", "mild", "dear", "few", "many", "doubted", "untouched", "convicted"]
+    counted = ["new", "again"]  # a count gets its second look before any time gets another pair
+    expected = [
+        *counted,
+        "begun",
+        "flickers",
+        "worst",
+        "mild",
+        "dear",
+        "few",
+        "many",
+        "doubted",
+        "untouched",
+        "convicted",
+    ]
     assert sorted(found, key=rank) == expected
 
 
@@ -154,6 +171,19 @@ def test_what_stored_values_convict_is_seen_twice_by_one_pair(
     run = pair_run(paired_case(pairs=1, head={BREAKS: 1.0}))
     suspect = Suspect(case_id=CASE, metrics=(BREAKS,), seen=seen)
     assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
+
+
+@pytest.mark.parametrize(
+    ("counted", "head", "stands"),
+    [({BREAKS: 1.0}, 1.0, True), ({BREAKS: 2.0}, 1.0, False), ({}, 1.0, False), ({BREAKS: 1.0}, 0.0, True)],
+)
+def test_what_heads_own_trial_and_one_pair_count_alike_stands(
+    pair_run: Pair, policy: Policy, counted: Mapping[Metric, float], head: float, stands: bool
+) -> None:
+    """The same count in both, more than the base's 0, is certain; another count asks for a second pair."""
+    run = pair_run(PairedCase(pairs=1, head={BREAKS: head}))
+    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), seen=counted)
+    assert (list_unsettled(run, policy, [suspect]) == ()) is stands
 
 
 @pytest.mark.parametrize(
