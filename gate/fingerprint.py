@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from gate.devices import TARGET_KIND, is_gpu
-from gate.records.run import Environment
+from gate.records.run import Environment, Run
 
 _HASH_CHARS = 8  # 32 bits: a repository stores tens of environments, not thousands
 _SLUG_CHARS = 40  # file names stay readable, and far below the 255 bytes of a path component
@@ -56,6 +56,13 @@ def _hash_parts(parts: Mapping[str, object]) -> str:
 def has_same_host(a: Environment, b: Environment) -> bool:
     """Whether times of one may be compared with times of the other."""
     return _list_host_parts(a) == _list_host_parts(b)
+
+
+def compares_stacks(run: Run) -> bool:
+    """Whether a run's pairs are of two stacks: so are two interpreters, whatever is recorded of them."""
+    if run.base is None or len(set(run.base.pythons)) > 1:
+        return run.base is not None
+    return not has_same_host(run.base.environment, run.environment)
 
 
 def has_same_stack(a: Environment, b: Environment) -> bool:

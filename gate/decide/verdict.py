@@ -25,7 +25,7 @@ from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import pose_questions
 from gate.decide.judge.stored import Machine, compare_case, compare_machine, make_machine_shift, make_rules
-from gate.fingerprint import compute_environment_id, has_same_host
+from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.records.cases import Policy, group_by, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -154,13 +154,14 @@ def _name_base(run: Run) -> PairBase | None:
     """What head was compared with in pairs; ``None`` where there was no base."""
     if run.base is None:
         return None
-    base, head = run.base.environment, run.environment
-    provenance = run.base.provenance
+    base, provenance = run.base, run.base.provenance
     return PairBase(
-        label=run.base.label,
+        label=base.label,
         commit="" if provenance.dirty else provenance.commit,
-        head_commit=run.base.head_commit,
-        other_stack=not has_same_host(base, head),
+        head_commit=base.head_commit,
+        other_stack=compares_stacks(run),
+        pythons=base.pythons,
+        one_code=base.one_code,
     )
 
 

@@ -285,6 +285,8 @@ class BaseArm:
     head_commit: str = ""  # that was checked out to be compared with it; empty for a directory as it lies
     # Changed files that a case may read without importing them; None where unknown.
     other_changes: tuple[str, ...] | None = None
+    pythons: tuple[str, ...] = ()  # its interpreter and head's, where either was named
+    one_code: bool = False  # these run the same directory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

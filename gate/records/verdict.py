@@ -284,6 +284,8 @@ class PairBase:
     commit: str = ""  # empty where no commit holds all of it: a directory, uncommitted changes
     head_commit: str = ""  # empty where head was the working tree
     other_stack: bool = False  # measured with another interpreter than head
+    pythons: tuple[str, ...] = ()  # as in ``BaseArm``
+    one_code: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -250,6 +250,7 @@ def _list_base_differences(fresh: BaseArm, previous: BaseArm) -> list[str]:
         *(f"base: {difference}" for difference in changed),
         *_tell("base commit ", previous.provenance.commit[:10], fresh.provenance.commit[:10]),
         *others,
+        *(["other interpreters"] if fresh.pythons and previous.pythons not in ((), fresh.pythons) else []),
     ]
 
 

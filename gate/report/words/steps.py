@@ -83,11 +83,12 @@ def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") 
 
     Capitals are for the reader to fill in.
     """
-    commits = (base.commit[:COMMIT_CHARS] or "BASE", base.head_commit[:COMMIT_CHARS]) if base else ()
-    sides = "".join(f"{commit} " for commit in commits if commit)
-    if base and base.other_stack:
-        sides = "--base-python OLD --head-python NEW "
-    return write_selected("ab", case_ids, setting, sides)
+    sides = [base.commit[:COMMIT_CHARS] or "BASE", base.head_commit[:COMMIT_CHARS]] if base else []
+    if base and (base.other_stack or base.pythons):
+        old, new, *_ = map(shlex.quote, (*base.pythons, "OLD", "NEW"))
+        is_one_code = base.one_code or not base.pythons
+        sides = [*([] if is_one_code else sides), "--base-python", old, "--head-python", new]
+    return write_selected("ab", case_ids, setting, "".join(f"{side} " for side in sides if side))
 
 
 def write_again(
