@@ -12,7 +12,7 @@ from gate.decide.evidence.values import Evidence
 from gate.decide.judge.compare import get_limit
 from gate.decide.judge.stored import name_shifts
 from gate.devices import TARGET_KIND
-from gate.fingerprint import describe_difference
+from gate.fingerprint import compares_stacks, describe_difference
 from gate.metrics import SPECS, Family
 from gate.records.cases import Case, Metric, Policy
 from gate.records.codes import Code
@@ -74,7 +74,7 @@ def note_target(environment: Environment) -> tuple[Fact, ...]:
 
 def note_unchanged_code(run: Run) -> tuple[Fact, ...]:
     """A note on how much of a target's code is the base's: a GPU need not measure those cases."""
-    if run.environment.device_kind != TARGET_KIND or not run.finished:
+    if run.environment.device_kind != TARGET_KIND or not run.finished or compares_stacks(run):
         return ()
     same = find_unchanged_code(run)
     others = tuple(case.id for case in run.cases if case.id not in same)

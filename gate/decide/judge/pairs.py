@@ -44,6 +44,7 @@ from gate.decide.judge.interval import (
     to_fraction,
 )
 from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
+from gate.fingerprint import compares_stacks
 from gate.metrics import COMPILE_TIMES
 from gate.records.cases import Case, Metric, Policy, group_by, group_cases
 from gate.records.codes import Code
@@ -64,6 +65,7 @@ class CasePairs(Evidence):
 
     paired: Mapping[Metric, Paired]
     processor: Paired | None  # of cold compiles
+    other_stack: bool = False  # than head's: work that is counted in both is no measure of time
 
 
 def gather_case_pairs(
@@ -95,6 +97,7 @@ def gather_case_pairs(
             base_case=known,
             paired=collect_paired(own),
             processor=collect_processor(own),
+            other_stack=compares_stacks(run),
         )
         sides.append(pose_questions(side, policy, in_pairs=True))
     return tuple(sides)
@@ -151,14 +154,16 @@ def compare_paired(
     """
     asked = side.questions
     readings = {metric: read_metric(side, metric, rules) for metric in side.paired if metric in asked}
-    work = compare_work(side)
+    work = Work() if side.other_stack else compare_work(side)
     findings = {}
     for metric, question in asked.items():
         if metric in readings:
             findings[metric] = _judge_reading(side, readings, metric, rules, work)
         else:
             findings[metric] = _demand_repeat(question, (seen or {}).get(metric))
-    return list_comparisons(side, follow_leaders(findings))
+    rows = list_comparisons(side, follow_leaders(findings))
+    no_measure = {Metric.COMPILE_CALLS} if side.other_stack else ()
+    return tuple(replace(row, decides=row.decides and row.metric not in no_measure) for row in rows)
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
