@@ -33,6 +33,9 @@ _NOISE = re.compile(
 # The parts of a host that no upgrade of its software changes.
 _HARDWARE = frozenset({"device_model", "clocks", "cpu", "cores", "threads", "isa", "device_traits"})
 
+# What an upgrade of its software may change without another stack.
+_UPGRADED = frozenset({"driver", "compiler", "torch_build", "library_builds"})
+
 
 def compute_environment_id(env: Environment) -> str:
     """Compute the id of a host, e.g. ``cpu-amd-epyc-torch2.13.0-1a2b3c4d``: a directory's name."""
@@ -73,6 +76,13 @@ def has_same_stack(a: Environment, b: Environment) -> bool:
 def has_same_codegen(a: Environment, b: Environment) -> bool:
     """Whether what code generation did may be compared too."""
     return has_same_stack(a, b) and _list_codegen_parts(a) == _list_codegen_parts(b)
+
+
+def describe_upgrade(a: Environment, b: Environment) -> tuple[str, ...]:
+    """Describe what an upgrade changed of a host beside its stack; empty where more differs, or nothing."""
+    old, new = _list_host_parts(a), _list_host_parts(b)
+    is_upgrade = all(old[name] == new[name] for name in old if name not in _UPGRADED)
+    return describe_acting(a, b) if is_upgrade and old != new else ()
 
 
 def describe_acting(a: Environment, b: Environment) -> tuple[str, ...]:

@@ -305,7 +305,8 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
     if paired.status not in MAYBE_WORSE or stored.status not in MAYBE_WORSE or stored.baseline is None:
         return paired
     before, now = stored.change, paired.change
-    if before is None or now is None or before.centre <= now.centre:
+    is_upgraded = any(fact.code is Code.SINCE_UPGRADE for fact in stored.remarks)  # no change did that
+    if is_upgraded or before is None or now is None or before.centre <= now.centre:
         return paired
     fact = Fact(code=Code.SINCE_STORED, numbers={"change": before.centre})
     return replace(paired, remarks=(*paired.remarks, fact))

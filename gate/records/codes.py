@@ -52,6 +52,7 @@ class Code(StrEnum):
     ACCEPTED_BY = "accepted_by"  # names: author, expires, reason
     QUARANTINED_BY = "quarantined_by"  # names: owner, expires, reason
     DISTURBED_BY = "disturbed_by"  # names: reasons
+    SINCE_UPGRADE = "since_upgrade"  # of the host beside its stack; names: differences
     BASE_LACKS_CASE = "base_lacks_case"  # so there are no pairs, as for the next three
     BASE_DEFINES_OTHERWISE = "base_defines_otherwise"
     BASE_FAILED = "base_failed"

@@ -171,7 +171,7 @@ class Reason(StrEnum):
     LEADER_STANDS = "leader_stands"  # UNCHANGED: it moved, and what it follows did not, or explains it
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
-    OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: of another host, speed or stack
+    OTHER_ENVIRONMENT = "other_environment"  # of another host, speed or stack; INCONCLUSIVE: or driver
     STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
     NOT_MEASURED = "not_measured"  # MISSING: head lacks the metric; NOT_COMPARABLE: the baseline does
     NOT_RUN = "not_run"  # MISSING: planned, and no trial came back, or fewer

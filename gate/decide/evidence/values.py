@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, median, median_high, median_low
 
 from gate.decide.stats import LogArms, estimate_metric
-from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
-from gate.metrics import SPECS, Family, MetricSpec, Role, Scope
+from gate.fingerprint import describe_upgrade, has_same_codegen, has_same_host, has_same_stack
+from gate.metrics import LEADING, SPECS, Family, MetricSpec, Role, Scope
 from gate.records.cases import Case, Metric, Threshold, collect_columns, group_cases
 from gate.records.codes import Code
 from gate.records.facts import MISMATCH_CODES, Fact, name_words
@@ -94,6 +94,7 @@ class Question:
     after: Sequence[float]
     threshold: Threshold
     logs: LogArms | None = None  # of noisy metrics, where every value is positive
+    upgrade: tuple[str, ...] = ()  # what differs of the host that ``before`` is of, beside its stack
 
     @property
     def spec(self) -> MetricSpec:
@@ -169,6 +170,7 @@ class Stored:
     same_stack: bool
     same_codegen: bool
     same_definition: bool
+    upgrade: tuple[str, ...] = ()  # what differs, where it is this hardware and stack, and another host
 
     def has_scope(self, metric: Metric) -> bool:
         """Whether values of a metric may be compared with the run's, of the same definition."""
@@ -215,6 +217,11 @@ class Evidence:
         """The baseline for one metric: of this host if there is one, else of this stack, newest first."""
         fitting = (one.baseline for one in self.stored if one.has_scope(metric) and one.same_definition)
         return next((one for one in fitting if one.trials.get(metric)), None)
+
+    def find_upgraded(self, metric: Metric) -> Stored | None:
+        """The newest of another host that is this hardware and stack, of a time that decides by itself."""
+        fitting = (one for one in self.stored if one.upgrade and one.same_definition and metric in LEADING)
+        return next((one for one in fitting if one.baseline.trials.get(metric)), None)
 
     def find_alone(self, metric: Metric, status: Status, reason: Reason, *remarks: Fact) -> Comparison:
         """What is found of a metric that only one side has."""
@@ -303,6 +310,7 @@ def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Basel
             same_stack=same_stack,
             same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
             same_definition=baseline.definition == case.definition,
+            upgrade=describe_upgrade(baseline.environment, environment),
         )
         stored.append(one)
     stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))

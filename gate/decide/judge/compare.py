@@ -57,6 +57,8 @@ def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fa
     questions = {}
     for metric in evidence.list_metrics():
         baseline = evidence.find_baseline(metric)
+        upgraded = None if baseline else evidence.find_upgraded(metric)
+        baseline = upgraded.baseline if upgraded else baseline
         if baseline is not None and metric in evidence.values:
             before, after = baseline.trials[metric], evidence.values[metric]
             noisy = SPECS[metric].family is Family.NOISY
@@ -67,6 +69,7 @@ def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fa
                 after=after,
                 threshold=find_threshold(policy, evidence.case.id, metric, in_pairs=in_pairs),
                 logs=summarize_logs(before, after) if noisy else None,
+                upgrade=upgraded.upgrade if upgraded else (),
             )
     return replace(evidence, questions=questions)
 

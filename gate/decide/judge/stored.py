@@ -242,10 +242,23 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             status, reason = Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT
             findings[metric] = question.find(status, reason, remarks=_name_speed(part.shift))
         else:
-            reading, speed = readings[metric], _name_speed(shifts[metric])
-            change = reading.make_change(times.bars[metric].compute_detectable(reading))
-            findings[metric] = make_finding(question, reading, judge_time(metric, times), change, speed)
+            reading, bar, remarks = readings[metric], times.bars[metric], _name_speed(shifts[metric])
+            ruling: Ruling | None = judge_time(metric, times)
+            if question.upgrade:
+                ruling = _judge_upgraded(reading, bar)
+                remarks = (Fact(code=Code.SINCE_UPGRADE, names={"differences": question.upgrade}),)
+            if ruling is not None:
+                change = reading.make_change(bar.compute_detectable(reading))
+                findings[metric] = make_finding(question, reading, ruling, change, remarks)
     return list_comparisons(evidence, follow_leaders(findings))
+
+
+def _judge_upgraded(reading: Reading, bar: Bar) -> Ruling | None:
+    """What got worse since an upgrade that pairs cannot see; else ``None``. More trials make it sure."""
+    if not bar.is_exceeded_by(reading) or reading.compute_bound(1 - CLEAR_CONFIDENCE) <= 0:
+        return None
+    is_sure = bar.find_level(reading) is Level.BEYOND
+    return Status.INCONCLUSIVE, Reason.OTHER_ENVIRONMENT if is_sure else Reason.UNSETTLED
 
 
 def _name_speed(shift: float) -> tuple[Fact, ...]:

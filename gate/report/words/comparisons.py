@@ -38,7 +38,10 @@ _BOTH = 2
 _APART = 0.03  # the change of pairs, and that of both values
 _INSTEAD = SENTENCES["instead"]
 _CLAUSES = SENTENCES["clauses"]
-_IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
+_IN_REASON = {
+    *((Reason.OTHER_ENVIRONMENT, code) for code in (Code.MACHINE_SPEED, Code.SINCE_UPGRADE)),
+    *((Reason.UNSETTLED, code) for code in (Code.NO_RATIO, Code.SINCE_UPGRADE)),
+}
 _REMARKS = SENTENCES["remarks"]
 
 
@@ -148,13 +151,14 @@ def describe_reason(one: Comparison, *, is_of_many: bool = False) -> str:
     if reason is Reason.LEADER_STANDS:
         return _describe_leader(one)
     facts = {fact.code: fact for fact in one.remarks}
-    speed, bar = facts.get(Code.MACHINE_SPEED), render_limit(one)
+    speed, upgrade, bar = facts.get(Code.MACHINE_SPEED), facts.get(Code.SINCE_UPGRADE), render_limit(one)
     return _choose_sentence(one, reason, facts).format(
         limit=f" the limit of {bar}" if bar and not is_of_many else " the limit",
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base"
         if one.pairs and not is_of_many
         else "",
         speed=describe_speed(speed.numbers["shift"]) if speed else "",
+        upgrade=fill(_CLAUSES[upgrade.code], upgrade) if upgrade else "",
     )
 
 

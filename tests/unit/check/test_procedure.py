@@ -20,7 +20,7 @@ from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.run import Pairing
+from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 
 from .conftest import POLICY, Given, Subject, make_run, make_stored, make_terms
@@ -383,3 +383,49 @@ def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
     checked, terms = measure_pairs_of_slow()
     run = replace(checked.run, **changes)  # type: ignore[arg-type] # the test's
     assert judge_recorded(run, terms) == decide_verdict(run, terms.baselines, POLICY)
+
+
+def upgrade(run: Run) -> tuple[Baseline, ...]:
+    """What the same machine has stored, under an older compiler."""
+    return tuple(
+        replace(one, environment=replace(one.environment, compiler="g++ 11.4.0")) for one in make_stored(run)
+    )
+
+
+def test_pairs_settle_what_looks_worse_since_an_upgrade() -> None:
+    """Twice as slow as under an older compiler, which both sides have now: the change did not do it."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}])])
+    run = make_run(given.subjects)
+    verdict = check_against_base(given, run, make_terms(run, baselines=upgrade(run))).verdict
+    assert (verdict.outcome, set(given.measured)) == (Outcome.PASS, {"a/x"})
+    (told,) = (note for note in verdict.notes if note.code is Code.CLEARED)
+    assert (told.cases, told.metrics) == (("a/x",), (LATENCY,))
+    assert Code.NEAREST_DIFFERS in {note.code for note in verdict.notes}
+
+
+def test_what_pairs_convict_is_not_charged_with_an_upgrade() -> None:
+    """A tenth slower than the base, and twice as slow as under an older compiler: the change did a tenth."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}], slower=0.1)])
+    run = make_run(given.subjects)
+    verdict = check_against_base(given, run, make_terms(run, baselines=upgrade(run))).verdict
+    (row,) = (one for one in verdict.comparisons if one.metric is LATENCY)
+    assert row.status is Status.REGRESSED
+    assert Code.SINCE_STORED not in {fact.code for fact in row.remarks}
+
+
+def test_what_is_surely_worse_since_an_upgrade_takes_no_more_trials() -> None:
+    """Twice as slow without a base: a second trial would say the same, and convict nobody."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.020}] * 3)])
+    run = replace(make_run(given.subjects), base=None)
+    verdict = check_against_baselines(given, run, make_terms(run, baselines=upgrade(run))).verdict
+    assert (verdict.outcome, given.asked) == (Outcome.INCONCLUSIVE, [])
+
+
+def test_what_looks_worse_since_an_upgrade_is_measured_again() -> None:
+    """8 % by the first of three trials, and none by the others: it was noise, and nothing is told of it."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.0108}, {}, {}])])
+    run = replace(make_run(given.subjects), base=None)
+    verdict = check_against_baselines(given, run, make_terms(run, baselines=upgrade(run))).verdict
+    assert verdict.outcome is not Outcome.INCONCLUSIVE
+    assert given.asked
+    assert find(verdict, LATENCY, Status.NOT_COMPARABLE) == [("a/x", Reason.OTHER_ENVIRONMENT)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,15 +10,19 @@ import pytest
 
 from gate.decide.explain.notes import note_unchanged_code
 from gate.decide.side_by_side import decide_side_by_side
+from gate.decide.verdict import decide_verdict
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks
 from gate.records.cases import Metric, Policy
-from gate.records.run import CodeIdentity, Run
+from gate.records.facts import Fact
+from gate.records.run import CodeIdentity, Environment, Run
 from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
-from tests.hosts import CPU_HOST
+from gate.report.words.headline import write_why
+from tests.hosts import CPU_HOST, CUDA_HOST
 
-from .one_case import WARM, Find, Make, Pair, state
+from .conftest import make_baselines, make_policy, make_run
+from .one_case import EAGER, LATENCY, NINE, STORED, WARM, Find, Make, Pair, state
 
 CALLS = Metric.COMPILE_CALLS
 OLD, NEW = "/venvs/old/bin/python", "/venvs/new/bin/python"
@@ -132,3 +137,122 @@ def test_equal_code_of_two_stacks_spares_no_gpu(
     run = give_base(pair_run(paired_case()), environment=TARGET_HOST, pythons=pythons)
     trials = tuple(replace(one, identity=CodeIdentity(digest="same")) for one in run.trials)
     assert len(note_unchanged_code(replace(run, environment=TARGET_HOST, trials=trials))) == notes
+
+
+NEWER_DRIVER = replace(CUDA_HOST, driver="590.10")
+# A trial of head is compared with nine stored ones, 0.7 % apart.
+STORED_TIMES = {metric: tuple(value * one for one in NINE) for metric, value in STORED.items()}
+
+
+def judge_upgraded(
+    judge: Callable[..., Verdict],
+    situation: Callable[..., Any],
+    host: Environment,
+    now: Environment,
+    **factors: float,
+) -> Verdict:
+    """The verdict on one trial at ``now`` whose times are so many times those stored at ``host``."""
+    after = {metric: (value * factors.get(metric, 1.0),) for metric, value in STORED.items()}
+    one = situation(before=STORED_TIMES, after=after, host=host)
+    verdict: Verdict = judge(one, environment=now)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        (2.0, (Status.INCONCLUSIVE, Reason.OTHER_ENVIRONMENT)),
+        (1.07, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        (1.04, (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)),
+        (0.5, (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)),
+    ],
+)
+def test_a_time_that_is_worse_since_a_driver_is_inconclusive(
+    judge: Callable[..., Verdict],
+    situation: Callable[..., Any],
+    find: Find,
+    factor: float,
+    expected: tuple[Status, Reason],
+) -> None:
+    """Beyond the limit of 5 %; what is within it, or better, stays as another host's."""
+    verdict = judge_upgraded(judge, situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=factor)
+    assert state(find(verdict, LATENCY)) == expected
+
+
+def test_the_driver_is_the_first_reason(judge: Callable[..., Verdict], situation: Callable[..., Any]) -> None:
+    """Twice the latency on the same card and stack: the report begins with both drivers."""
+    verdict = judge_upgraded(judge, situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=2.0)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert write_why(verdict).startswith("Driver 580.95 -> 590.10 since the baseline was recorded, ")
+
+
+def test_the_reason_needs_no_word_of_whoever_measured(
+    judge: Callable[..., Verdict], situation: Callable[..., Any]
+) -> None:
+    """A comment drops both versions, and still says what kind of upgrade it was."""
+    verdict = judge_upgraded(judge, situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=2.0)
+    rows = tuple(replace(one, remarks=tuple(map(drop_names, one.remarks))) for one in verdict.comparisons)
+    told = write_why(replace(verdict, comparisons=rows))
+    assert told.startswith("Another driver, compiler or build since the baseline was recorded, ")
+
+
+def drop_names(fact: Fact) -> Fact:
+    return replace(fact, names={})
+
+
+def test_equal_times_since_a_driver_compare_nothing(
+    judge: Callable[..., Verdict], situation: Callable[..., Any]
+) -> None:
+    """A run that judged nothing else is told as one."""
+    verdict = judge_upgraded(judge, situation, CUDA_HOST, NEWER_DRIVER)
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"compiler": "g++ 14.2.0"}, Status.INCONCLUSIVE),
+        ({"torch": "2.13.0+cu130"}, Status.INCONCLUSIVE),
+        ({"libraries": {"timm": "1.0.9+local"}}, Status.INCONCLUSIVE),
+        ({"workers": "forked"}, Status.NOT_COMPARABLE),
+        ({"allocator": "held"}, Status.NOT_COMPARABLE),
+        ({"torch": "2.14.0", "driver": "590.10"}, Status.NOT_COMPARABLE),
+        ({"clocks": "700 W", "driver": "590.10"}, Status.NOT_COMPARABLE),
+        ({"cpu": "Intel Xeon", "driver": "590.10"}, Status.NOT_COMPARABLE),
+    ],
+)
+def test_which_upgrades_of_a_host_are_told(
+    judge: Callable[..., Verdict],
+    situation: Callable[..., Any],
+    find: Find,
+    changes: dict[str, Any],
+    expected: Status,
+) -> None:
+    """Builds and the compiler too; not another stack or card, nor what the gate itself does otherwise."""
+    host = replace(CUDA_HOST, libraries={"timm": "1.0.9"})
+    now = replace(host, **changes)
+    verdict = judge_upgraded(judge, situation, host, now, compiled_latency=2.0)
+    assert find(verdict, LATENCY).status is expected
+
+
+def test_a_time_whose_trials_vary_that_much_is_not_worse_since_a_driver(
+    judge: Callable[..., Verdict], situation: Callable[..., Any], find: Find
+) -> None:
+    """6 % above the mean of stored trials that vary by 10 % themselves."""
+    stored = {LATENCY: (0.009, 0.010, 0.011, 0.0115, 0.0088)}
+    one = situation(before=stored, after={LATENCY: (0.0106,)}, host=CUDA_HOST)
+    verdict = judge(one, environment=NEWER_DRIVER)
+    assert find(verdict, LATENCY).status is Status.NOT_COMPARABLE
+
+
+def test_the_baseline_of_this_host_counts_before_that_of_an_older_driver(
+    situation: Callable[..., Any], find: Find
+) -> None:
+    """Where both are stored, the one of this driver is compared, as ever."""
+    here = {**STORED_TIMES, LATENCY: (0.020,) * 9}
+    now = {LATENCY: (0.020,), EAGER: (0.020,)}
+    old = situation(before=STORED_TIMES, host=CUDA_HOST, after=now)
+    new = situation(before=here, host=NEWER_DRIVER, after=now)
+    run, baselines = make_run(new, environment=NEWER_DRIVER), make_baselines(old, new)
+    verdict = decide_verdict(run, baselines, make_policy())
+    assert find(verdict, LATENCY).status is Status.UNCHANGED
