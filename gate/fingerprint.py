@@ -105,6 +105,8 @@ def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ..
     for field in fields(Environment):
         old, new = getattr(a, field.name), getattr(b, field.name)
         label = _LABELS.get(field.name, field.name.replace("_", " "))
+        if field.name == "packages" and not (old and new):
+            continue  # nobody wrote down those of one side
         if isinstance(old, Mapping):
             names = sorted({*old, *new})
             parts.extend((f"{label} {name}", old.get(name, ""), new.get(name, "")) for name in names)
@@ -113,11 +115,13 @@ def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ..
     return tuple(parts)
 
 
+PACKAGE = "package"
 _LABELS = {
     "isa": "instruction set",
     "cuda": "CUDA",
     "libraries": "library",
     "settings": "setting",
+    "packages": PACKAGE,
     "device_traits": "device's",
 }
 _CAPABILITY = "capability"

@@ -33,6 +33,7 @@ from gate.errors import MachineError
 from gate.measure.device.cpu import TargetDevice, read_cpu_model
 from gate.measure.device.device import Device
 from gate.measure.graph import find_cache, find_private
+from gate.measure.packages import WORKLOAD_LIBRARIES, list_packages
 from gate.programs import ask_program, count_cores
 from gate.records.protocol import WorkerRequest
 from gate.records.run import Environment
@@ -125,15 +126,13 @@ def _describe_cause(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-# Libraries whose code defines workloads: another version may be another model.
-_WORKLOAD_LIBRARIES = ("diffusers", "timm", "torchvision", "transformers")
 _WATCHING = frozenset({"nvidia-ml-py"})  # of the gate's own: no program runs otherwise with it
 _COMPILER_TIMEOUT_S = 20
 
 
 def capture_environment(device: Device, request: WorkerRequest) -> Environment:
     """Capture the environment of this process, which measures on ``device`` as ``request`` says."""
-    identity = device.identify()
+    identity, libraries = device.identify(), _list_libraries(device)
     isas = list_isas() if device.kind is CPU else ()
     # A GPU's worker is held to cores near it, where the lab knows them.
     cores = (
@@ -156,7 +155,8 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         compiler=_read_compiler(),
         allocator="held" if device.kind is CPU else "",
         workers="forked" if request.is_forked else "",
-        libraries=_list_libraries(device),
+        libraries=libraries,
+        packages={name: version for name, version in list_packages().items() if name not in libraries},
         settings=_read_settings(device),
         device_traits={**identity.traits, **cores},
     )
@@ -164,7 +164,7 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
 
 def _list_libraries(device: Device) -> dict[str, str]:
     """The workloads' libraries and, for a GPU, those that torch calls: pip can change them under a torch."""
-    found = {name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))}
+    found = {name: version for name in WORKLOAD_LIBRARIES if (version := _read_version(name))}
     if device.kind.is_gpu:
         for one in importlib.metadata.distributions():
             if one.name.startswith("nvidia-") and one.name not in _WATCHING:

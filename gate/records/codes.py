@@ -57,6 +57,7 @@ class Code(StrEnum):
     BASE_DEFINES_OTHERWISE = "base_defines_otherwise"
     BASE_FAILED = "base_failed"
     OTHER_CARD = "other_card"  # than the baseline's
+    OTHER_PACKAGES = "other_packages"  # than the baseline's; names: differences
     NO_PAIR = "no_pair"
 
     # Explanations of one case.

@@ -84,6 +84,7 @@ class Environment:
     libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
     settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
     device_traits: Mapping[str, str] = field(default_factory=dict)  # of a GPU: its capability, memory, ...
+    packages: Mapping[str, str] = field(default_factory=dict)  # others that are installed; not of the id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,6 +219,7 @@ class Measured(Compiled):
     warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual
     # The project's files that it imported and that differ from the base's; None where not compared.
     changed_imports: tuple[str, ...] | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)  # of ``Environment.packages``, what it imported
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -340,3 +342,4 @@ class Baseline(Compiled):
     trials: Mapping[Metric, tuple[float, ...]]
     canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
     disturbed: int = 0  # of these trials: recorded all the same, for want of others
+    packages: Mapping[str, str] = field(default_factory=dict)  # as of ``Measured``; its environment has none

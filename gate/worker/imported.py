@@ -5,7 +5,6 @@ some of its processes another program's.
 """
 
 import filecmp
-import json
 import os
 import sys
 import tempfile
@@ -13,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from gate.errors import UsageError
 from gate.files.disk import read_written_ns
 from gate.git import ask_git, find_checkout, is_true, read_git
 from gate.measure.checkout import has_module, is_project_file, lies_below, list_layouts
+from gate.measure.packages import list_installed, list_packages, name_package
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _KNOWN = ("ls-files", "--cached", "--others", "--exclude-standard")  # what git has, or would add
@@ -110,7 +109,7 @@ def _check_installed(top: Path) -> None:
         for copied in _list_copied(name, place, tops)
     ]
     others = [(name, place, twin) for name, place, twin in copies if _is_another(place, twin)]
-    installed = _list_installed(top) if others else frozenset()
+    installed = list_installed(top) if others else frozenset()
     for name, place, twin in others:
         if name.partition(".")[0] in installed:
             raise UsageError(
@@ -211,7 +210,7 @@ def _list_built(
     """
     modules = [(name, place) for name, place in imported if place.name.endswith(tuple(EXTENSION_SUFFIXES))]
     found = [*modules, *((place.name, place) for place in _list_loaded())]
-    installed = _list_installed(origin) if found else frozenset()
+    installed = list_installed(origin) if found else frozenset()
     packages = {name: place for name, place in imported if place.name == "__init__.py"}
     copied = {name for name, place in packages.items() if next(_find_twins(name, place, origin, tops), None)}
     homes = [place.parent for name, place in packages.items() if name in installed | copied]
@@ -228,19 +227,6 @@ def _list_loaded() -> list[Path]:
     """The libraries that ``torch.ops.load_library`` has loaded: no module names them."""
     ops = getattr(sys.modules.get("torch"), "ops", None)
     return [Path(place).resolve() for place in getattr(ops, "loaded_libraries", ())]
-
-
-def _list_installed(origin: Path) -> frozenset[str]:
-    """The modules and packages of what pip installed from the checkout."""
-    known = metadata.packages_distributions()
-    return frozenset(top for top, names in known.items() if any(_is_from(name, origin) for name in names))
-
-
-def _is_from(distribution: str, origin: Path) -> bool:
-    """Whether a distribution was installed from below ``origin``: PEP 610 has where it says so."""
-    record = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
-    place = urlsplit(record.get("url", ""))
-    return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
 
 
 def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
@@ -332,6 +318,24 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
     copies = {name for name in checkouts.changed if not copied.isdisjoint(_list_ends(name))}
     # Written as UTF-8, which a file's name need not be.
     return tuple(sorted(name.encode(errors="replace").decode() for name in differing | copies))
+
+
+# What runs a case, and is not measured.
+_RUNNERS = frozenset(
+    ("compile-gate", "iniconfig", "pluggy", "py-cpuinfo", "pygments", "pytest", "pytest-benchmark")
+)
+
+
+def list_imported_packages(request: WorkerRequest) -> dict[str, str]:
+    """List the packages that were imported, with their versions; not the project, whose copies differ."""
+    top = Path(request.origin or find_checkout(Path(request.directory)) or request.directory).resolve()
+    try:
+        own, owners = {*_list_tops(top), *list_installed(top)}, metadata.packages_distributions()
+        tops = {name.partition(".")[0] for name in list(sys.modules)} - own
+        names = {name_package(owner) for name in tops for owner in owners.get(name, ())} - _RUNNERS
+        return {name: version for name, version in list_packages().items() if name in names}
+    except (OSError, ValueError, ImportError):  # files of a package are broken
+        return {}
 
 
 def _name_end(parts: Sequence[str]) -> tuple[str, ...]:

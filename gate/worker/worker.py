@@ -23,7 +23,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerRole
 from gate.records.run import FailureKind
-from gate.worker.imported import check_edits, check_imports, list_changed_imports
+from gate.worker.imported import check_edits, check_imports, list_changed_imports, list_imported_packages
 
 _BEGUN = time.perf_counter()
 _SUITE = Path(__file__).resolve().parents[1] / "suite"
@@ -106,7 +106,8 @@ def _check_end(request: WorkerRequest, logbook: Logbook, ended: Fact) -> None:
 
     What was measured of another checkout's code is a failure.
     """
-    logbook.record(changed_imports=list_changed_imports(request))
+    packages = list_imported_packages(request)
+    logbook.record(changed_imports=list_changed_imports(request), packages=packages)
     if logbook.result.failure is None and logbook.result.stage != Stage.ENDED:
         logbook.record(failure=WorkerFailure(kind=FailureKind.ERROR, fact=ended))
     if logbook.result.failure is None:

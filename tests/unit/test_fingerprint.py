@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,14 @@ def test_differences_are_described_for_a_person() -> None:
     assert describe_difference(CPU, CPU) == ()
 
 
+def test_packages_stand_beside_the_id() -> None:
+    """They are told where both sides know theirs, and name no environment."""
+    old, new = (replace(CPU, packages={"peft": version}) for version in ("0.1", "0.2"))
+    assert compute_environment_id(old) == compute_environment_id(new) == compute_environment_id(CPU)
+    assert describe_difference(old, new) == ("package peft 0.1 -> 0.2",)
+    assert describe_difference(CPU, new) == describe_difference(old, CPU) == ()
+
+
 @pytest.mark.parametrize(("env", "told"), [(CPU, 0), (GPU, 3)], ids=["cpu", "gpu"])
 def test_what_a_device_does_not_use_cannot_have_acted(env: Environment, told: int) -> None:
     """Triton, CUDA and the driver act on a GPU alone, the number of a card nowhere, and torch everywhere."""
@@ -235,6 +244,8 @@ def test_a_cpu_has_no_traits_and_no_cuda_libraries() -> None:
     assert captured.libraries.keys() <= {"diffusers", "timm", "torchvision", "transformers"}
     assert captured.settings.keys() == {"deterministic", "float32_matmul_precision", "system"}
     assert captured.settings["float32_matmul_precision"] == "highest"
+    assert captured.packages["numpy"] == metadata.version("numpy")
+    assert captured.packages.keys().isdisjoint({"torch", "transformers"})
 
 
 TARGET = replace(

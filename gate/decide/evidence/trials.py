@@ -12,7 +12,15 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.values import Evidence, collect_medians, collect_values, find_card, find_place
+from gate.decide.evidence.values import (
+    Evidence,
+    collect_medians,
+    collect_values,
+    compare_items,
+    find_card,
+    find_place,
+)
+from gate.fingerprint import PACKAGE
 from gate.metrics import SPECS, Scope
 from gate.records.cases import Case, collect_columns, group_cases
 from gate.records.codes import Code
@@ -77,31 +85,39 @@ def doubt_stored(
     """Turn a regression of a host metric into INCONCLUSIVE where only disturbed trials saw it.
 
     So, too, one against another card's times, unless pairs show it: cards of one model differ by 8 % on
-    average and by 22 % at most (arXiv 2208.11035).
+    average and by 22 % at most (arXiv 2208.11035). And any of
+    a case that imports another version of a package.
     """
     trials, cases = group_cases(list_screened(run)), {one.case.id: one for one in evidence}
     rows = []
     for one in comparisons:
-        own, why = trials.get(one.case_id, ()), None
-        if one.status is Status.REGRESSED and SPECS[one.metric].scope is Scope.HOST and not one.pairs:
-            if own and all(map(is_disturbed, own)):
-                conditions = [trial.conditions for trial in own]
-                why = sum_up_disturbances(Code.DISTURBED_BY, conditions, run.environment.cores)
-            elif _is_of_other_card(one, cases[one.case_id]):
-                why = Fact(code=Code.OTHER_CARD)
-        if why:
-            row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
-            rows.append(replace(row, remarks=(*one.remarks, why)))
-        else:
-            rows.append(one)
+        own = [trial.conditions for trial in trials.get(one.case_id, ())]
+        is_alone = one.status is Status.REGRESSED and not one.pairs
+        why = _find_doubt(one, cases[one.case_id], own, run.environment.cores) if is_alone else None
+        row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
+        rows.append(replace(row, remarks=(*one.remarks, why)) if why else one)
     return tuple(rows)
 
 
-def _is_of_other_card(comparison: Comparison, one: Evidence) -> bool:
-    baseline = one.find_baseline(comparison.metric)
-    recorded = baseline.environment.device_uuid if baseline else ""
-    is_other = bool(recorded and one.card and recorded != one.card)
-    return is_other and comparison.reason is not Reason.LIMIT_EXCEEDED
+def _find_doubt(one: Comparison, evidence: Evidence, own: Sequence[Conditions], cores: int) -> Fact | None:
+    """Why a stored value alone does not convict; ``None`` where it does."""
+    is_of_host = SPECS[one.metric].scope is Scope.HOST
+    if is_of_host and own and all(conditions.disturbances for conditions in own):
+        return sum_up_disturbances(Code.DISTURBED_BY, own, cores)
+    baseline = None if one.reason is Reason.LIMIT_EXCEEDED else evidence.find_baseline(one.metric)
+    if baseline is None:
+        return None
+    recorded = baseline.environment.device_uuid
+    if is_of_host and recorded and evidence.card and recorded != evidence.card:
+        return Fact(code=Code.OTHER_CARD)
+    lines = describe_packages(baseline, evidence)
+    return Fact(code=Code.OTHER_PACKAGES, names={"differences": lines}) if lines else None
+
+
+def describe_packages(baseline: Baseline, one: Evidence) -> tuple[str, ...]:
+    """Describe what a case imports in other versions than the baseline's trials did."""
+    changes = compare_items(baseline.packages, one.fullest.packages if one.fullest else {})
+    return tuple(f"{PACKAGE} {name} {old} -> {new}" for name, (old, new) in changes.items())
 
 
 def note_disturbed(run: Run) -> tuple[Fact, ...]:
@@ -195,7 +211,9 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
             make_baseline(
                 case,
                 trials[case.id],
-                environment=replace(run.environment, device_uuid=find_card(run, find_place(trials[case.id]))),
+                environment=replace(
+                    run.environment, device_uuid=find_card(run, find_place(trials[case.id])), packages={}
+                ),
                 provenance=provenance,
             )
         )
@@ -235,6 +253,7 @@ def make_baseline(
         phases_s=collect_medians(trial.phases_s for trial in trials),
         kernels_s=dict(sorted(kernels_s.items(), key=lambda item: -item[1])),
         parts_s=collect_medians(trial.parts_s for trial in trials),
+        packages=fullest.packages,
     )
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from gate.decide.constants import SHARED_SHARE
+from gate.decide.evidence.trials import describe_packages
 from gate.decide.evidence.values import Evidence, collect_medians, compare_definitions, compare_items
 from gate.decide.explain.compiled import (
     find_breaks,
@@ -31,7 +32,7 @@ from gate.decide.explain.inquiry import (
     shorten,
 )
 from gate.decide.judge.stored import Machine, make_machine_shift, name_shifts
-from gate.fingerprint import describe_acting
+from gate.fingerprint import PACKAGE, describe_acting
 from gate.metrics import explained_by
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -64,6 +65,7 @@ def compare_kernels(before: Mapping[str, float], after: Mapping[str, float]) -> 
 # Of a workload: what the model computes, to six digits. It alone says that something else is computed.
 _RESULT = "reference"
 _ONLY_THE_RESULT = 0.58 / CAUSES[Code.WORKLOAD_CHANGED][0]
+_NOT_IMPORTED = 0.5  # of the weight of a stack that changed: only in what the case did not import
 # Differences of the stack that are told: more are read where the environments stand.
 _MAX_DIFFERENCES = 6
 
@@ -121,12 +123,18 @@ def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
 def find_stack(inquiry: Inquiry) -> list[Cause]:
     """Versions and settings that the device uses, and that differ from what it is held against."""
     baseline = inquiry.evidence.code_baseline
-    lines = describe_acting(baseline.environment, inquiry.environment) if baseline else ()
+    if baseline is None:
+        return []
+    imported = describe_packages(baseline, inquiry.evidence)
+    lines = {*describe_acting(baseline.environment, inquiry.environment), *imported}
     if not lines:
         return []
-    named = tuple(map(shorten, lines[:_MAX_DIFFERENCES]))
-    numbers = {"differences": len(lines)}
-    return [inquiry.weigh(Fact(code=Code.STACK_CHANGED, numbers=numbers, names={"differences": named}))]
+    # What the case does not import comes last.
+    beside = {one for one in lines if one.startswith(PACKAGE)} - {*imported}
+    ordered = sorted(lines, key=lambda one: (one in beside, one.startswith(PACKAGE), one))
+    named = tuple(map(shorten, ordered[:_MAX_DIFFERENCES]))
+    fact = Fact(code=Code.STACK_CHANGED, numbers={"differences": len(lines)}, names={"differences": named})
+    return [inquiry.weigh(fact, _NOT_IMPORTED if beside == lines else 1.0)]
 
 
 def find_eager(inquiry: Inquiry) -> list[Cause]:

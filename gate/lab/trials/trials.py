@@ -204,6 +204,7 @@ def merge_results(blank: Trial, cold: WorkerResult, warm: WorkerResult, wall_s: 
         ),
         warnings=_merge_warnings(cold, warm),
         changed_imports=_merge_imports(cold, warm),
+        packages={**warm.packages, **cold.packages},
     )
 
 

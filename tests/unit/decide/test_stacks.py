@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gate.decide.evidence.trials import make_baselines as make_recorded
 from gate.decide.explain.notes import note_unchanged_code
 from gate.decide.side_by_side import decide_side_by_side
 from gate.decide.verdict import decide_verdict
 from gate.devices import TARGET_KIND
 from gate.fingerprint import compares_stacks
 from gate.records.cases import Metric, Policy
+from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import CodeIdentity, Environment, Run
+from gate.records.run import Baseline, CodeIdentity, Environment, Provenance, Run
 from gate.records.verdict import Outcome, PairBase, Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
+from gate.report.words.facts import describe_cause
 from gate.report.words.headline import write_why
 from tests.hosts import CPU_HOST, CUDA_HOST
+from tests.told import tell_row
 
-from .conftest import make_baselines, make_policy, make_run
-from .one_case import EAGER, LATENCY, NINE, STORED, WARM, Find, Make, Pair, state
+from .conftest import Situation, make_baselines, make_policy, make_run
+from .one_case import BREAKS, EAGER, LATENCY, NINE, STORED, WARM, Confirm, Find, Make, Pair, state
 
 CALLS = Metric.COMPILE_CALLS
 OLD, NEW = "/venvs/old/bin/python", "/venvs/new/bin/python"
@@ -256,3 +260,96 @@ def test_the_baseline_of_this_host_counts_before_that_of_an_older_driver(
     run, baselines = make_run(new, environment=NEWER_DRIVER), make_baselines(old, new)
     verdict = decide_verdict(run, baselines, make_policy())
     assert find(verdict, LATENCY).status is Status.UNCHANGED
+
+
+def judge_packages(
+    before: Mapping[str, str], after: Mapping[str, str], **changes: Sequence[float]
+) -> tuple[Verdict, Run]:
+    """The verdict on one case whose baseline imported other packages, by what is stored alone."""
+    now = {**{metric: (value,) for metric, value in STORED.items()}, BREAKS: (0.0,)}
+    now |= {Metric(name): values for name, values in changes.items()}
+    one = Situation(before={**STORED_TIMES, BREAKS: (0.0,) * 9}, after=now)
+    run = make_run(one)
+    run = replace(run, trials=tuple(replace(trial, packages=after) for trial in run.trials))
+    stored = tuple(replace(baseline, packages=before) for baseline in make_baselines(one))
+    return decide_verdict(run, stored, make_policy()), run
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"einops": "0.8.0"}, {"einops": "0.8.1"}, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        ({"einops": "0.8.0"}, {"einops": "0.8.0"}, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        ({}, {"einops": "0.8.1"}, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        ({"peft": "0.1"}, {"einops": "0.8.1"}, (Status.REGRESSED, Reason.BEYOND_BAR)),
+    ],
+    ids=["another version", "the same", "nothing recorded", "another package"],
+)
+@pytest.mark.parametrize("metric", [LATENCY, BREAKS])
+def test_another_version_of_an_imported_package_convicts_nobody(
+    find: Find,
+    before: dict[str, str],
+    after: dict[str, str],
+    expected: tuple[Status, Reason],
+    metric: Metric,
+) -> None:
+    """Twice as slow, and a graph break more: neither time nor count is the change's alone."""
+    verdict, _ = judge_packages(before, after, compiled_latency=(0.020,), graph_breaks=(1.0,))
+    assert state(find(verdict, metric)) == expected
+
+
+def test_a_package_that_differs_is_told_and_is_a_cause(find: Find) -> None:
+    """Both versions stand in the doubt and among the causes."""
+    verdict, _ = judge_packages({"einops": "0.8.0"}, {"einops": "0.8.1"}, compiled_latency=(0.020,))
+    assert "(package einops 0.8.0 -> 0.8.1): compare in pairs." in tell_row(find(verdict, LATENCY))
+    assert "package einops 0.8.0 -> 0.8.1" in tell_causes(verdict)[0]
+
+
+def test_a_limit_of_drift_holds_whatever_was_imported(find: Find) -> None:
+    """Four times the error of eager is beyond the limit by itself."""
+    verdict, _ = judge_packages({"einops": "0.8.0"}, {"einops": "0.8.1"}, drift=(2.0,))
+    assert state(find(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+
+
+def test_pairs_decide_whatever_the_baseline_imported(confirm: Confirm, stored: Baseline, find: Find) -> None:
+    """8 % slower than the base, side by side: both have the same packages."""
+    trials = {LATENCY: (0.0108,), EAGER: (0.020,)}
+    other = replace(stored, packages={"einops": "0.8.0"})
+    verdict = confirm(trials, baselines=(other,), head={LATENCY: 0.0108})
+    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def tell_causes(verdict: Verdict) -> list[str]:
+    return [describe_cause(one.fact) for one in verdict.causes]
+
+
+@pytest.mark.parametrize(
+    ("imported", "first", "weight"),
+    [
+        ({"zarr": "3.0.0"}, "package zarr 2.0.0 -> 3.0.0, package peft 0.1 -> 0.2", 0.9),
+        ({}, "package peft 0.1 -> 0.2, package zarr 2.0.0 -> 3.0.0", 0.45),
+    ],
+)
+def test_packages_of_two_interpreters_are_a_cause(  # noqa: PLR0913, PLR0917 - three fixtures
+    pair_run: Pair, paired_case: Make, policy: Policy, imported: dict[str, str], first: str, weight: float
+) -> None:
+    """All that differ, first what the case imports; where it imports none of them it is half as likely."""
+    run = pair_run(paired_case(head={LATENCY: 0.012}))
+    new = {"peft": "0.2", "same": "1", "zarr": "3.0.0"}
+    run = replace(run, environment=replace(CPU_HOST, packages=new))
+    base = replace(CPU_HOST, packages={"peft": "0.1", "same": "1", "zarr": "2.0.0"})
+    run = give_base(run, environment=base, pythons=(OLD, NEW))
+    sides = {"base": dict.fromkeys(imported, "2.0.0"), "head": imported}
+    run = replace(run, trials=tuple(replace(one, packages=sides[one.arm]) for one in run.trials))
+    verdict = decide_side_by_side(run, policy)
+    (cause,) = (one for one in verdict.causes if one.fact.code is Code.STACK_CHANGED)
+    assert describe_cause(cause.fact) == f"The software or the machine differs: {first}."
+    assert cause.weight == pytest.approx(weight)
+
+
+def test_a_baseline_keeps_what_its_case_imports_and_no_more() -> None:
+    """Hundreds of packages may be installed, and each case has a file of its own."""
+    _, run = judge_packages({}, {"einops": "0.8.1"})
+    run = replace(run, environment=replace(CPU_HOST, packages={"einops": "0.8.1", "zarr": "3.0.0"}))
+    (baseline,) = make_recorded(run, Provenance(commit="def"))
+    assert (baseline.packages, baseline.environment.packages) == ({"einops": "0.8.1"}, {})

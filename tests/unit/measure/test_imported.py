@@ -111,3 +111,42 @@ def test_a_changed_file_of_which_an_installed_copy_runs_is_named(checkouts: tupl
     (site / "models" / "small.py").write_text("import layers")
     (site / "layers.py").write_text("")
     assert look(head, base, *changed, f"+{site}") == ["parts/layers.py", "src/models/small.py"]
+
+
+LIST = """
+import json, sys
+from gate.worker.imported import list_imported_packages
+from gate.records.protocol import WorkerRequest, WorkerRole
+sys.path[:0] = sys.argv[1:]
+import einops_core, mine, pytest
+request = WorkerRequest(role=WorkerRole.COLD, case=None, device="cpu", threads=1, result="",
+                        directory=sys.argv[1])
+print(json.dumps(list_imported_packages(request)))
+"""
+
+
+def install(site: Path, name: str, version: str, module: str) -> None:
+    """Install a module as pip does, of a distribution that is called otherwise."""
+    (site / f"{module}.py").write_text("")
+    about = site / f"{module}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (about / "top_level.txt").write_text(f"{module}\n")
+
+
+def test_imported_packages_are_named_with_their_versions(tmp_path: Path) -> None:
+    """By the distribution's normalized name: not what is not imported, the runner, or the project's copy."""
+    site, project = tmp_path / "site", tmp_path / "project"
+    site.mkdir()
+    project.mkdir()
+    (project / "mine.py").write_text("")
+    install(site, "Einops_Core", "0.8.1", "einops_core")
+    install(site, "mine", "0.1.dev3", "mine")
+    install(site, "unused", "1.0", "unused")
+    (site / "broken-1.dist-info").mkdir()  # as an interrupted pip leaves one
+    done = subprocess.run(
+        (sys.executable, "-c", LIST, str(project), str(site)), capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found["einops-core"] == "0.8.1"
+    assert found.keys().isdisjoint({"mine", "unused", "pytest", "pluggy", "torch"})

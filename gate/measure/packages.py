@@ -1,0 +1,38 @@
+"""What is installed for this interpreter; torch-free."""
+
+import json
+import re
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+# Their code defines workloads: another version may be another model, so an environment's id has them.
+WORKLOAD_LIBRARIES = ("diffusers", "timm", "torchvision", "transformers")
+_IN_ID = frozenset({"torch", "triton", *WORKLOAD_LIBRARIES})
+
+
+def list_packages() -> dict[str, str]:
+    """List what an environment's id does not have: the versions, by normalized names, that imports find."""
+    found: dict[str, str] = {}
+    for one in metadata.distributions():
+        if one.name:  # one that was half removed has none
+            found.setdefault(name_package(one.name), one.version or "")
+    return {name: found[name] for name in sorted(found.keys() - _IN_ID)}
+
+
+def name_package(name: str) -> str:
+    """Normalize a name, which may be spelled in several ways."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def list_installed(origin: Path) -> frozenset[str]:
+    """List the modules and packages of what pip installed from the checkout."""
+    known = metadata.packages_distributions()
+    return frozenset(top for top, names in known.items() if any(_is_from(name, origin) for name in names))
+
+
+def _is_from(distribution: str, origin: Path) -> bool:
+    """Whether a distribution was installed from below ``origin``: PEP 610 has where it says so."""
+    record = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
+    place = urlsplit(record.get("url", ""))
+    return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
