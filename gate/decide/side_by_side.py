@@ -305,8 +305,7 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
     if paired.status not in MAYBE_WORSE or stored.status not in MAYBE_WORSE or stored.baseline is None:
         return paired
     before, now = stored.change, paired.change
-    is_upgraded = any(fact.code is Code.SINCE_UPGRADE for fact in stored.remarks)  # no change did that
-    if is_upgraded or before is None or now is None or before.centre <= now.centre:
+    if before is None or now is None or before.centre <= now.centre or stored.has_remark(Code.SINCE_UPGRADE):
         return paired
     fact = Fact(code=Code.SINCE_STORED, numbers={"change": before.centre})
     return replace(paired, remarks=(*paired.remarks, fact))

@@ -51,15 +51,10 @@ class Screening:
         acquitted = (
             before
             for before, after in zip(self.comparisons, comparisons, strict=False)
-            if before.decides and _is_worse(before) and after.status in NOT_WORSE
+            if before.decides and after.status in NOT_WORSE
+            if before.status is Status.REGRESSED or before.has_remark(Code.SINCE_UPGRADE)
         )
         return replace(self, comparisons=tuple(comparisons), acquitted=(*self.acquitted, *acquitted))
-
-
-def _is_worse(row: Comparison) -> bool:
-    """Whether it is worse than what is stored, even if another driver could have done it."""
-    is_upgraded = any(fact.code is Code.SINCE_UPGRADE for fact in row.remarks)
-    return row.status is Status.REGRESSED or is_upgraded
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from gate.records.bounds import Natural, NotNegative, Range
 from gate.records.cases import Case, Metric, Mode, Task, Threshold
+from gate.records.codes import Code
 from gate.records.facts import CauseFact, HeadlineFact, NoteFact, RemarkFact, StepFact, UnknownFact
 from gate.records.run import CacheUse, CaseFailure, Environment, GraphBreak, Provenance, Recompile
 
@@ -247,6 +248,10 @@ class Comparison:
     def is_of_whole_case(self) -> bool:
         """Whether it is about the whole case, whatever metric it stands under."""
         return self.reason in _OF_WHOLE_CASE
+
+    def has_remark(self, code: Code) -> bool:
+        """Whether a remark has this code."""
+        return any(fact.code is code for fact in self.remarks)
 
     @property
     def may_decide(self) -> bool:

@@ -91,27 +91,26 @@ def doubt_stored(
     trials, cases = group_cases(list_screened(run)), {one.case.id: one for one in evidence}
     rows = []
     for one in comparisons:
-        own = [trial.conditions for trial in trials.get(one.case_id, ())]
-        is_alone = one.status is Status.REGRESSED and not one.pairs
-        why = _find_doubt(one, cases[one.case_id], own, run.environment.cores) if is_alone else None
-        row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
-        rows.append(replace(row, remarks=(*one.remarks, why)) if why else one)
+        own, why = trials.get(one.case_id, ()), None
+        if one.status is Status.REGRESSED and not one.pairs:
+            is_of_host, evidence_of = SPECS[one.metric].scope is Scope.HOST, cases[one.case_id]
+            baseline = evidence_of.find_baseline(one.metric)
+            if is_of_host and own and all(map(is_disturbed, own)):
+                conditions = [trial.conditions for trial in own]
+                why = sum_up_disturbances(Code.DISTURBED_BY, conditions, run.environment.cores)
+            elif baseline and one.reason is not Reason.LIMIT_EXCEEDED:
+                cards = baseline.environment.device_uuid, evidence_of.card
+                lines = describe_packages(baseline, evidence_of)
+                if is_of_host and all(cards) and cards[0] != cards[1]:
+                    why = Fact(code=Code.OTHER_CARD)
+                elif lines:
+                    why = Fact(code=Code.OTHER_PACKAGES, names={"differences": lines})
+        if why:
+            row = replace(one, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, found=one.reason)
+            rows.append(replace(row, remarks=(*one.remarks, why)))
+        else:
+            rows.append(one)
     return tuple(rows)
-
-
-def _find_doubt(one: Comparison, evidence: Evidence, own: Sequence[Conditions], cores: int) -> Fact | None:
-    """Why a stored value alone does not convict; ``None`` where it does."""
-    is_of_host = SPECS[one.metric].scope is Scope.HOST
-    if is_of_host and own and all(conditions.disturbances for conditions in own):
-        return sum_up_disturbances(Code.DISTURBED_BY, own, cores)
-    baseline = None if one.reason is Reason.LIMIT_EXCEEDED else evidence.find_baseline(one.metric)
-    if baseline is None:
-        return None
-    recorded = baseline.environment.device_uuid
-    if is_of_host and recorded and evidence.card and recorded != evidence.card:
-        return Fact(code=Code.OTHER_CARD)
-    lines = describe_packages(baseline, evidence)
-    return Fact(code=Code.OTHER_PACKAGES, names={"differences": lines}) if lines else None
 
 
 def describe_packages(baseline: Baseline, one: Evidence) -> tuple[str, ...]:

@@ -38,10 +38,7 @@ _BOTH = 2
 _APART = 0.03  # the change of pairs, and that of both values
 _INSTEAD = SENTENCES["instead"]
 _CLAUSES = SENTENCES["clauses"]
-_IN_REASON = {
-    *((Reason.OTHER_ENVIRONMENT, code) for code in (Code.MACHINE_SPEED, Code.SINCE_UPGRADE)),
-    *((Reason.UNSETTLED, code) for code in (Code.NO_RATIO, Code.SINCE_UPGRADE)),
-}
+_IN_REASON = {(Reason.OTHER_ENVIRONMENT, Code.MACHINE_SPEED), (Reason.UNSETTLED, Code.NO_RATIO)}
 _REMARKS = SENTENCES["remarks"]
 
 
@@ -283,7 +280,8 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
     is_reliable = SPECS[one.metric].family is not Family.NOISY or one.status not in MAYBE_WORSE
     if fact.code is Code.SINCE_STORED and is_reliable:
         return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
-    if (one.found or one.reason, fact.code) in _IN_REASON:
+    is_said = fact.code is Code.SINCE_UPGRADE and one.status is Status.INCONCLUSIVE
+    if is_said or (one.found or one.reason, fact.code) in _IN_REASON:
         return ""
     if fact.code is Code.MACHINE_SPEED:
         left_out = "the change leaves out that " if one.change else ""
