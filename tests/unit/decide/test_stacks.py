@@ -266,7 +266,8 @@ def judge_packages(
     before: Mapping[str, str], after: Mapping[str, str], **changes: Sequence[float]
 ) -> tuple[Verdict, Run]:
     """The verdict on one case whose baseline imported other packages, by what is stored alone."""
-    now = {**{metric: (value,) for metric, value in STORED.items()}, BREAKS: (0.0,)}
+    now: dict[Metric, Sequence[float]] = {metric: (value,) for metric, value in STORED.items()}
+    now[BREAKS] = (0.0,)
     now |= {Metric(name): values for name, values in changes.items()}
     one = Situation(before={**STORED_TIMES, BREAKS: (0.0,) * 9}, after=now)
     run = make_run(one)
