@@ -263,12 +263,9 @@ def add_base(lab: Lab, run: Run, sources: ArmSources, config: Config) -> Run:
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
         lab.observe(Noted(fact=note))
-    arms = source.arm, sources.head.arm
-    pythons = tuple(arm.python for arm in arms if arm.variables)  # others than this one
-    one_code = bool(pythons) and arms[0].directory == arms[1].directory
     base = describe_base(lab, source.label, source.provenance, defined.cases)
-    base = replace(base, head_commit=sources.head.commit, pythons=pythons, one_code=one_code)
-    return replace(run, base=base)
+    pythons = tuple(arm.python for arm in (source.arm, sources.head.arm) if arm.variables)  # not this one
+    return replace(run, base=replace(base, head_commit=sources.head.commit, pythons=pythons))
 
 
 def begin_sources(sources: ArmSources, request: Project, observe: Observer) -> None:

@@ -162,7 +162,6 @@ def _name_base(run: Run) -> PairBase | None:
         head_commit=base.head_commit,
         other_stack=compares_stacks(run),
         pythons=base.pythons,
-        one_code=base.one_code,
     )
 
 

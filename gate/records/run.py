@@ -288,7 +288,6 @@ class BaseArm:
     # Changed files that a case may read without importing them; None where unknown.
     other_changes: tuple[str, ...] | None = None
     pythons: tuple[str, ...] = ()  # its interpreter and head's, where either was named
-    one_code: bool = False  # these run the same directory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

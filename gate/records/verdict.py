@@ -290,7 +290,6 @@ class PairBase:
     head_commit: str = ""  # empty where head was the working tree
     other_stack: bool = False  # measured with another interpreter than head
     pythons: tuple[str, ...] = ()  # as in ``BaseArm``
-    one_code: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -204,8 +204,9 @@ def make_anchors(case_ids: Iterable[str]) -> Mapping[str, str]:
 
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
-    """List all that is known of where it was measured."""
-    rows = (("environment", compute_environment_id(environment)), *list_parts(environment, environment))
+    """List what is known of where it was measured, less what may be hundreds of packages."""
+    bare = replace(environment, packages={})
+    rows = (("environment", compute_environment_id(environment)), *list_parts(bare, bare))
     return tuple((clean_line(row[0]), clean_line(row[-1])) for row in rows if row[-1])
 
 

@@ -322,7 +322,10 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
 # What runs a case, and is not measured.
 _RUNNERS = frozenset(
-    ("compile-gate", "iniconfig", "pluggy", "py-cpuinfo", "pygments", "pytest", "pytest-benchmark")
+    (
+        *("compile-gate", "iniconfig", "nvidia-ml-py", "pluggy", "psutil", "py-cpuinfo"),
+        *("pygments", "pytest", "pytest-benchmark"),
+    )
 )
 
 

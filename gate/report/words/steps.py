@@ -86,8 +86,8 @@ def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") 
     sides = [base.commit[:COMMIT_CHARS] or "BASE", base.head_commit[:COMMIT_CHARS]] if base else []
     if base and (base.other_stack or base.pythons):
         old, new, *_ = map(shlex.quote, (*base.pythons, "OLD", "NEW"))
-        is_one_code = base.one_code or not base.pythons
-        sides = [*([] if is_one_code else sides), "--base-python", old, "--head-python", new]
+        code = [] if base.other_stack else sides  # two interpreters run one code
+        sides = [*code, "--base-python", old, "--head-python", new]
     return write_selected("ab", case_ids, setting, "".join(f"{side} " for side in sides if side))
 
 

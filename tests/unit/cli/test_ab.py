@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from gate.files.codec import VERDICT
 from gate.records.cases import Metric
 from gate.records.run import Run
 from gate.records.verdict import Reason, Status
+from gate.report.words.steps import write_ab
 from tests.unit.cli.conftest import Place
 from tests.unit.cli.sides import begin_repository
 
@@ -87,3 +89,18 @@ def test_a_directory_without_gate_yml_is_measured_by_yours(
     assert place.run("ab", str(other)) == ExitCode.REGRESSION
     assert "the base has no gate.yml, and is measured by yours" in capsys.readouterr().err
     assert [path.name for path in other.iterdir()] == ["actor.py"]
+
+
+def test_two_interpreters_are_named_to_measure_again(place: Place, tmp_path: Path) -> None:
+    """Both run one torch and one code, and are two stacks all the same, which a command can name."""
+    pythons = [tmp_path / name for name in ("old", "new")]
+    for python in pythons:
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
+    begin_repository(place)
+    old, new = map(str, pythons)
+    assert place.run("ab", "--base-python", old, "--head-python", new, "--quiet") == 0
+    base = VERDICT.load(place.top / "out" / "verdict.json").base
+    assert base is not None
+    assert (base.other_stack, base.pythons) == (True, (old, new))
+    assert write_ab(["a"], base) == f"compile-gate ab --base-python {old} --head-python {new} --select a"

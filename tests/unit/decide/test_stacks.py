@@ -62,11 +62,9 @@ def test_what_has_no_base_compares_no_stacks(pair_run: Pair, paired_case: Make) 
 
 
 def test_a_verdict_names_both_interpreters(pair_run: Pair, paired_case: Make, policy: Policy) -> None:
-    """As they were asked for, and whether they ran one directory."""
-    run = give_base(pair_run(paired_case()), pythons=(OLD, NEW), one_code=True)
-    expected = PairBase(
-        label="main (1a2b3c4)", commit="1a2b3c4", other_stack=True, pythons=(OLD, NEW), one_code=True
-    )
+    """As they were asked for."""
+    run = give_base(pair_run(paired_case()), pythons=(OLD, NEW))
+    expected = PairBase(label="main (1a2b3c4)", commit="1a2b3c4", other_stack=True, pythons=(OLD, NEW))
     assert decide_side_by_side(run, policy).base == expected
 
 
@@ -263,17 +261,20 @@ def test_the_baseline_of_this_host_counts_before_that_of_an_older_driver(
 
 
 def judge_packages(
-    before: Mapping[str, str], after: Mapping[str, str], **changes: Sequence[float]
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    stored: Mapping[Metric, Sequence[float]] | None = None,
+    **changes: Sequence[float],
 ) -> tuple[Verdict, Run]:
     """The verdict on one case whose baseline imported other packages, by what is stored alone."""
     now: dict[Metric, Sequence[float]] = {metric: (value,) for metric, value in STORED.items()}
     now[BREAKS] = (0.0,)
     now |= {Metric(name): values for name, values in changes.items()}
-    one = Situation(before={**STORED_TIMES, BREAKS: (0.0,) * 9}, after=now)
+    one = Situation(before={**STORED_TIMES, BREAKS: (0.0,) * 9, **(stored or {})}, after=now)
     run = make_run(one)
     run = replace(run, trials=tuple(replace(trial, packages=after) for trial in run.trials))
-    stored = tuple(replace(baseline, packages=before) for baseline in make_baselines(one))
-    return decide_verdict(run, stored, make_policy()), run
+    baselines = tuple(replace(baseline, packages=before) for baseline in make_baselines(one))
+    return decide_verdict(run, baselines, make_policy()), run
 
 
 @pytest.mark.parametrize(
@@ -307,8 +308,9 @@ def test_a_package_that_differs_is_told_and_is_a_cause(find: Find) -> None:
 
 
 def test_a_limit_of_drift_holds_whatever_was_imported(find: Find) -> None:
-    """Four times the error of eager is beyond the limit by itself."""
-    verdict, _ = judge_packages({"einops": "0.8.0"}, {"einops": "0.8.1"}, drift=(2.0,))
+    """From 0.9 to 1.3 is beyond the limit of float32, 1.0, with a baseline or without."""
+    packages = {"einops": "0.8.0"}, {"einops": "0.8.1"}
+    verdict, _ = judge_packages(*packages, stored={Metric.DRIFT: (0.9,) * 9}, drift=(1.3,))
     assert state(find(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
 
 

@@ -120,13 +120,25 @@ def test_what_git_cannot_show_is_told(changes: str, told: bool) -> None:
             replace(BASE, environment=replace(ENVIRONMENT, torch="2.12.0")),
             "base: torch 2.12.0 -> 2.13.0",
         ),
+        (replace(BASE, pythons=("/old", "/other")), "other interpreters"),
     ],
 )
 def test_refuses_another_base(base: BaseArm, words: str) -> None:
     """Pairs with another commit, or another stack, as the base are not continued."""
     with pytest.raises(UsageError) as caught:
-        carry_over(replace(FRESH, base=BASE), replace(PREVIOUS, base=base))
+        carry_over(replace(FRESH, base=replace(BASE, pythons=("/old", "/new"))), replace(PREVIOUS, base=base))
     assert f"the saved run cannot be continued: {words}" == caught.value.what
+
+
+@pytest.mark.parametrize("fresh", [(), ("/old", "/new")])
+@pytest.mark.parametrize("previous", [(), ("/old", "/new")])
+def test_unknown_interpreters_are_no_difference(fresh: tuple[str, ...], previous: tuple[str, ...]) -> None:
+    """A run that was saved before runs named them, and one of which they are still to be found out."""
+    runs = [
+        replace(run, base=replace(BASE, pythons=pythons))
+        for run, pythons in ((FRESH, fresh), (PREVIOUS, previous))
+    ]
+    assert carry_over(*runs).trials == PREVIOUS.trials
 
 
 @pytest.mark.parametrize("provenance", [Provenance(), replace(BASE.provenance, dirty=True)])

@@ -294,12 +294,12 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
         (PairBase(head_commit="5d6e7f8"), "ab BASE 5d6e7f8"),
         (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python OLD --head-python NEW"),
         (
-            PairBase(commit="1a2b3c4", other_stack=True, pythons=("/a/python", "/b;x"), one_code=True),
+            PairBase(commit="1a2b3c4", other_stack=True, pythons=("/a/python", "/b;x")),
             "ab --base-python /a/python --head-python /b;x",
         ),
         (
-            PairBase(commit="1a2b3c4", head_commit="5d6e7f8", other_stack=True, pythons=("/a", "/b")),
-            "ab 1a2b3c4 5d6e7f8 --base-python /a --head-python /b",
+            PairBase(commit="1a2b3c4", head_commit="5d6e7f8", pythons=("/a", "/a")),
+            "ab 1a2b3c4 5d6e7f8 --base-python /a --head-python /a",
         ),
         (PairBase(pythons=("/a", "/a")), "ab BASE --base-python /a --head-python /a"),
         (PairBase(pythons=("/a",)), "ab BASE --base-python /a --head-python OLD"),  # a file that was edited
