@@ -356,3 +356,13 @@ def test_a_baseline_keeps_what_its_case_imports_and_no_more() -> None:
     run = replace(run, environment=replace(CPU_HOST, packages={"einops": "0.8.1", "zarr": "3.0.0"}))
     (baseline,) = make_recorded(run, Provenance(commit="def"))
     assert (baseline.packages, baseline.environment.packages) == ({"einops": "0.8.1"}, {})
+
+
+def test_what_an_older_driver_measured_of_another_definition_is_stale(
+    judge: Callable[..., Verdict], situation: Callable[..., Any], find: Find
+) -> None:
+    """Twice the time of another program is nothing to doubt."""
+    one = situation(
+        before=STORED_TIMES, after={LATENCY: (0.020,)}, host=CUDA_HOST, definition_before="another"
+    )
+    assert find(judge(one, environment=NEWER_DRIVER), LATENCY).status is Status.NOT_COMPARABLE
