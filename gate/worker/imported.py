@@ -321,12 +321,8 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
 
 # What runs a case, and is not measured.
-_RUNNERS = frozenset(
-    (
-        *("compile-gate", "iniconfig", "nvidia-ml-py", "pluggy", "psutil", "py-cpuinfo"),
-        *("pygments", "pytest", "pytest-benchmark"),
-    )
-)
+_RUNNERS = {"compile-gate", "iniconfig", "nvidia-ml-py", "pluggy", "psutil", "py-cpuinfo", "pygments"}
+_RUNNERS |= {"pytest", "pytest-benchmark"}
 
 
 def list_imported_packages(request: WorkerRequest) -> dict[str, str]:
