@@ -37,12 +37,11 @@ def find_config() -> Path | None:
     leads nowhere is found, and reading it is an error.
 
     Raises:
-        FileError: There is a ``gate.yaml`` in its place, or this directory may not be looked into.
+        FileError: There is a ``gate.yaml`` in its place, or whether there is one cannot be told: a directory
+            on the way may not be looked into.
     """
     here = Path.cwd()
     for place in (here, *here.parents):
-        if place != here and not os.access(place, os.X_OK):
-            return None  # what may not be looked into is not the project
         path = Path(os.path.relpath(place, here))
         if is_present(path / DEFAULT_FILE):
             return path / DEFAULT_FILE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from gate.errors import FileError
 from gate.project.config import find_config, load_config
+from tests.users import act_as_ordinary_user
 
 
 @pytest.fixture
@@ -72,25 +71,26 @@ def test_both_spellings_are_no_mistake(top: Path) -> None:
 
 
 @pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory below one that this user may not look into, without root's rights."""
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name, "closed", "mine")
-        place.mkdir(parents=True)
-        monkeypatch.chdir(place)
-        place.parent.chmod(0)
-        is_root = os.geteuid() == 0
-        if is_root:
-            os.seteuid(65534)
-        yield place
-        if is_root:
-            os.seteuid(0)
-        place.parent.chmod(0o700)
-        monkeypatch.undo()
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The directory ``project/src`` below one that may not be looked into."""
+    closed, here = tmp_path / "closed", tmp_path / "closed" / "project" / "src"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    closed.chmod(0)
+    yield here
+    closed.chmod(0o700)
 
 
 @pytest.mark.usefixtures("closed")
 def test_a_directory_that_may_not_be_looked_into_is_an_error() -> None:
     """Whether there is a gate.yml cannot be told, so that the defaults would be a guess."""
-    with pytest.raises(FileError, match="Permission denied"):
+    with act_as_ordinary_user(), pytest.raises(FileError, match=r"^\.\./\.\./gate\.yml: .*Permission denied"):
         find_config()
+
+
+@pytest.mark.usefixtures("closed")
+def test_a_project_below_a_closed_directory_is_found() -> None:
+    """Its own directories may be looked into, however this process came there: ``sudo -u`` stays where it is."""
+    Path("../gate.yml").write_text("version: 1\n", encoding="utf-8")
+    with act_as_ordinary_user():
+        assert find_config() == Path("../gate.yml")

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +41,7 @@ from tests import make
 from tests.hosts import CPU_HOST
 from tests.make import make_failure, make_run
 from tests.told import tell_note
+from tests.users import act_as_ordinary_user
 
 ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
 PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
@@ -338,19 +337,6 @@ def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
         load_baselines(tmp_path / "run.json")
 
 
-@contextmanager
-def read_as_somebody_else() -> Iterator[None]:
-    """Give up root's right to read everything."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.fixture
 def shared_directory() -> Iterator[Path]:
     """A directory that other users may enter, which pytest's own are not."""
@@ -367,7 +353,7 @@ def test_what_may_not_be_read_is_not_taken_for_absent(shared_directory: Path, hi
     save_baselines(stored, proposals)
     named = hidden.format(environment=ENVIRONMENT_ID, file=f"{ENVIRONMENT_ID}/{OTHER.id}.json")
     (stored / named).chmod(0)
-    with read_as_somebody_else(), pytest.raises(FileError, match="Permission denied"):
+    with act_as_ordinary_user(), pytest.raises(FileError, match="Permission denied"):
         load_baselines(stored)
     (stored / named).chmod(0o700)
     assert len(load_baselines(stored)) == 2
@@ -378,7 +364,7 @@ def test_baselines_in_a_closed_directory_are_not_taken_for_absent(shared_directo
     (shared_directory / "closed").mkdir(mode=0o700)
     (shared_directory / "closed" / "baselines").mkdir()
     (shared_directory / "closed").chmod(0)
-    with read_as_somebody_else(), pytest.raises(FileError, match="Permission denied"):
+    with act_as_ordinary_user(), pytest.raises(FileError, match="Permission denied"):
         load_baselines(shared_directory / "closed" / "baselines")
     (shared_directory / "closed").chmod(0o700)
 
