@@ -81,7 +81,7 @@ def keep_history(_: list[object]) -> None:
 @pytest.mark.parametrize(
     ("keep", "least", "most"),
     [
-        (keep_tensors, 64 * KIB, 70 * KIB),
+        (keep_tensors, 64 * KIB, 65 * KIB),  # and objects of less than 1 KiB
         (keep_objects, 6 * KIB, 40 * KIB),  # 100 of Python's own small objects
         (keep_cycle, 0, 0),  # garbage is nobody's
         (keep_last, 0, 0),
@@ -91,7 +91,11 @@ def keep_history(_: list[object]) -> None:
 def test_a_process_knows_what_it_has_in_use(
     keep: Callable[[list[object]], None], least: int, most: int
 ) -> None:
-    """Of tensors and of Python's objects; what is replaced or collected is none."""
+    """Of tensors and of Python's objects; what is replaced or collected is none.
+
+    Neither are the 17 whole pages of which a heap that gives memory back takes 64 KiB and their header.
+    """
+    cpu.settle_heap()
     kept: list[object] = []
     device = CpuDevice()
     assert least <= measure_kept(lambda: keep(kept), device).bytes <= most

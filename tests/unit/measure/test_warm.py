@@ -84,7 +84,10 @@ class Watched(torch.nn.Linear):
 
 
 def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note."""
+    """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note.
+
+    With them go the tensor's own objects, which are less than 1 KiB, and so is told 64 or 65 KiB.
+    """
     monkeypatch.setattr(usage, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
     context = WorkerContext(
@@ -96,9 +99,10 @@ def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.Monkey
     )
     measure_warm(context, Workload(forward=Watched(), inputs=(torch.randn(128, 128),)))
     (growth,) = logbook.result.samples[Metric.MEMORY_GROWTH]
-    assert 64 * 1024 <= growth <= 70 * 1024
+    assert growth in {64 * 1024, 65 * 1024}
     (fact,) = [one for one in logbook.result.warnings if one.code is Code.MEMORY_KEPT]
-    assert fact.numbers["bytes"] == growth == pytest.approx(fact.numbers["eager"], abs=1024)
+    assert fact.numbers["bytes"] == growth
+    assert fact.numbers["eager"] in {64 * 1024, 65 * 1024}
     line = inspect.getsourcelines(Watched.keep)[1] + 3
     assert fact.name("location").endswith(f"test_warm.py:{line}")
 
