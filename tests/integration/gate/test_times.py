@@ -20,7 +20,6 @@ reference_models: false
 select: tag:pr
 threads: 2
 lock_timeout_s: 600
-pair_budget_s: 240
 # Latencies are judged here; compile times would take a compile for each pair.
 thresholds: {cold_compile_time: {absolute: 60}, warm_compile_time: {absolute: 60}}
 models:
@@ -101,13 +100,19 @@ def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
 
 
 def test_unchanged_tree_is_never_convicted(project: Path) -> None:
-    """Pairs with the base never convict the base's own code."""
+    """Pairs with the base never convict the base's own code, nor does one pair, or none, on a busy machine.
+
+    There the first pair may take longer than all should: more time makes the two that can convict.
+    """
     write_model(project, 20)
-    code, printed, rows = run_gate(project, "ab", "HEAD", "--minutes", "1.5")
-    assert code in {0, 11}, printed
-    assert rows["compiled_latency"]["pairs"] >= 2
-    assert rows["compiled_latency"]["status"] in {"UNCHANGED", "INCONCLUSIVE"}
-    assert "REGRESSED" not in {row["status"] for row in rows.values()}
+    for minutes in ("1.5", "10"):
+        code, printed, rows = run_gate(project, "ab", "HEAD", "--minutes", minutes)
+        assert code in {0, 11}, printed
+        assert rows["compiled_latency"]["status"] in {"UNCHANGED", "INCONCLUSIVE"}
+        assert "REGRESSED" not in {row["status"] for row in rows.values()}
+        if rows["compiled_latency"].get("pairs", 0) >= 2:
+            break
+    assert rows["compiled_latency"].get("pairs", 0) >= 2, printed
 
 
 def test_unchanged_code_is_never_red(project: Path) -> None:

@@ -32,14 +32,14 @@ ALLOWED_WARM = math.log1p(
     0.1
 )  # of a call of 0.1 ms on two threads, with a moment's sleep before a block or none
 # In turns, until the means agree: with more processes the machine's noise averages out, which is larger
-# than the tolerance. A bias of our own would stay: of five calls on two threads, which vary by a quarter,
-# twice the time is sure.
-MIN_COLD_PAIRS, MAX_COLD_PAIRS = 2, 5
+# than the tolerance. A bias of our own would stay: of calls on two threads, which vary by a quarter, twelve
+# pairs surely show one and a half times the time.
+MIN_COLD_PAIRS, MAX_COLD_PAIRS = 2, 12
 # Likewise: one ratio varies by 10 % on a shared machine, and the median of a run's 16 by 3 %.
 MAX_WARM_RUNS = 12
 # Another program slows one compile and not the next: that is no bias. Beyond this many standard errors of
-# the pairs a bias is sure.
-SURE = 3.0
+# twelve pairs a bias is sure: Student's t with 11 degrees of freedom is beyond them once in 1000.
+SURE = 4.44
 
 CASE = Case(id="layers/agreement", model="layers", factory="made_up:build")
 
