@@ -237,7 +237,7 @@ def measure_kept(step: Callable[[], object], device: Device) -> Kept:
     Raises:
         OSError: The device does not report what is in use.
     """
-    device.hold_memory()  # glibc counts a block by whole pages of its own, or to the byte where it held memory
+    device.hold_memory()  # a block with pages of its own is counted by whole pages, others to the byte
     with _watch_new_garbage():
         begun = time.perf_counter()
         _call(step, 1)

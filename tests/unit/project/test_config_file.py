@@ -84,13 +84,14 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.usefixtures("closed")
 def test_a_directory_that_may_not_be_looked_into_is_an_error() -> None:
     """Whether there is a gate.yml cannot be told, so that the defaults would be a guess."""
-    with act_as_ordinary_user(), pytest.raises(FileError, match=r"^\.\./\.\./gate\.yml: .*Permission denied"):
+    denied = r"^\.\./\.\./gate\.yml: .*Permission denied"
+    with act_as_ordinary_user(), pytest.raises(FileError, match=denied):
         find_config()
 
 
 @pytest.mark.usefixtures("closed")
 def test_a_project_below_a_closed_directory_is_found() -> None:
-    """Its own directories may be looked into, however this process came there: ``sudo -u`` stays where it is."""
+    """Its own directories may be looked into; a ``sudo -u`` that stays where it is comes there."""
     Path("../gate.yml").write_text("version: 1\n", encoding="utf-8")
     with act_as_ordinary_user():
         assert find_config() == Path("../gate.yml")
