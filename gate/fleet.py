@@ -24,10 +24,12 @@ from gate.errors import GateError, MachineError, UsageError
 from gate.files.codec import dump
 from gate.files.structure import decode
 from gate.files.untrusted import parse_json
+from gate.lab.arms.arms import CodeState
+from gate.lab.arms.checkouts import READ_BY_CODE, hash_changes
 from gate.lab.host.fitness import share_cores
 from gate.lab.host.gpu import name_lock
 from gate.lab.host.ownership import hold_device
-from gate.lab.trials.runs import Lane, LaneTerms, OpenLane, keep_note, list_differences
+from gate.lab.trials.runs import Lane, LaneTerms, OpenLane, OwnCode, keep_note, sort_lanes
 from gate.programs import answer_signals
 from gate.project.config import Config
 from gate.records.codes import Code
@@ -57,6 +59,7 @@ class Reply:
     """What an actor says: a run, a part, or an error that is no bug."""
 
     run: Run | None = None
+    tree_changes: str = ""  # beside the working tree's commit
     part: Part | None = None
     notes: tuple[Fact, ...] = ()
     what: str = ""
@@ -93,7 +96,8 @@ class LaneActor:
             return dump(Reply(what=error.what, fix=error.fix, of_usage=of_usage))
         except OSError as error:  # the project is not there
             return dump(Reply(what=str(error), fix=_FIX_PROJECT))
-        return dump(Reply(run=self._lane.run, notes=tuple(notes)))
+        tree_changes = hash_changes(terms.project, READ_BY_CODE)
+        return dump(Reply(run=self._lane.run, tree_changes=tree_changes, notes=tuple(notes)))
 
     def measure(self, unit: str) -> str:
         """Measure one slot."""
@@ -107,7 +111,7 @@ class LaneActor:
         self._stack.close()
 
 
-_FIX_PROJECT = "Have the project at the same path, and the same commit, on every host."
+_FIX_PROJECT = "Have the project at the same path, commit and uncommitted edits on every host."
 
 
 def _read(kind: type[Any], text: str) -> Any:  # noqa: ANN401 - of that kind
@@ -163,16 +167,18 @@ def _receive(ref: Any) -> Reply:  # noqa: ANN401 - a reference of Ray's
 
 @contextmanager
 def open_fleet(
-    count: int, address: str, opening: OpenLane, config: Config, observe: Observer
+    asked: tuple[int, str], opening: OpenLane, own: OwnCode, config: Config, observe: Observer
 ) -> Iterator[RayEngine]:
-    """Open so many lanes on this host, or all of the cluster at ``address``.
+    """Open so many lanes on this host, or all of the cluster at an address.
 
-    A lane that cannot be opened, or whose environment differs from most others', is left out with a note.
+    A lane that cannot be opened, has not this host's ``own`` code, or differs from most others otherwise, is
+    left out with a note.
 
     Raises:
         UsageError: This host has fewer devices or cores; the lanes refuse what they are asked for.
-        MachineError: Ray cannot be reached, or is of another version; no lane could be opened.
+        MachineError: Ray cannot be reached, or is of another version; no lane is left.
     """
+    count, address = asked
     if ":" in config.device and not is_target(config.device):
         what = f"--lanes takes all GPUs, and {config.device} names one of them"
         raise UsageError(what, f"Write --device {find_kind(config.device).name}.")
@@ -197,7 +203,7 @@ def open_fleet(
         limit_s = INTERRUPTED_S
         try:
             opened = _open_actors(actors, sites, opening, config, observe)
-            yield _choose_lanes(actors, opened, observe)
+            yield _choose_lanes(actors, opened, own(), observe)
             limit_s = CLOSING_S
         finally:
             _close(actors, limit_s)
@@ -274,7 +280,8 @@ def _open_actors(
     """Open all at once; those that are open by their number, which names their directory."""
     pending = {}
     for number, (actor, site) in enumerate(zip(actors, sites, strict=True), start=1):
-        terms = LaneTerms(out=(config.out / "lanes" / str(number)).absolute(), cores=site.cores)
+        out = (config.out / "lanes" / str(number)).absolute()
+        terms = LaneTerms(out=out, cores=site.cores, project=config.directory)
         pending[actor.open.remote(opening, str(Path.cwd()), terms)] = number
     limit_s = OPENING_S + config.lock_timeout_s
     ready, late = ray.wait(list(pending), num_returns=len(pending), timeout=limit_s) if pending else ([], [])
@@ -298,27 +305,26 @@ def _open_actors(
     return dict(sorted(opened.items()))
 
 
-def _choose_lanes(actors: Sequence[Any], opened: Mapping[int, Reply], observe: Observer) -> RayEngine:
-    """Keep the lanes that most others agree with, and note the rest; the run has the places of all."""
+def _choose_lanes(
+    actors: Sequence[Any], opened: Mapping[int, Reply], own: Sequence[CodeState], observe: Observer
+) -> RayEngine:
+    """Keep the lanes that :func:`sort_lanes` does, and note the rest; the run has the places of all."""
+    changes = {number: reply.tree_changes for number, reply in opened.items()}
     runs = {number: _drop_card(reply.run) for number, reply in opened.items() if reply.run is not None}
-
-    def count_agreed(number: int) -> int:
-        return sum(not list_differences(other, runs[number]) for other in runs.values())
-
-    chosen = max(runs, key=count_agreed)
-    run, lanes, places = runs[chosen], dict[str, Any](), dict[str, Place]()
-    for fact in opened[chosen].notes:
-        observe(Noted(fact=fact))
-    for number, other in runs.items():
-        (place,) = other.places.values()
-        differences = list_differences(other, run)
-        if place.name in places:
-            differences.append(f"it is at {place.name}, where another lane is")
-        if differences:
-            _note_left_out(observe, place.name, join_some(differences, comma="; "))
+    chosen, differences = sort_lanes(runs, changes, own)
+    lanes, places = dict[str, Any](), dict[str, Place]()
+    for number, run in runs.items():
+        (place,) = run.places.values()
+        if differences[number]:
+            _note_left_out(observe, place.name, join_some(differences[number], comma="; "))
         else:
             lanes[place.name], places[place.name] = actors[number - 1], place
-    return RayEngine(lanes, replace(run, places=places))
+    if not lanes:
+        told = join_some(differences[chosen], comma="; ")
+        raise MachineError(f"no lane could be used: {told}", _FIX_PROJECT)
+    for fact in opened[chosen].notes:
+        observe(Noted(fact=fact))
+    return RayEngine(lanes, replace(runs[chosen], places=places))
 
 
 def _drop_card(run: Run) -> Run:

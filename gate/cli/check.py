@@ -72,8 +72,9 @@ def run_check(options: Namespace) -> ExitCode:
     judges_alone = bool(config.limits) or any(case.id in stored for case in request.cases)
     if not judges_alone:
         _refuse_in_vain(options, config, alone)
+    arms = None if alone or options.no_base else _name_arms(options, config)
     opening = partial(open_check, options, alone, judges_alone=judges_alone)
-    with open_measured(options, request, config.trials, opening) as (measurer, run):
+    with open_measured(options, replace(request, arms=arms), config.trials, opening) as (measurer, run):
         judge = check_against_baselines if run.base is None else check_against_base
         checked = judge(replace(measurer, budget_s=config.budget_s), run, terms)
         measurer.save(checked.run)
@@ -129,7 +130,7 @@ def open_check(
     ``judges_alone`` says that something can be judged without it: by an absolute limit, or by a baseline.
     """
     config = request.config
-    if alone or options.no_base:
+    if request.arms is None:
         if alone:
             terms.observe(Noted(fact=alone))
         if not judges_alone:
@@ -137,7 +138,7 @@ def open_check(
         with open_lane(request, terms, trials=config.trials, traces=options.trace) as lane:
             yield lane
         return
-    with open_arms(_name_arms(options, config)) as sources:
+    with open_arms(request.arms) as sources:
         begin_sources(sources, request, terms.observe)
         checkouts = find_checkouts(sources)
         changes = _read_changes(checkouts, sources.base.commit, config)
@@ -256,7 +257,7 @@ def compare_arms(options: Namespace, request: Project, policy: Policy, arms: Arm
     previous = load_previous(options, request.config.out)
     resolve_arms(arms)
     opening = partial(open_arms_lane, options, arms)
-    with open_measurer(options, request, opening, previous) as (measurer, begun):
+    with open_measurer(options, replace(request, arms=arms), opening, previous) as (measurer, begun):
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
         unpaired = {case.id for case in begun.cases} - list_alike(begun)

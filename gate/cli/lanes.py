@@ -21,7 +21,7 @@ from gate.files.codec import RUN
 from gate.files.disk import is_present
 from gate.github.job import find_text, load_payload
 from gate.installation import find_page, find_release
-from gate.lab.arms.arms import ArmSources, make_working_tree_arm
+from gate.lab.arms.arms import ArmSources, find_states, make_working_tree_arm
 from gate.lab.arms.checkouts import find_tree, hash_changes, load_provenance
 from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, make_results_directory, open_lab
@@ -29,6 +29,7 @@ from gate.lab.trials.runs import (
     Lane,
     LaneTerms,
     OpenLane,
+    OwnCode,
     describe_base,
     make_measurer,
     make_run,
@@ -135,7 +136,9 @@ def open_measurer(
     # if a second signal came meanwhile.
     with show_progress(quiet=options.quiet) as observe, closing(saver), ExitStack() as opened:
         if asked := getattr(options, "lanes", None):  # `measure` has no such option
-            lanes = opened.enter_context(_open_fleet(asked, options, config, open_begun, observe))
+            _refuse_lanes(options, os.environ)
+            own = partial(find_states, config.directory, request.arms)
+            lanes = opened.enter_context(_open_fleet(asked, open_begun, own, config, observe))
             patience_s = _PATIENCE * config.trial_timeout_s
             measurer = Measurer(engine=lanes, save=saver.save, observe=observe, patience_s=patience_s)
             run = lanes.run
@@ -168,12 +171,14 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
         return run
 
 
-def _refuse_fork(environ: Mapping[str, str]) -> None:
-    """Refuse to run a fork's code where it could reach what steers Ray.
+def _refuse_lanes(options: Namespace, environ: Mapping[str, str]) -> None:
+    """Refuse what lanes do not do, and to run a fork's code where it could reach what steers Ray.
 
     Raises:
-        UsageError: This is a job of a pull request of another repository.
+        UsageError: This is a job of a pull request of another repository, or a trace is asked for.
     """
+    if getattr(options, "trace", False):
+        raise UsageError("--lanes records no traces", "Leave --trace out, or measure without --lanes.")
     request = load_payload(environ).get("pull_request")
     if not request:
         return
@@ -190,17 +195,14 @@ _PATIENCE = 8
 
 @contextmanager
 def _open_fleet(
-    asked: tuple[int, str], options: Namespace, config: Config, opening: OpenLane, observe: Observer
+    asked: tuple[int, str], opening: OpenLane, own: OwnCode, config: Config, observe: Observer
 ) -> Iterator[RayEngine]:
-    """Open the lanes.
+    """Open the lanes; raises as :func:`gate.fleet.open_fleet`.
 
     Raises:
-        UsageError: Ray is not installed, or an option asks for what lanes do not do.
+        UsageError: Ray is not installed.
         InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
     """
-    _refuse_fork(os.environ)
-    if getattr(options, "trace", False):
-        raise UsageError("--lanes records no traces", "Leave --trace out, or measure without --lanes.")
     try:
         from gate.fleet import open_fleet  # noqa: PLC0415 - Ray is an extra, and slow to import
     except ModuleNotFoundError as error:
@@ -209,7 +211,7 @@ def _open_fleet(
         raise UsageError("--lanes needs Ray", "Install it: pip install 'ray>=2.49'.") from None
     make_results_directory(config.out)
     try:
-        with open_fleet(*asked, opening, config, observe) as opened:
+        with open_fleet(asked, opening, own, config, observe) as opened:
             yield opened
     except KeyboardInterrupt:
         fix = "What was measured is saved: continue with --resume."

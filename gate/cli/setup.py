@@ -1,12 +1,14 @@
 """Options and files become the records that every command starts from, and what a verdict says of them."""
 
+from __future__ import annotations
+
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gate.cli.measuring_commands import AB_MINUTES
 from gate.errors import UsageError
@@ -34,6 +36,9 @@ from gate.records.verdict import Verdict
 from gate.store.policy import name_gate
 from gate.units import count_noun
 
+if TYPE_CHECKING:
+    from gate.lab.arms.arms import ArmOptions
+
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = ("select", "device", "fail_on", "trials", "lock_timeout_s", "baselines", "out", "history")
 RUN_FILE = "run.json"
@@ -54,6 +59,7 @@ class Project:
     cases: tuple[Case, ...]  # the selected ones
     shard: Shard | None = None  # of what is selected, where they are a part of it
     begun: Run | None = None  # that --resume continues, without its trials
+    arms: ArmOptions | None = None  # of a side-by-side run
 
 
 def load_project(options: Namespace) -> Project:

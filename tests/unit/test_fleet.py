@@ -19,22 +19,32 @@ from gate import fleet  # noqa: E402
 from gate.check.work import Answer, Part, Unit  # noqa: E402
 from gate.errors import GateError, MachineError, UsageError  # noqa: E402
 from gate.fleet import LaneActor, RayEngine, Reply, Site  # noqa: E402
+from gate.lab.arms.arms import ArmOptions, CodeState, find_states  # noqa: E402
 from gate.lab.host import fitness  # noqa: E402
 from gate.lab.trials.runs import LaneTerms  # noqa: E402
 from gate.project.config import Config, load_config  # noqa: E402
 from gate.records.cases import Case  # noqa: E402
 from gate.records.codes import Code  # noqa: E402
 from gate.records.events import Event, Noted, ignore_event  # noqa: E402
-from gate.records.run import Place, Provenance, Run  # noqa: E402
+from gate.records.run import BaseArm, Place, Provenance, Run  # noqa: E402
+from tests.git import run_git  # noqa: E402
 from tests.hosts import CUDA_HOST  # noqa: E402
 
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
 PART = Part(notes=())
 
 
-def make_run(place: Place, torch: str = "2.13.0") -> Run:
-    environment = replace(CUDA_HOST, device_uuid=place.device, torch=torch)
-    return Run(cases=(CASE,), environment=environment, provenance=Provenance(), places={place.name: place})
+# What this process finds where it is, as each actor of these tests does.
+OWN = find_states(Path.cwd(), None)
+
+
+def make_run(place: Place, torch: str = "2.13.0", commit: str = OWN[0].commit) -> Run:
+    return Run(
+        cases=(CASE,),
+        environment=replace(CUDA_HOST, device_uuid=place.device, torch=torch),
+        provenance=Provenance(commit=commit),
+        places={place.name: place},
+    )
 
 
 def make_place(card: str, host: str = "a") -> Place:
@@ -128,7 +138,11 @@ def open_acting(
 
 
 def open_lanes(
-    lanes: list[Any], config: Config, events: list[Event], closed: list[str]
+    lanes: list[Any],
+    config: Config,
+    events: list[Event],
+    closed: list[str],
+    own: Sequence[CodeState] = OWN,
 ) -> tuple[list[Handle], RayEngine, Run]:
     handles = make_handles(len(lanes))
     sites = [Site(node="n", gpu=True, cpus=0)] * len(lanes)
@@ -137,7 +151,7 @@ def open_lanes(
         return open_acting(lanes, closed, terms)
 
     opened = fleet._open_actors(handles, sites, opening, config, events.append)
-    engine = fleet._choose_lanes(handles, opened, events.append)
+    engine = fleet._choose_lanes(handles, opened, own, events.append)
     return handles, engine, engine.run
 
 
@@ -166,6 +180,100 @@ def test_a_lane_that_differs_is_left_out(config: Config) -> None:
     assert list(engine.list_lanes()) == ["GPU-2", "GPU-3"]
     assert run.places == engine.list_lanes()
     assert (run.environment.device_uuid, run.environment.torch) == ("", "2.13.0")
+
+
+STALE, BASE, OLD_BASE = "a" * 40, "b" * 40, "c" * 40
+OURS = OWN[0].commit or "none"
+
+
+@pytest.mark.usefixtures("acting")
+def test_lanes_are_held_to_this_hosts_commit(config: Config) -> None:
+    """Most are of another commit, and agree on all: the one that has this host's is kept nevertheless."""
+    lanes = [
+        ActingLane(make_run(make_place("GPU-1"), commit=STALE)),
+        ActingLane(make_run(make_place("GPU-2"))),
+        ActingLane(make_run(make_place("GPU-3"), commit=STALE)),
+        ActingLane(make_run(make_place("GPU-4"), commit="")),  # no git there
+    ]
+    events: list[Event] = []
+    _, engine, run = open_lanes(lanes, config, events, [])
+    stale, unknown = (f"not this host's code: commit {OURS[:10]} -> {one}" for one in ("aaaaaaaaaa", "none"))
+    assert tell_left_out(events) == [("GPU-1", stale), ("GPU-3", stale), ("GPU-4", unknown)]
+    assert list(engine.list_lanes()) == ["GPU-2"]
+    assert run.provenance.commit == OWN[0].commit
+    with pytest.raises(MachineError, match=f"no lane could be used: {stale}") as caught:
+        open_lanes(lanes[:1], config, events, [])
+    assert "commit" in caught.value.fix
+
+
+@pytest.mark.usefixtures("acting")
+def test_lanes_are_held_to_what_this_host_has_not_committed(config: Config, tmp_path: Path) -> None:
+    """The actors look at their working tree, as a host does: an edit here, or a new file, is not there."""
+    project = tmp_path / "project"
+    project.mkdir()
+    run_git(project, "init", "-q")
+    (project / "model.py").write_text("1\n", encoding="utf-8")
+    run_git(project, "add", ".")
+    run_git(project, "commit", "-qm", "a model")
+    ((commit, _, _),) = clean = find_states(project, None)
+    config, lanes = (
+        replace(config, directory=project),
+        [ActingLane(make_run(make_place("GPU-1"), commit=commit))],
+    )
+    (project / "log.txt").write_text("a result\n", encoding="utf-8")
+    open_lanes(lanes, config, [], [], clean)
+    for name in ("model.py", "new.py", "fault.json"):
+        (project / name).write_text("2\n", encoding="utf-8")
+        with pytest.raises(MachineError, match="not this host's code: what is not committed has changed"):
+            open_lanes(lanes, config, [], [], clean)
+        clean = find_states(project, None)
+        open_lanes(lanes, config, [], [], clean)
+    (project / ".git").rename(tmp_path / "git")  # a host that has the commit, and no word on edits
+    with pytest.raises(MachineError, match="not this host's code: what is not committed has changed"):
+        open_lanes(lanes, config, [], [], clean)
+
+
+@pytest.mark.usefixtures("acting")
+def test_lanes_are_held_to_the_commits_that_names_mean_here(config: Config) -> None:
+    """Of two commits a lane's working tree is neither; its own ``main`` may be behind."""
+
+    def make_pair(card: str, head: str, base: str) -> ActingLane:
+        run = make_run(make_place(card), commit=head)
+        other = BaseArm(
+            label="main", environment=run.environment, provenance=Provenance(commit=base), cases=(CASE,)
+        )
+        return ActingLane(replace(run, base=other))
+
+    lanes = [
+        make_pair("GPU-1", STALE, BASE),
+        make_pair("GPU-2", STALE, OLD_BASE),
+        make_pair("GPU-3", OURS, BASE),
+    ]
+    events: list[Event] = []
+    _, engine, _ = open_lanes(lanes, config, events, [], [CodeState(STALE), CodeState(BASE)])
+    assert list(engine.list_lanes()) == ["GPU-1"]
+    assert tell_left_out(events) == [
+        ("GPU-2", "not this host's code: base commit bbbbbbbbbb -> cccccccccc"),
+        ("GPU-3", f"not this host's code: commit aaaaaaaaaa -> {OURS[:10]}"),
+    ]
+
+
+def test_what_both_sides_are_on_this_host(tmp_path: Path) -> None:
+    """A name is its commit, a directory its commit and edits, the working tree also new files of settings."""
+    run_git(tmp_path, "init", "-qb", "main")
+    run_git(tmp_path, "commit", "-qm", "one", "--allow-empty")
+    commit = run_git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "new.json").write_text("1\n", encoding="utf-8")
+    (tree,) = find_states(tmp_path, None)
+    assert (tree.commit, tree.is_tree) == (commit, True)
+    head, base = find_states(tmp_path, ArmOptions(directory=tmp_path, base="main", head=str(tmp_path)))
+    assert base == CodeState(commit)
+    assert (head.commit, head.is_tree) == (commit, False)
+    assert head.changes not in {"", tree.changes}
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / ".git").rename(outside / "elsewhere")
+    assert find_states(tmp_path, None) == [CodeState("", "", is_tree=True)]
 
 
 def test_an_actor_that_is_gone_says_so(config: Config, acting: FakeRay) -> None:
@@ -258,7 +366,7 @@ def test_a_cluster_that_cannot_be_used(
     monkeypatch.setattr(ray, "init", refuse)
     with (
         pytest.raises(MachineError, match=told),
-        fleet.open_fleet(0, "auto", lambda _: pytest.fail("opened"), config, ignore_event),
+        fleet.open_fleet((0, "auto"), lambda _: pytest.fail("opened"), list, config, ignore_event),
     ):
         pass
 
@@ -273,7 +381,7 @@ def test_lanes_that_this_host_does_not_have(config: Config, monkeypatch: pytest.
         with (
             pytest.raises(UsageError, match=told),
             fleet.open_fleet(
-                count, "", lambda _: pytest.fail("opened"), replace(config, **changes), ignore_event
+                (count, ""), lambda _: pytest.fail("opened"), list, replace(config, **changes), ignore_event
             ),
         ):
             pass
@@ -286,6 +394,6 @@ def test_an_address_where_nobody_listens(config: Config) -> None:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
         with (
             pytest.raises(MachineError, match=f"no Ray cluster can be reached at {address}"),
-            fleet.open_fleet(0, address, lambda _: pytest.fail("opened"), config, ignore_event),
+            fleet.open_fleet((0, address), lambda _: pytest.fail("opened"), list, config, ignore_event),
         ):
             pass

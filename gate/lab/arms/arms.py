@@ -10,11 +10,21 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gate.errors import UsageError
 from gate.git import find_checkout
 from gate.installation import MODELS, find_models
-from gate.lab.arms.checkouts import fill_submodules, load_provenance, open_worktree, remove_leftover_worktrees
+from gate.lab.arms.checkouts import (
+    CODE,
+    READ_BY_CODE,
+    fill_submodules,
+    hash_changes,
+    load_provenance,
+    open_worktree,
+    remove_leftover_worktrees,
+    run_git,
+)
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.host.ownership import open_scratch
 from gate.records.codes import Code
@@ -107,7 +117,7 @@ def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
         UsageError: A ref, directory or interpreter cannot be used; the fix is named.
         MachineError: git is missing or cannot check out, or a disk is full.
     """
-    base, head = _choose_code(options)
+    base, head = resolve_arms(options)
     with open_scratch() as scratch:
         interpreters = _prepare_interpreters(options, scratch)
         with (
@@ -134,12 +144,29 @@ def open_arm(
         yield _use_interpreter(opened, interpreter, same_code=not ref)
 
 
-def resolve_arms(options: ArmOptions) -> None:
-    """Find what both arms are to be made of, and make none; raises UsageError as :func:`open_arms`."""
-    _choose_code(options)
+class CodeState(NamedTuple):
+    """What an arm's code is: a commit, and the hash of what differs from it; empty where that is unknown."""
+
+    commit: str
+    changes: str = ""
+    is_tree: bool = False  # as it lies there, with the new files that code may read
 
 
-def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
+def find_states(directory: Path, options: ArmOptions | None) -> list[CodeState]:
+    """Find what head is on this host and, with ``options``, base; raises as :func:`resolve_arms`."""
+    base, head = resolve_arms(options) if options else (None, None)
+    return [_find_state(code, directory) for code in ((head, base) if options else (head,))]
+
+
+def _find_state(code: _Code, directory: Path) -> CodeState:
+    if isinstance(code, Revision):
+        return CodeState(code.commit)
+    place, suffixes = (code, CODE) if code else (directory, READ_BY_CODE)
+    return CodeState(run_git(place, "rev-parse", "HEAD"), hash_changes(place, suffixes), is_tree=code is None)
+
+
+def resolve_arms(options: ArmOptions) -> tuple[_Code, _Code]:
+    """Find what base and head are to be made of, and make none; raises UsageError as :func:`open_arms`."""
     head = _parse_code(options.directory, options.head) if options.head else None
     tip = head.commit if isinstance(head, Revision) else "HEAD"
     if not options.base:

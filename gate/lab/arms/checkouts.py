@@ -24,10 +24,13 @@ from gate.records.run import Provenance
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
-_CHANGED = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--submodule=diff", "HEAD")
+# Whatever a user's settings of git make of it, and however many objects a clone has.
+_ALIKE = ("--full-index", "--no-prefix", "--no-renames", "--unified=3", "--diff-algorithm=myers")
+_CHANGED = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--submodule=diff", *_ALIKE, "HEAD")
 _NEW_FILES = ("ls-files", "--others", "--exclude-standard", "-z")
 # Results are new files as well, and change as a run goes on.
-_CODE = (b".py", b".c", b".cc", b".cpp", b".cu", b".cuh", b".h", b".hpp", b".hip", b".pyx", b".rs")
+CODE = (b".py", b".c", b".cc", b".cpp", b".cu", b".cuh", b".h", b".hpp", b".hip", b".pyx", b".rs")
+READ_BY_CODE = (*CODE, b".json", b".yaml", b".yml", b".toml", b".ini", b".cfg")
 
 
 def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) -> Provenance:
@@ -52,8 +55,8 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
     )
 
 
-def hash_changes(directory: Path) -> str:
-    """Hash what differs from the commit of ``directory``'s checkout, new files of code included.
+def hash_changes(directory: Path, suffixes: tuple[bytes, ...] = CODE) -> str:
+    """Hash what differs from the commit of ``directory``'s checkout, new files with ``suffixes`` included.
 
     Empty outside of git, and where git does not tell: nobody knows then.
     """
@@ -64,7 +67,7 @@ def hash_changes(directory: Path) -> str:
         return ""
     told = hashlib.sha256(changed.output)
     for name in others.output.split(b"\0"):
-        if name.endswith(_CODE):
+        if name.endswith(suffixes):
             told.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
     return told.hexdigest()[:16]
 

@@ -23,6 +23,7 @@ from gate.check.measurer import Measurer
 from gate.check.schedule import want_whole
 from gate.check.work import Answer, Part, Unit
 from gate.errors import UsageError
+from gate.lab.arms.arms import CodeState
 from gate.lab.arms.checkouts import hash_changes, load_provenance
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import measure_lab_pair
@@ -88,6 +89,7 @@ class LaneTerms:
     out: Path
     observe: Observer = ignore_event
     cores: tuple[int, ...] = ()  # of a lane that shares a CPU with others; () for the device's own
+    project: Path = Path()  # where its code is
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +107,7 @@ class Lane:
 
 
 OpenLane = Callable[[LaneTerms], AbstractContextManager[Lane]]
+OwnCode = Callable[[], Sequence[CodeState]]  # of head and, beside it, base: found where the command runs
 
 
 def keep_note(facts: list[Fact], event: Event) -> None:
@@ -225,8 +228,43 @@ def list_differences(fresh: Run, previous: Run) -> list[str]:
     ]
 
 
+def sort_lanes(
+    runs: Mapping[int, Run], tree_changes: Mapping[int, str], own: Sequence[CodeState]
+) -> tuple[int, dict[int, list[str]]]:
+    """Choose of the lanes with our ``own`` code one that most are like; what each differs in, from us or it.
+
+    ``tree_changes`` are those of each lane's working tree.
+    """
+    differences = {n: _list_code_differences(run, tree_changes[n], own) for n, run in runs.items()}
+    sound = [number for number in runs if not differences[number]]
+
+    def count_alike(number: int) -> int:
+        return sum(not list_differences(runs[other], runs[number]) for other in sound)
+
+    chosen, taken = max(sound or runs, key=count_alike), set[str]()
+    for number in sound:
+        (place,) = runs[number].places
+        differences[number] = list_differences(runs[number], runs[chosen])
+        if place in taken:
+            differences[number].append(f"it is at {place}, where another lane is")
+        elif not differences[number]:
+            taken.add(place)
+    return chosen, differences
+
+
+def _list_code_differences(run: Run, tree_changes: str, own: Sequence[CodeState]) -> list[str]:
+    head, base = own[0], own[-1]
+    # Of a working tree as head; what a lane does not know of it counts as different.
+    run = replace(run, changes=tree_changes or "unknown") if head.is_tree else run
+    ours = run.base and replace(
+        run.base, provenance=Provenance(commit=base.commit), changes="" if base.is_tree else base.changes
+    )
+    here = replace(run, provenance=Provenance(commit=head.commit), changes=head.changes, base=ours)
+    return [f"not this host's code: {difference}" for difference in list_differences(run, here)]
+
+
 def _tell(what: str, then: str, now: str) -> list[str]:
-    return [f"{what}{then} -> {now}"] if then != now else []
+    return [f"{what}{then or 'none'} -> {now or 'none'}"] if then != now else []
 
 
 def _name_kind(run: Run) -> str:
