@@ -45,7 +45,7 @@ class ProgramAnswer:
 def ask_program(
     command: Sequence[str],
     *,
-    limit_s: float,
+    limit_s: float | None,
     given: str = "",
     directory: str | Path | None = None,
     variables: Mapping[str, str] | None = None,

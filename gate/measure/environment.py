@@ -127,7 +127,6 @@ def _describe_cause(error: BaseException) -> str:
 
 
 _WATCHING = frozenset({"nvidia-ml-py"})  # of the gate's own: no program runs otherwise with it
-_COMPILER_TIMEOUT_S = 20
 
 
 def capture_environment(device: Device, request: WorkerRequest) -> Environment:
@@ -182,7 +181,8 @@ def _read_version(distribution: str) -> str:
 def _read_compiler() -> str:
     """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
     command = os.environ.get("CXX", "g++").split()
-    answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=_COMPILER_TIMEOUT_S)
+    # Without a limit: the primer has one. A busy machine's compiler is no other compiler.
+    answer = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=None)
     if answer.status != 0:
         return ""
     return f"{os.path.basename(command[0])} {answer.output}"  # noqa: PTH119 - a string of the user's

@@ -102,7 +102,9 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
     environments = {name: one.environment for name, one in stored}
     used_ids = tuple(name for name in dict.fromkeys(verdict.baseline_environments) if name in environments)
     used = [one for name, one in stored if name in used_ids and one.case_id in ours]
-    environment = environments.get(compute_environment_id(verdict.environment), _BLANK)
+    # Trials say themselves that they were not forked: the baselines of such cases are apart.
+    own = [replace(verdict.environment, workers=one) for one in (verdict.environment.workers, "")]
+    environment = next(filter(None, (environments.get(compute_environment_id(one)) for one in own)), _BLANK)
     provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
     # Notes on how it ran are made from the tally: this run has no trials.
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)

@@ -80,11 +80,14 @@ class Environment:
     python: str  # "3.11"
     compiler: str  # "g++ 12.2.0"
     allocator: str = ""  # "held": freed memory stays in the process while calls are timed
-    workers: str = ""  # "forked": from a server that has imported what they need
+    workers: str = ""  # "forked": from a server that has imported what they need; of trials PARTLY_FORKED
     libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
     settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
     device_traits: Mapping[str, str] = field(default_factory=dict)  # of a GPU: its capability, memory, ...
     packages: Mapping[str, str] = field(default_factory=dict)  # others that are installed; not of the id
+
+
+PARTLY_FORKED = "partly forked"  # trials of one case: like neither kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.evidence.values import list_short
+from gate.decide.evidence.values import find_environment, list_short
 from gate.decide.judge.compare import find_threshold
 from gate.devices import TARGET_KIND
 from gate.errors import FileError, IncompleteError, UsageError
@@ -23,8 +23,9 @@ from gate.files.codec import BASELINE, encode, write_atomic
 from gate.files.disk import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
-from gate.records.cases import Metric, Policy
-from gate.records.run import Baseline, Extent, Run
+from gate.records.cases import Metric, Policy, group_cases
+from gate.records.codes import Code
+from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run
 from gate.units import join_some
 
 # Nothing of a target is timed: a second trial tells which counts vary.
@@ -190,7 +191,11 @@ def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, st
     eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
     needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
     few = [case.id for case in run.cases if counts[case.id] < needed]
+    late = {one.case_id for one in run.trials for fact in one.warnings if fact.code is Code.SERVER_SILENT}
+    grouped = group_cases(run.trials).items()
+    late |= {case_id for case_id, own in grouped if find_environment(run, own).workers == PARTLY_FORKED}
     return {
+        **{case_id: f"{case_id} (not all workers were forked)" for case_id in sorted(late)},
         **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
         **{case_id: f"{case_id} ({counts[case_id]} of {needed} trials)" for case_id in few},
         **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},

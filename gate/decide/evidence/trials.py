@@ -17,8 +17,7 @@ from gate.decide.evidence.values import (
     collect_medians,
     collect_values,
     compare_items,
-    find_card,
-    find_place,
+    find_environment,
 )
 from gate.fingerprint import PACKAGE
 from gate.metrics import SPECS, Scope
@@ -210,9 +209,7 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
             make_baseline(
                 case,
                 trials[case.id],
-                environment=replace(
-                    run.environment, device_uuid=find_card(run, find_place(trials[case.id])), packages={}
-                ),
+                environment=replace(find_environment(run, trials[case.id]), packages={}),
                 provenance=provenance,
             )
         )

@@ -1,8 +1,8 @@
 """What is known of each case: one value per metric and trial, and what is stored to compare it with."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median, median_high, median_low
 
 from gate.decide.stats import LogArms, estimate_metric
@@ -10,8 +10,18 @@ from gate.fingerprint import describe_upgrade, has_same_codegen, has_same_host, 
 from gate.metrics import LEADING, SPECS, Family, MetricSpec, Role, Scope
 from gate.records.cases import Case, Metric, Threshold, collect_columns, group_cases
 from gate.records.codes import Code
-from gate.records.facts import MISMATCH_CODES, Fact, name_words
-from gate.records.run import CANDIDATE_ARM, Baseline, CaseFailure, Environment, Extent, Pairing, Run, Trial
+from gate.records.facts import MISMATCH_CODES, UNFORKED_CODES, Fact, name_words
+from gate.records.run import (
+    CANDIDATE_ARM,
+    PARTLY_FORKED,
+    Baseline,
+    CaseFailure,
+    Environment,
+    Extent,
+    Pairing,
+    Run,
+    Trial,
+)
 from gate.records.verdict import Change, Comparison, Reason, Status
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
@@ -274,7 +284,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
                 trials=tuple(trials),
                 failures=tuple(failures.get(case.id, ())),
                 values=collect_values(trials),
-                stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
+                stored=_rank_stored(case, find_environment(run, trials), stored.get(case.id, ())),
                 planned=run.trials_planned,
                 base_case=bases.get(case.id),
             )
@@ -291,6 +301,13 @@ def find_place(trials: Iterable[Trial]) -> str:
 def find_card(run: Run, place: str) -> str:
     """The UUID of the card at a place of a run; where no place is known, that of the whole run."""
     return run.places[place].device if place in run.places else run.environment.device_uuid
+
+
+def find_environment(run: Run, trials: Collection[Trial]) -> Environment:
+    """Find the environment of all these trials of one case; where only some were forked, it is no other's."""
+    fresh = sum(any(fact.code in UNFORKED_CODES for fact in trial.warnings) for trial in trials)
+    workers = ("" if fresh == len(trials) else PARTLY_FORKED) if fresh else run.environment.workers
+    return replace(run.environment, workers=workers, device_uuid=find_card(run, find_place(trials)))
 
 
 def list_short(run: Run) -> tuple[Evidence, ...]:

@@ -161,9 +161,7 @@ def compare_paired(
             findings[metric] = _judge_reading(side, readings, metric, rules, work)
         else:
             findings[metric] = _demand_repeat(question, (seen or {}).get(metric))
-    rows = list_comparisons(side, follow_leaders(findings))
-    no_measure = {Metric.COMPILE_CALLS} if side.other_stack else ()
-    return tuple(replace(row, decides=row.decides and row.metric not in no_measure) for row in rows)
+    return list_comparisons(side, follow_leaders(findings))
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:

@@ -1,10 +1,11 @@
 """A bench: an arm, where and how to measure it, the job of each worker process, and compile caches."""
 
+import math
 import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.devices import DEFAULT_DEVICE
@@ -139,13 +140,15 @@ def _set_extensions(bench: Bench) -> Mapping[str, str]:
     return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
 
 
-def run_job(bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = ()) -> JobOutcome:
-    """Run one worker to its end, forked if possible; raises as ``run_worker``.
+def run_job(
+    bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = (), most_s: float = math.inf
+) -> JobOutcome:
+    """Run one worker to its end, forked if possible, for ``most_s`` at most; raises as ``run_worker``.
 
-    The servers of ``later`` jobs are opened with its own.
+    The servers of ``later`` jobs are opened with its own, which is waited for as any other.
     """
     (opened,) = bench.pool.open((job,), later)
-    return run_worker(opened)
+    return run_worker(replace(opened, limit_s=min(opened.limit_s, most_s)))
 
 
 def make_case_path(case_id: str) -> Path:

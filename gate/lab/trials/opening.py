@@ -24,7 +24,7 @@ from gate.project.cases import Card, list_absent, list_unavailable
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.events import CaseFailed, Noted, Observer, PrimeFinished, PrimeStarted, ignore_event
-from gate.records.facts import Fact, name_words
+from gate.records.facts import LATE_SERVER_CODES, Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.run import BASE_ARM, Arm, CaseFailure, Environment, FailureKind, Place
 from gate.report.words.facts import advise_unprimed, describe_unprimed
@@ -48,7 +48,9 @@ def prime_bench(bench: Bench) -> Environment:
     if result.environment is None:
         fix = advise_unprimed(FailureKind.ERROR, None, str(job.log))
         raise MachineError("the primer did not report the environment", fix)
-    return result.environment
+    # How busy the machine was names no environment: trials open servers of their own, or say why not.
+    is_late = any(fact.code in LATE_SERVER_CODES for fact in result.warnings)
+    return replace(result.environment, workers="forked") if is_late else result.environment
 
 
 # A project that takes longer to import is left to its trials, whose limit is the configured one.
@@ -74,8 +76,8 @@ def find_unimportable(bench: Bench, cases: Sequence[Case]) -> tuple[CaseFailure,
 
     def import_together(*factories: str) -> Mapping[str, WorkerFailure]:
         """Import them in one process, and tell which cannot be."""
-        request, limit_s = replace(job.request, factories=factories), min(job.limit_s, IMPORT_LIMIT_S)
-        result = run_job(bench, replace(job, request=request, limit_s=limit_s))
+        request = replace(job.request, factories=factories)
+        result = run_job(bench, replace(job, request=request), most_s=IMPORT_LIMIT_S)
         return {} if isinstance(result, CaseFailure) else result.unimportable
 
     found = import_together(*factories)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gate.errors import MachineError
 from gate.lab.trials.bench import Bench
-from gate.lab.trials.opening import open_bench, prime_bench
+from gate.lab.trials.opening import find_unimportable, open_bench, prime_bench
+from gate.lab.workers.server_pool import ServerPool
 from gate.measure.logbook import make_worker_failure
+from gate.records.codes import Code
+from gate.records.facts import Fact, name_words
 from gate.records.run import FailureKind
 from gate.report.words.facts import advise_unprimed
+
+from .conftest import MakeCase
 
 
 def test_tells_the_environment(bench: Bench) -> None:
@@ -67,3 +73,38 @@ def test_what_the_primer_itself_advises_is_the_fix() -> None:
         error.__cause__ = cause
         told = make_worker_failure(error)
         assert advise_unprimed(FailureKind.ERROR, told, "prime.log") == fix
+
+
+@pytest.mark.parametrize(
+    ("why_not", "workers"),
+    [
+        (Fact(code=Code.SERVER_SILENT, numbers={"limit_s": 300.0}), "forked"),
+        (Fact(code=Code.SERVER_GONE), "forked"),
+        (Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher")), ""),
+        (Fact(code=Code.ENDS_UNANNOUNCED), ""),
+    ],
+)
+def test_a_slow_server_names_no_environment(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, why_not: Fact, workers: str
+) -> None:
+    """The primer ran by itself: since the machine was busy, or since nothing can be forked here."""
+    monkeypatch.setattr(
+        ServerPool, "open", lambda _, jobs, *__: tuple(replace(j, why_not=why_not) for j in jobs)
+    )
+    assert prime_bench(bench).workers == workers
+
+
+def test_the_check_of_imports_waits_for_its_server_as_all_others_do(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own short limit is its worker's: what it made of a slow server would hold for the primer, too."""
+    waited: list[float] = []
+
+    def open_slowly(_pool: ServerPool, jobs: Any, *_later: Any) -> Any:
+        waited.extend(job.limit_s for job in jobs)
+        return jobs
+
+    monkeypatch.setattr(ServerPool, "open", open_slowly)
+    monkeypatch.setattr("gate.lab.trials.opening.IMPORT_LIMIT_S", 0.0)
+    assert find_unimportable(bench, [replace(make_case(), factory="actor:error")]) == ()
+    assert waited == [bench.settings.trial_timeout_s]

@@ -14,7 +14,8 @@ from gate.decide.verdict import decide_verdict
 from gate.errors import FileError, IncompleteError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.records.cases import Case, Metric, Override, Policy
-from gate.records.facts import Disturbance
+from gate.records.codes import Code
+from gate.records.facts import Disturbance, Fact
 from gate.records.run import (
     Baseline,
     CodeIdentity,
@@ -23,6 +24,7 @@ from gate.records.run import (
     GraphBreak,
     Pairing,
     Provenance,
+    Run,
     Trial,
 )
 from gate.records.verdict import Reason
@@ -232,6 +234,24 @@ def test_a_refresh_records_nothing_that_was_not_compiled() -> None:
     trials = [make_trial(index, unique_graphs=float(index > 0)) for index in range(3)]
     with pytest.raises(IncompleteError, match="smoke-default \\(nothing was compiled\\)"):
         check_refresh(make_run(*trials))
+
+
+def test_a_refresh_records_nothing_that_was_forked_in_part() -> None:
+    """A busy machine's baselines would never apply; those of a model that cannot be forked do."""
+    trials = [make_trial(index) for index in range(3)]
+    silent, gone, threads = (
+        Fact(code=code) for code in (Code.SERVER_SILENT, Code.SERVER_GONE, Code.IMPORT_STARTS_THREADS)
+    )
+
+    def warn(fact: Fact, count: int) -> Run:
+        warned = [replace(trial, warnings=(fact,)) for trial in trials[:count]]
+        return make_run(*warned, *trials[count:])
+
+    for run in (warn(silent, 3), warn(silent, 1), warn(gone, 2)):
+        with pytest.raises(IncompleteError, match=r"smoke-default \(not all workers were forked\)"):
+            check_refresh(run)
+    for run in (warn(gone, 3), warn(threads, 3)):
+        check_refresh(run)
 
 
 def test_a_refresh_with_three_trials_a_case_is_fit() -> None:
