@@ -136,6 +136,23 @@ def test_every_edit_changes_the_hash(repository: Path) -> None:
     assert hash_changes(project) == seen[-1]
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("core.abbrev", "20"),
+        ("diff.noprefix", "true"),
+        ("diff.context", "0"),
+        ("diff.mnemonicPrefix", "true"),
+    ],
+)
+def test_settings_of_git_do_not_change_the_hash(repository: Path, key: str, value: str) -> None:
+    """Two hosts with the same edit agree, however much of an id or a file git shows on each."""
+    (repository / "model.py").write_text("2\n", encoding="utf-8")
+    before = hash_changes(repository)
+    run_git(repository, "config", key, value)
+    assert hash_changes(repository) == before
+
+
 def test_an_edit_in_a_submodule_changes_the_hash(
     repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
