@@ -38,9 +38,7 @@ HEADLINE_CODES = _list_codes(Code.STOPPED, Code.AGAINST_BASE)
 MISMATCH_CODES = frozenset({Code.OUTPUT_FAR, Code.OUTPUT_LOST, Code.OUTPUT_RESHAPED, Code.OUTPUT_DIFFERS})
 REMARK_CODES = _list_codes(Code.MACHINE_SPEED, Code.NO_PAIR) | MISMATCH_CODES
 UNFORKED_CODES = _list_codes(Code.ENDS_UNANNOUNCED, Code.IMPORT_STARTS_THREADS)
-LATE_SERVER_CODES = frozenset(
-    {Code.SERVER_SILENT, Code.SERVER_GONE}
-)  # by the day
+LATE_SERVER_CODES = frozenset({Code.SERVER_SILENT, Code.SERVER_GONE})  # by the day
 # What a trial reports of itself, and what may explain its change.
 OF_TRIALS = frozenset({Code.GRAPH_DIFFERS, Code.LEFT_TO_EAGER, Code.MEMORY_KEPT, *MISMATCH_CODES})
 CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED) | OF_TRIALS
