@@ -126,15 +126,16 @@ def find_stack(inquiry: Inquiry) -> list[Cause]:
     if baseline is None:
         return []
     imported = describe_packages(baseline, inquiry.evidence)
-    lines = {*describe_acting(baseline.environment, inquiry.environment), *imported}
+    acting = describe_acting(baseline.environment, inquiry.environment)
+    lines = dict.fromkeys((*acting, *imported))
     if not lines:
         return []
     # What the case does not import comes last.
     beside = {one for one in lines if one.startswith(PACKAGE)} - {*imported}
-    ordered = sorted(lines, key=lambda one: (one in beside, one.startswith(PACKAGE), one))
+    ordered = sorted(lines, key=lambda line: (line in beside, line.startswith(PACKAGE)))
     named = tuple(map(shorten, ordered[:_MAX_DIFFERENCES]))
     fact = Fact(code=Code.STACK_CHANGED, numbers={"differences": len(lines)}, names={"differences": named})
-    return [inquiry.weigh(fact, _NOT_IMPORTED if beside == lines else 1.0)]
+    return [inquiry.weigh(fact, _NOT_IMPORTED if beside == lines.keys() else 1.0)]
 
 
 def find_eager(inquiry: Inquiry) -> list[Cause]:

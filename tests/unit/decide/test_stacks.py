@@ -28,7 +28,6 @@ from tests.told import tell_row
 from .conftest import Situation, make_baselines, make_policy, make_run
 from .one_case import BREAKS, EAGER, LATENCY, NINE, STORED, WARM, Confirm, Find, Make, Pair, state
 
-CALLS = Metric.COMPILE_CALLS
 OLD, NEW = "/venvs/old/bin/python", "/venvs/new/bin/python"
 NEWER_TORCH = replace(CPU_HOST, torch="2.14.1+cpu")
 TARGET_HOST = replace(CPU_HOST, device_kind=TARGET_KIND)
@@ -110,25 +109,6 @@ def test_a_compile_of_another_stack_is_clear_by_its_own_pairs(
     """The clock alone suffices where it is sure enough: equal times in 16 pairs that vary by 1 %."""
     run = give_base(pair_run(paired_case(pairs=16)), pythons=(OLD, NEW))
     assert state(find(decide_side_by_side(run, policy), WARM)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
-
-
-@pytest.mark.parametrize(
-    ("pythons", "expected"), [((), (True, Outcome.REGRESSION)), ((OLD, NEW), (False, Outcome.PASS))]
-)
-def test_calls_decide_within_a_stack_alone(  # noqa: PLR0913, PLR0917 - four fixtures
-    pair_run: Pair,
-    paired_case: Make,
-    policy: Policy,
-    find: Find,
-    pythons: tuple[str, ...],
-    expected: tuple[bool, Outcome],
-) -> None:
-    """A tenth more Python calls convict a change, and no other release of torch or Python."""
-    run = give_base(pair_run(paired_case(pairs=16, head={CALLS: 4.4e6})), pythons=pythons)
-    verdict: Verdict = decide_side_by_side(run, policy)
-    row = find(verdict, CALLS)
-    assert row.status is Status.REGRESSED
-    assert (row.decides, verdict.outcome) == expected
 
 
 @pytest.mark.parametrize(("pythons", "notes"), [((), 1), ((OLD, NEW), 0)])
