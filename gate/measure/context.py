@@ -197,7 +197,9 @@ def build_subject(
 
 def record_first(context: WorkerContext, report: GraphReport, phases_s: Mapping[str, float]) -> None:
     """Record what a first call compiled: only its breaks count, since a recompile repeats them."""
-    context.logbook.record(graph_breaks=report.graph_breaks, phases_s={**report.phases_s, **phases_s})
+    about = {**context.logbook.result.workload, **report.settings}
+    phases_s = {**report.phases_s, **phases_s}
+    context.logbook.record(workload=about, graph_breaks=report.graph_breaks, phases_s=phases_s)
     _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
 
 

@@ -22,7 +22,7 @@ from gate.git import find_checkout
 from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.facts import GRAPH_CACHES, Fact, name_words
-from gate.records.run import CacheUse, Frame, GraphBreak, Recompile
+from gate.records.run import NESTED_BREAKS, CacheUse, Frame, GraphBreak, Recompile
 
 MAX_CODE = 160  # characters of one line of code
 _MAX_GUARD = 400
@@ -54,7 +54,7 @@ def _parse_reason(reason: str, record: Any, files: Mapping[str, str], directory:
         guard=" ".join(_ADDRESS.sub(r"\1", _HINT.sub("", guard)).split())[:_MAX_GUARD],
         code=" ".join(rest[: place.start()].split())[:MAX_CODE] if place else "",
         location=format_location(file, line, directory) if file else "",
-        function=_RESUMED.sub(r"\1", function or ""),
+        function=_RESUMED.sub(r"\1", function or "")[:MAX_CODE],
     )
 
 
@@ -68,6 +68,8 @@ def _name_files(records: Iterable[Any]) -> dict[str, str]:
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
 _MAX_REASON = 200  # characters; the first line of a reason names its kind
 _MAX_FRAMES = 12  # of a stack, the innermost
+_REGISTERED = re.compile(r"/(gb\d{4,6})\.html")  # in the address of torch's page on this kind of break
+_NESTED = f'"{NESTED_BREAKS}": true'  # in the settings that each compile records
 # Of a branch on a tensor's value torch records a function of its own; its error messages say what it is.
 _JUMP, _BRANCH = "generic_jump ", "Data-dependent branching: "
 _US = 1e-6
@@ -114,6 +116,7 @@ class GraphReport:
 
     counts: Mapping[Metric, int]
     caches: Mapping[str, CacheUse] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Dynamo's, by which it records
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[Recompile, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
@@ -148,6 +151,8 @@ def observe_graphs(directory: str) -> GraphReport:
     breaks = find_private("torch._dynamo.utils", "graph_break_reasons")
     recompiles = tuple(list_recompiles(records or (), directory))
     phases_us = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
+    configs = [config for one in records or () if (config := getattr(one, "dynamo_config", None))]
+    nested = {NESTED_BREAKS: "on" if any(_NESTED in config for config in configs) else "off"}
     counts, unknown = {}, []
     for metric, value in (
         (Metric.GRAPH_BREAKS, None if breaks is None else len(breaks)),
@@ -162,6 +167,7 @@ def observe_graphs(directory: str) -> GraphReport:
     return GraphReport(
         counts=counts,
         caches=_read_caches(counters, records),
+        settings=nested if configs else {},
         graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
         recompile_reasons=recompiles,
         phases_s={phase: total * _US for phase, total in phases_us.items() if total},
@@ -275,16 +281,25 @@ def _sum_field(records: list[Any] | None, name: str) -> int | None:
 
 def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
     own = str(Path(importlib.import_module("torch").__file__ or "").parent)
-    frames = [one for one in getattr(entry, "user_stack", ()) if not one.filename.startswith(own)]
+    whole, reason = list(getattr(entry, "user_stack", ())), str(getattr(entry, "reason", entry))
+    frames = [one for one in whole if not one.filename.startswith(own)]
     stack = tuple(_describe_frame(frame, directory) for frame in frames[-_MAX_FRAMES:])
-    reason = _shorten(str(getattr(entry, "reason", entry)))
-    return GraphBreak(reason=reason, location=stack[-1].location if stack else "", stack=stack)
+    last = _describe_frame(whole[-1], directory) if whole else None
+    registered = _REGISTERED.search(reason)
+    return GraphBreak(
+        reason=_shorten(reason),
+        location=next((frame.location for frame in (*stack[-1:], last) if frame), ""),
+        stack=stack,
+        innermost=last,
+        registry=registered[1].upper() if registered else "",
+    )
 
 
 def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:
     code = linecache.getline(frame.filename, frame.lineno or 0).strip()
     location = format_location(frame.filename, frame.lineno, directory)
-    return Frame(location=location, function=frame.name, code=code[:MAX_CODE])
+    name = _RESUMED.sub(r"\1", frame.name)
+    return Frame(location=location, function=name[:MAX_CODE], code=code[:MAX_CODE])
 
 
 def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[Fact]:

@@ -43,6 +43,7 @@ class Code(StrEnum):
     OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit
     EAGER_CHANGED = "eager_changed", "change"
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
+    BY_PLACE = "by_place", "before after"  # counted by kind, for torch recorded so many, each side its way
     SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
     NO_RATIO = "no_ratio"  # a value is zero or less
     ALREADY_REGRESSED = "already_regressed"  # its case has, so what would settle it changes nothing
@@ -61,8 +62,8 @@ class Code(StrEnum):
     NO_PAIR = "no_pair"
 
     # Explanations of one case.
-    GRAPH_BREAK = "graph_break"  # names: reason, location
-    GRAPH_BREAK_GONE = "graph_break_gone"  # names: reason, location
+    GRAPH_BREAK = "graph_break"  # names: reason, registry, location
+    GRAPH_BREAK_GONE = "graph_break_gone"  # names: reason, registry, location
     RECOMPILED = "recompiled"  # names: reason, line, location
     RECOMPILED_NO_MORE = "recompiled_no_more"  # names: reason, line, location
     GUARDS_CHANGED = "guards_changed", "before after"

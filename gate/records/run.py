@@ -39,6 +39,8 @@ class FailureKind(StrEnum):
 # More machines than anybody has, and few enough to count up to.
 MOST_SHARDS = 999
 
+NESTED_BREAKS = "nested_graph_breaks"  # of a workload, "on" or "off": Dynamo's setting, off where unknown
+
 # The names of arms. Trials of the candidate are judged; the base's are for the side-by-side comparison.
 BASE_ARM = "base"
 CANDIDATE_ARM = "head"
@@ -118,7 +120,9 @@ class GraphBreak:
 
     reason: str
     location: str  # "file.py:12", or "" where Dynamo does not say
-    stack: tuple[Frame, ...] = ()  # the measured code's own, outermost first; a baseline keeps none
+    stack: tuple[Frame, ...] = ()  # the measured code's own, outermost first; a stored baseline keeps none
+    innermost: Frame | None = None  # where tracing stopped, in torch's code too
+    registry: str = ""  # "GB0059": its number among torch's kinds of breaks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

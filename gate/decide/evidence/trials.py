@@ -226,7 +226,7 @@ def make_baseline(
     What was compiled comes from the trials that compiled; where they disagree it is unknown.
     """
     compiled = [trial for trial in trials if trial.phases_s] or trials
-    fullest = max(compiled, key=lambda trial: len(trial.samples))
+    fullest = max(compiled, key=lambda trial: (len(trial.samples), len(trial.graph_breaks)))
     kernels_s = collect_medians(trial.kernels_s for trial in trials)
     workloads = [trial.workload for trial in compiled if trial.workload]
     return Baseline(
@@ -242,7 +242,7 @@ def make_baseline(
             for key, value in sorted(workloads[0].items() if workloads else ())
             if all(one.get(key) == value for one in workloads)
         },
-        graph_breaks=tuple(replace(one, stack=()) for one in fullest.graph_breaks),
+        graph_breaks=fullest.graph_breaks,
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,
         canaries_s=dict(sorted(collect_columns(trial.conditions.canaries_s for trial in trials).items())),
@@ -268,6 +268,7 @@ def _find_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
 def _round_baseline(exact: Baseline) -> Baseline:
     return replace(
         exact,
+        graph_breaks=tuple(replace(one, stack=()) for one in exact.graph_breaks),
         # Rounded, values of what repeats would differ though they are equal.
         trials={
             metric: tuple(values if SPECS[metric].repeats else map(_round_digits, values))

@@ -105,6 +105,7 @@ class Question:
     threshold: Threshold
     logs: LogArms | None = None  # of noisy metrics, where every value is positive
     upgrade: tuple[str, ...] = ()  # what differs of the host that ``before`` is of, beside its stack
+    remarks: tuple[Fact, ...] = ()  # on both values
 
     @property
     def spec(self) -> MetricSpec:
@@ -125,7 +126,7 @@ class Question:
             baseline=estimate_metric(self.metric, self.before),
             candidate=estimate_metric(self.metric, self.after),
             change=change,
-            remarks=remarks,
+            remarks=(*self.remarks, *remarks),
         )
 
 
@@ -205,6 +206,7 @@ class Evidence:
     base_case: Case | None = None  # as the run's base defines it
     place: str = ""  # where all its trials ran, where that is known
     card: str = ""  # UUID of the card that it ran on, where that is known
+    other_stack: bool = False  # than what is stored, which is the base's, in pairs: equal work proves nothing
 
     @property
     def fullest(self) -> Trial | None:

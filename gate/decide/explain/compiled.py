@@ -2,10 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Collection, Mapping, Sequence
 
+from gate.decide.evidence.places import Changes, Site, list_changes
 from gate.decide.evidence.programs import (
     count_words,
     is_code_changed,
@@ -19,11 +18,18 @@ from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, rank_moves, shorten
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records.cases import Metric
 from gate.records.codes import Code
-from gate.records.facts import AFTER, BEFORE, GRAPH_CACHES, MISMATCH_CODES, USES, Fact, name_words
-from gate.records.run import CacheUse, CodeIdentity, GraphBreak, Recompile
+from gate.records.facts import (
+    AFTER,
+    BEFORE,
+    GRAPH_CACHES,
+    MISMATCH_CODES,
+    USES,
+    Fact,
+    list_distinct,
+    name_words,
+)
+from gate.records.run import CacheUse, CodeIdentity, Compiled, GraphBreak, Recompile
 from gate.records.verdict import Cause, CauseKind
-
-_T = TypeVar("_T", GraphBreak, Recompile)
 
 # A type that half of the code used, or less, and that twice as much uses now: a quarter of all at least.
 _DOUBLED, _NOTABLE_SHARE = 2.0, 0.25
@@ -49,18 +55,12 @@ def find_mismatch(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_breaks(inquiry: Inquiry) -> list[Cause]:
-    """Graph breaks that one side has and the other has not, by reason and place."""
+    """Graph breaks that one side has and the other has not, by kind."""
     baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
     if baseline is None or fullest is None:
         return []
-    before, after = ([replace(one, stack=()) for one in side.graph_breaks] for side in (baseline, fullest))
-    # A place outside the measured code, in a library, says less than the line that led there.
-    added = sorted(_list_new(after, before, _find_kind), key=lambda one: one.location.startswith("/"))
-    new = (Fact(code=Code.GRAPH_BREAK, names=_name_break(one)) for one in added)
-    removed = _list_new(before, after, _find_kind)
-    gone = (Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in removed)
-    share = _measure_harm(inquiry, _OF_LARGER_GRAPHS)
-    return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, share)]
+    changes = list_changes(inquiry.evidence, baseline, fullest, Metric.GRAPH_BREAKS)
+    return _list_causes(inquiry, changes, (Code.GRAPH_BREAK, Code.GRAPH_BREAK_GONE), _OF_LARGER_GRAPHS)
 
 
 def find_fallbacks(inquiry: Inquiry) -> list[Cause]:
@@ -76,50 +76,33 @@ def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
     return 1.0 if not inquiry.worst or inquiry.worst in harmed else _NO_HARM
 
 
-def _list_new(after: Iterable[_T], before: Iterable[_T], find_kind: Callable[[_T], object]) -> list[_T]:
-    """List what is not of before; as many of a kind as were there only moved."""
-    counts = Counter(after), Counter(before)
-    added, gone = counts[0] - counts[1], counts[1] - counts[0]
-    more = Counter(map(find_kind, added.elements()))
-    more.subtract(map(find_kind, gone.elements()))
-    return [one for one in added if more[find_kind(one)] > 0]
-
-
-def _find_kind(found: GraphBreak) -> tuple[str, str]:
-    return found.reason, found.location.rpartition(":")[0]
-
-
-def _name_break(found: GraphBreak) -> Mapping[str, tuple[str, ...]]:
-    return name_words(reason=shorten(found.reason), location=found.location)
-
-
 def find_recompiles(inquiry: Inquiry) -> list[Cause]:
-    """The guards that failed and did not in the baseline, by guard and code, wherever that line is now.
+    """The guards that failed and did not in the baseline, by kind.
 
     And those that fail no more: what was compiled for each shape may be compiled for all.
     """
-    baseline = inquiry.evidence.code_baseline
-    before = baseline.recompile_reasons if baseline else ()
     after: Counter[Recompile] = Counter()
     for trial in inquiry.evidence.trials:
         after |= Counter(trial.recompile_reasons)
-    known = {one.guard for one in before}
-    added = _list_new(after.elements(), before, _find_guard)
-    added.sort(key=lambda one: (one.guard in known, one.location.startswith("/")))
-    new = (Fact(code=Code.RECOMPILED, names=_name_guard(one)) for one in added)
-    removed = _list_new(before, after.elements(), _find_guard)
-    gone = (Fact(code=Code.RECOMPILED_NO_MORE, names=_name_guard(one)) for one in removed)
-    share = _measure_harm(inquiry, _OF_ONE_CODE)
-    return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, share)]
+    baseline, head = inquiry.evidence.code_baseline, Compiled(recompile_reasons=tuple(after.elements()))
+    changes = list_changes(inquiry.evidence, baseline or Compiled(), head, Metric.RECOMPILES)
+    return _list_causes(inquiry, changes, (Code.RECOMPILED, Code.RECOMPILED_NO_MORE), _OF_ONE_CODE)
 
 
-def _find_guard(found: Recompile) -> tuple[str, str]:
-    return found.guard, found.code or found.function
+def _list_causes(
+    inquiry: Inquiry, changes: Changes | None, codes: tuple[Code, Code], harmed: Collection[Metric]
+) -> list[Cause]:
+    new, gone = (
+        list_distinct(Fact(code=code, names=_name_site(site)) for site in side)
+        for code, side in zip(codes, changes or ((), ()), strict=True)
+    )
+    return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, _measure_harm(inquiry, harmed))]
 
 
-def _name_guard(found: Recompile) -> Mapping[str, tuple[str, ...]]:
-    words = {"reason": found.guard, "line": found.code, "location": found.location}
-    return name_words(**{key: shorten(word) for key, word in words.items() if word})
+def _name_site(site: Site) -> Mapping[str, tuple[str, ...]]:
+    record, words = site.record, {"reason": site.reason, "location": site.record.location}
+    own = {"registry": record.registry} if isinstance(record, GraphBreak) else {"line": record.code}
+    return name_words(**{key: shorten(word) for key, word in (words | own).items() if word})
 
 
 def find_code(inquiry: Inquiry) -> list[Cause]:

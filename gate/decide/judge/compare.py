@@ -17,6 +17,7 @@ from gate.decide.constants import (
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
 )
+from gate.decide.evidence.places import count_kinds
 from gate.decide.evidence.values import Evidence, Question, find_worst
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
 from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
@@ -53,14 +54,15 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = False) -> AnyEvidence:
-    """Ask about the metrics that both sides have, each with its threshold."""
+    """Ask about the metrics that both sides have and that can be compared, each with its threshold."""
     questions = {}
     for metric in evidence.list_metrics():
         baseline = evidence.find_baseline(metric)
         upgraded = None if baseline else evidence.find_upgraded(metric)
         baseline = upgraded.baseline if upgraded else baseline
-        if baseline is not None and metric in evidence.values:
-            before, after = baseline.trials[metric], evidence.values[metric]
+        known = baseline is not None and metric in evidence.values
+        if baseline and known and (counts := count_kinds(evidence, baseline, metric)):
+            before, after, remarks = counts
             noisy = SPECS[metric].family is Family.NOISY
             questions[metric] = Question(
                 case=evidence.case,
@@ -70,6 +72,7 @@ def pose_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fa
                 threshold=find_threshold(policy, evidence.case.id, metric, in_pairs=in_pairs),
                 logs=summarize_logs(before, after) if noisy else None,
                 upgrade=upgraded.upgrade if upgraded else (),
+                remarks=remarks,
             )
     return replace(evidence, questions=questions)
 
@@ -150,6 +153,7 @@ def make_finding(
 def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Comparison]:
     """Let ratios stand only as far as what they are ratios of carries them, and calls as the caches let them.
 
+    So, too, the number of graphs, where what cuts them is matched by kind.
     A process that found nothing in the caches has compiled before its calls are counted, and set the compiler
     up: it counts up to two thirds fewer.
     """
@@ -163,6 +167,10 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
     explained = {Status.IMPROVED} if more > 0 else MAYBE_WORSE if more < 0 else ()
     if calls and calls.status in explained:
         findings[calls.metric] = replace(calls, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS)
+    cuts = [row for row in findings.values() if any(fact.code is Code.BY_PLACE for fact in row.remarks)]
+    graphs = findings.get(Metric.UNIQUE_GRAPHS)
+    if graphs and cuts and graphs.status not in {row.status for row in cuts}:
+        findings[graphs.metric] = replace(graphs, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS)
     return findings
 
 

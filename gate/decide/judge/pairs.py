@@ -65,7 +65,6 @@ class CasePairs(Evidence):
 
     paired: Mapping[Metric, Paired]
     processor: Paired | None  # of cold compiles
-    other_stack: bool = False  # than head's: work that is counted in both is no measure of time
 
 
 def gather_case_pairs(

@@ -1,0 +1,142 @@
+"""Breaks and recompiles of two sides, matched by kind: by where they are, never by the number of a line.
+
+Dynamo records a break once, or once more for each caller whose frame it cuts: as its release does, and its
+setting ``nested_graph_breaks``. Where both sides record alike, numbers count, and a kind has its reason too.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from gate.decide.evidence.values import Evidence
+from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.run import NESTED_BREAKS, Baseline, Compiled, GraphBreak, Recompile
+
+Record = GraphBreak | Recompile
+
+_READERS: Mapping[Metric, Callable[[Compiled], Sequence[Record]]] = {
+    Metric.GRAPH_BREAKS: lambda side: side.graph_breaks,
+    Metric.RECOMPILES: lambda side: side.recompile_reasons,
+}
+_GIVEN_UP = "step_unsupported"  # torch's for want of a reason: it names the function that it gave up, no more
+_VARYING = re.compile(r"'[^']*'|\d+")  # the tensor and the sizes in a guard that no line made
+
+
+class Site(NamedTuple):
+    """Where something was recorded; one that leads to the ``end`` of another is of its kind."""
+
+    record: Record
+    reason: str
+    function: tuple[str, str]  # with its file
+    code: str  # of the line
+    leads: Collection[Hashable]
+    end: Hashable
+
+    def meets(self, others: Sequence["Site"]) -> bool:
+        """Whether one of the others is of its kind, however far from it torch recorded it."""
+        return any(self.end in one.leads or one.end in self.leads for one in others)
+
+
+Changes = tuple[Sequence[Site], Sequence[Site]]  # what is new, and what is gone
+
+
+def _find_site(record: Record) -> Site:
+    if isinstance(record, Recompile):
+        words = () if record.code else (_VARYING.sub("", record.guard),)
+        function = _split(record.location, record.function)
+        return Site(record, record.guard, function, record.code, words, next(iter(words), None))
+    last = record.innermost
+    function = _split(last.location, last.function) if last else _split(record.location, "")
+    leads = {function, *(_split(frame.location, frame.function) for frame in record.stack)}
+    end = function if record.reason == _GIVEN_UP else None
+    return Site(record, record.reason, function, last.code if last else "", leads, end)
+
+
+def _split(location: str, function: str) -> tuple[str, str]:
+    return location.rpartition(":")[0], function
+
+
+# What tells kinds apart, the strictest first; None tells nothing.
+_ALIKE: tuple[Callable[[Site], Hashable], ...] = (
+    lambda site: (site.reason, site.function, site.record.location),
+    lambda site: (site.reason, site.function),
+    lambda site: (site.reason, site.code) if site.code else None,
+)
+_BY_FILE = (lambda site: (site.reason, site.function[0]),)  # an older file names no function
+_ACROSS: tuple[Callable[[Site], Hashable], ...] = (
+    lambda site: site[2:4],
+    lambda site: site.function,
+    lambda site: site.code or None,
+)
+
+
+def list_changes(evidence: Evidence, before: Compiled, after: Compiled, metric: Metric) -> Changes | None:
+    """List what is new and what is gone; as many of a kind as before only moved. ``None``: nobody can tell.
+
+    A recompile is recorded for callers too where their frames are cut: what only that side has says nothing.
+    """
+    sides = [[_find_site(record) for record in _READERS[metric](side)] for side in (after, before)]
+    is_alike, is_nested = _compare_recording(evidence, before)
+    is_known = all(site.function[1] for side in sides for site in side)
+    is_cut = metric is Metric.RECOMPILES and is_nested is not None
+    if all(sides) and not is_alike and not (is_known and (is_nested or not is_cut)):
+        return None
+    rules = _ACROSS if not is_alike else _ALIKE if is_known else _ALIKE + _BY_FILE
+    added, gone = sides if is_alike else map(_list_distinct, sides)
+    for find_key in rules:
+        more = Counter(map(find_key, added))
+        more.subtract(map(find_key, gone))
+        added = [site for site in added if (key := find_key(site)) is None or more[key] > 0]
+        gone = [site for site in gone if (key := find_key(site)) is None or more[key] < 0]
+    if not is_alike:
+        added = [site for site in added if not site.meets(sides[1])]
+        gone = [site for site in gone if not (is_cut or site.meets(sides[0]))]
+    known = {site.reason for site in sides[1]}
+    # A place in a library says less than the line that led there.
+    added.sort(key=lambda site: (site.reason in known, site.record.location.startswith("/")))
+    return added, gone
+
+
+def _list_distinct(sites: Sequence[Site]) -> list[Site]:
+    return [*{site[2:4]: site for site in sites}.values()]
+
+
+def _compare_recording(evidence: Evidence, baseline: Compiled) -> tuple[bool, bool | None]:
+    """Whether both sides record alike; and where the setting differs, whether it is on in head."""
+    heads = {trial.workload.get(NESTED_BREAKS) == "on" for trial in evidence.trials if trial.graph_breaks}
+    other = baseline.workload.get(NESTED_BREAKS) != "on"
+    differs = bool(baseline.graph_breaks) and other in heads
+    return not (evidence.other_stack or differs), other if differs else None
+
+
+def count_kinds(
+    evidence: Evidence, baseline: Baseline, metric: Metric
+) -> tuple[Sequence[float], Sequence[float], tuple[Fact, ...]] | None:
+    """Values of both sides, one a trial; of what they do not record alike the number of kinds, with a remark.
+
+    What is new is added to the base's, and what is gone counts where nothing is new. ``None``: see above.
+    """
+    before, after = baseline.trials[metric], evidence.values[metric]
+    if metric is Metric.UNIQUE_GRAPHS:
+        asked = [one for one in _READERS if one in evidence.values and baseline.trials.get(one)]
+        is_lost = any(count_kinds(evidence, baseline, one) is None for one in asked)
+        return None if is_lost else (before, after, ())
+    is_alike = _compare_recording(evidence, baseline)[0]
+    if metric not in _READERS or is_alike or not (any(before) and any(after)):
+        return before, after, ()
+    counts = []
+    kinds = len(_list_distinct([_find_site(record) for record in _READERS[metric](baseline)]))
+    for trial in evidence.trials:
+        if trial.samples.get(metric):
+            changes = list_changes(evidence, baseline, trial, metric)
+            if changes is None:
+                return None
+            counts.append(float(kinds + (len(changes[0]) or -len(changes[1]))))
+    numbers = {"before": median(before), "after": median(after)}
+    # Where the base's own trials differ some of them lack a kind.
+    own = [float(kinds - (value < max(before))) for value in before]
+    return own, counts, (Fact(code=Code.BY_PLACE, numbers=numbers),)
