@@ -62,8 +62,8 @@ def _split(location: str, function: str) -> tuple[str, str]:
 
 # What tells kinds apart, the strictest first; None tells nothing.
 _ALIKE: tuple[Callable[[Site], Hashable], ...] = (
-    lambda site: (site.reason, site.function, site.record.location),
-    lambda site: (site.reason, site.function),
+    lambda site: (*site[1:4], site.record.location),
+    lambda site: site[1:3] if site.function[1] else None,
     lambda site: (site.reason, site.code) if site.code else None,
 )
 _BY_FILE = (lambda site: (site.reason, site.function[0]),)  # an older file names no function
@@ -128,15 +128,18 @@ def count_kinds(
     is_alike = _compare_recording(evidence, baseline)[0]
     if metric not in _READERS or is_alike or not (any(before) and any(after)):
         return before, after, ()
-    counts = []
+    trials = [trial for trial in evidence.trials if trial.samples.get(metric)]
+    changes = [list_changes(evidence, baseline, trial, metric) for trial in trials]
+    known = [change for change in changes if change is not None]
+    if len(known) < len(changes):
+        return None
     kinds = len(_list_distinct([_find_site(record) for record in _READERS[metric](baseline)]))
-    for trial in evidence.trials:
-        if trial.samples.get(metric):
-            changes = list_changes(evidence, baseline, trial, metric)
-            if changes is None:
-                return None
-            counts.append(float(kinds + (len(changes[0]) or -len(changes[1]))))
-    numbers = {"before": median(before), "after": median(after)}
+    counts = [float(kinds + (len(new) or -len(gone))) for new, gone in known]
     # Where the base's own trials differ some of them lack a kind.
     own = [float(kinds - (value < max(before))) for value in before]
-    return own, counts, (Fact(code=Code.BY_PLACE, numbers=numbers),)
+    return own, counts, note_places(before, after)
+
+
+def note_places(before: Sequence[float], after: Sequence[float]) -> tuple[Fact, ...]:
+    """Note what torch recorded of both sides, each in its own way."""
+    return (Fact(code=Code.BY_PLACE, numbers={"before": median(before), "after": median(after)}),)

@@ -17,7 +17,7 @@ from gate.decide.constants import (
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
 )
-from gate.decide.evidence.places import count_kinds
+from gate.decide.evidence.places import count_kinds, note_places
 from gate.decide.evidence.values import Evidence, Question, find_worst
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
 from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
@@ -134,7 +134,9 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Comparison | None:
             return alone
     reason = evidence.explain_lack(metric)
     status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
-    found = evidence.find_alone(metric, status, reason)
+    baseline = evidence.find_baseline(metric)
+    places = note_places(baseline.trials[metric], after) if baseline else ()  # it has the metric
+    found = evidence.find_alone(metric, status, reason, *places)
     return replace(found, candidate=estimate_metric(metric, after))
 
 

@@ -255,6 +255,8 @@ def looks_large(one: Comparison) -> bool:
 def _describe_leader(one: Comparison) -> str:
     """What a ratio follows, which did not move: then eager did. Compile calls follow cache misses."""
     leader = SPECS[one.metric].follows
+    if one.metric is Metric.UNIQUE_GRAPHS:
+        return "graphs are cut at breaks and by recompiles, which are matched by place"
     if leader is None:
         return "a process that misses the caches counts fewer calls"
     if one.change and one.change.centre < 0 and exceeds_limit(one):

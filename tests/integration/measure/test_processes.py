@@ -153,6 +153,8 @@ def test_graph_break_is_located(project: Path, workshop: Workshop) -> None:
     assert read_one(cold, Metric.GRAPH_BREAKS) == 1
     assert [f"made_up.py:{line + 1}"] == [found.location for found in cold.graph_breaks]
     assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
+    assert cold.graph_breaks[0].registry == "GB0025"
+    assert cold.workload["nested_graph_breaks"] == "off"  # torch 2.13's default
 
 
 def test_recompiles_are_counted_with_reasons(project: Path, workshop: Workshop) -> None:

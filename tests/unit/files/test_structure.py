@@ -255,7 +255,7 @@ def test_an_unknown_key_names_the_nearest() -> None:
 def test_an_unknown_key_that_is_like_none_lists_the_known_ones() -> None:
     """Without a likely candidate the known keys are listed."""
     error = decode_error(GraphBreak, {"reason": "a", "location": "b", "zzz": 1})
-    assert error.fix == "Known keys: location, reason, stack."
+    assert error.fix == "Known keys: innermost, location, reason, registry, stack."
 
 
 def test_an_unknown_member_names_the_nearest() -> None:

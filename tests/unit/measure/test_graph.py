@@ -57,6 +57,30 @@ def test_location_is_the_users_innermost_line() -> None:
     assert graph._describe_break(entry, "/p").location == "b.py:2"
 
 
+def test_a_break_names_its_function_and_its_number_in_torchs_registry() -> None:
+    """Behind another break the function is called what it was; the number is in the address of its page."""
+    resumed = traceback.FrameSummary("/p/a.py", 3, "torch_dynamo_resume_in_build_at_12")
+    reason = "Failed to trace\n visit: https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html"
+    found = graph._describe_break(SimpleNamespace(reason=reason, user_stack=[resumed]), "/p")
+    assert found.innermost is not None
+    assert (found.innermost.function, found.registry) == ("build", "GB0059")
+
+
+def test_a_break_in_torchs_own_code_alone_is_placed_there() -> None:
+    """No line of the user's is on the stack: torch's innermost one is all there is."""
+    frames = [make_frame(f"{torch.__path__[0]}/nn/{name}.py", 7) for name in ("outer", "inner")]
+    found = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=frames), "/p")
+    assert (found.location, found.stack) == ("torch/nn/inner.py:7", ())
+
+
+def test_a_hostile_name_is_cut() -> None:
+    """A name of a million characters would fill each report."""
+    frame = traceback.FrameSummary("/p/a.py", 3, "f" * 1_000_000)
+    found = graph._describe_break(SimpleNamespace(reason="a reason", user_stack=[frame]), "/p")
+    assert found.innermost is not None
+    assert len(found.innermost.function) == graph.MAX_CODE
+
+
 def test_nothing_compiled_is_all_zero() -> None:
     """Before anything is compiled there is no graph, no frame and no recompile."""
     graph.start_observation()

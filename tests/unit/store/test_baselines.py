@@ -291,7 +291,9 @@ def test_a_baseline_file_is_easy_to_review_and_merge() -> None:
     assert ' "schema": "compile-gate/baseline/1",' in lines
     assert '  "compiled_latency": [0.00123457, 0.00123457, 0.00123457],' in lines
     assert '  "graph_breaks": [1, 1, 1]' in lines
-    assert '  {"location": "a.py:1", "reason": "print", "stack": []}' in lines
+    assert (
+        '  {"innermost": null, "location": "a.py:1", "reason": "print", "registry": "", "stack": []}' in lines
+    )
     assert encode_baseline(baseline).endswith("}\n")
 
 
