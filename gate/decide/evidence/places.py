@@ -24,6 +24,7 @@ _READERS: Mapping[Metric, Callable[[Compiled], Sequence[Record]]] = {
 }
 _GIVEN_UP = "step_unsupported"  # torch's for want of a reason: it names the function that it gave up, no more
 _VARYING = re.compile(r"'[^']*'|\d+")  # the tensor and the sizes in a guard that no line made
+_ELSEWHERE = re.compile(r"^/.*/")  # as Python's own library: another Python has it in another directory
 
 
 class Site(NamedTuple):
@@ -57,7 +58,7 @@ def _find_site(record: Record) -> Site:
 
 
 def _split(location: str, function: str) -> tuple[str, str]:
-    return location.rpartition(":")[0], function
+    return _ELSEWHERE.sub("", location.rpartition(":")[0]), function
 
 
 # What tells kinds apart, the strictest first; None tells nothing.
