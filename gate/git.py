@@ -35,6 +35,17 @@ _SETTINGS = (
 _NO_TRUST = ("dubious ownership", "unsafe repository", "safe.directory")
 
 
+class MissingContentError(UsageError):
+    """The clone lacks a file of a commit: nothing is known of what that says."""
+
+    def __init__(self, commit: str, complaint: str = "") -> None:
+        reason = f" ({complaint.removeprefix('fatal: ')})" if complaint else ""
+        super().__init__(
+            f"this clone lacks the content of a file of commit {commit[:12]}{reason}",
+            "Give actions/checkout `fetch-depth: 0`, and neither `filter:` nor `sparse-checkout:`.",
+        )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GitAnswer:
     """What git said. ``status`` is -1 where git could not be run, or did not end."""
@@ -97,6 +108,11 @@ def is_true(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> b
     if answer.status == -1:
         raise describe_refusal(directory, answer, arguments[0])
     return answer.is_good
+
+
+def is_partial(directory: Path) -> bool:
+    """Whether the clone has left content with its remote, as `filter:` and `sparse-checkout:` do."""
+    return ask_git(directory, "config", "--get-regexp", r"^remote\..*\.promisor$").is_good
 
 
 def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateError:

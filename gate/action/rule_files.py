@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from gate.action.base import LIMIT_S
 from gate.errors import UsageError
-from gate.git import read_git
+from gate.git import MissingContentError, read_git
 from gate.project.arm_cases import Rules
 from gate.project.config import check_places, load_config
 from gate.project.registry import choose_cases, fold_registries, load_cases
@@ -18,10 +18,6 @@ from gate.store.policy import load_policy
 
 _REGULAR = frozenset((b"100644", b"100755"))
 _KINDS = {b"120000": "a symbolic link", b"160000": "a submodule"}
-
-
-class MissingContentError(UsageError):
-    """The clone lacks a file of a commit: nothing is known of what that says."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +44,15 @@ class Tree:
 
 def has_path(tree: Tree, name: str) -> bool:
     """Whether the commit has a file or a directory of that name; raises as :func:`write_files`."""
-    return bool(read_git(tree.top, "ls-tree", "-z", "--full-tree", tree.sha, "--", name, limit_s=LIMIT_S))
+    return bool(_read(tree, "ls-tree", "-z", "--full-tree", tree.sha, "--", name))
+
+
+def _read(tree: Tree, *arguments: str, given: bytes = b"") -> bytes:
+    """Read a commit from git's objects: what git cannot read is no mistake in what the commit holds."""
+    try:
+        return read_git(tree.top, *arguments, given=given, limit_s=LIMIT_S)
+    except UsageError as error:
+        raise MissingContentError(tree.sha, error.what) from None
 
 
 def write_files(tree: Tree, names: Sequence[str], place: Path) -> None:
@@ -60,12 +64,8 @@ def write_files(tree: Tree, names: Sequence[str], place: Path) -> None:
     parents = [str(parent) for name in names for parent in PurePosixPath(name).parents if str(parent) != "."]
     _list_entries(tree, ("ls-tree", "-z"), parents)  # a link on the way would hide what lies behind it
     entries = tuple(_list_entries(tree, ("ls-tree", "-r", "-z"), names))
-    content = read_git(
-        tree.top,
-        *("cat-file", "--batch"),
-        given=b"".join(object_id + b"\n" for object_id, _ in entries),
-        limit_s=LIMIT_S,
-    )
+    given = b"".join(object_id + b"\n" for object_id, _ in entries)
+    content = _read(tree, "cat-file", "--batch", given=given)
     for (_, path), data in zip(entries, _split_batch(tree, content), strict=True):
         target = place / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def _list_entries(
 ) -> tuple[tuple[bytes, str], ...]:
     if not names:
         return ()
-    listed = read_git(tree.top, *command, "--full-tree", tree.sha, "--", *names, limit_s=LIMIT_S)
+    listed = _read(tree, *command, "--full-tree", tree.sha, "--", *names)
     return tuple(_parse_entry(tree, entry) for entry in listed.split(b"\0") if entry)
 
 
@@ -104,10 +104,7 @@ def _split_batch(tree: Tree, content: bytes) -> Iterator[bytes]:
         end = content.index(b"\n", position)
         header = content[position:end].split()
         if len(header) != 3:  # noqa: PLR2004 - "ID missing"
-            raise MissingContentError(
-                f"this clone lacks the content of a file of commit {tree.sha[:12]}",
-                "Give actions/checkout `fetch-depth: 0` and no `filter:`.",
-            )
+            raise MissingContentError(tree.sha)
         size = int(header[2])
         yield content[end + 1 : end + 1 + size]
         position = end + 1 + size + 1

@@ -27,10 +27,10 @@ from gate.action.base import (
     load_top,
 )
 from gate.action.inputs import ActionStep
-from gate.action.rule_files import MissingContentError, Tree, Wanted, has_path, load_rule_files
+from gate.action.rule_files import Tree, Wanted, has_path, load_rule_files
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
-from gate.git import find_checkout, read_git
+from gate.git import MissingContentError, find_checkout, read_git
 from gate.project.arm_cases import Followed, Rules, follow_moves
 from gate.project.config import (
     DEFAULT_FILE,

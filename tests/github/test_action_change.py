@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,10 +13,11 @@ from rule_repository import CONFIG, MODELS, Repo, make_step
 
 from gate.action.rules import RuleSource
 from gate.action.step import report_change
-from gate.errors import UsageError
+from gate.errors import ExitCode, UsageError
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records.cases import Metric
+from tests.git import run_git
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,27 @@ def test_a_base_that_the_clone_lacks_is_not_mended(repo: Repo) -> None:
     (repo.root / ".git/objects" / blob[:2] / blob[2:]).unlink()
 
     assert "this clone lacks the content" in repo.prepare_in_vain(base).what
+
+
+@pytest.mark.parametrize("kind", ["blob:none", "tree:0"])
+def test_a_partial_clone_is_not_judged_by_the_changes_own_rules(
+    repo: Repo, tmp_path: Path, kind: str
+) -> None:
+    """Its remote is out of reach, and the gate.yml that it lacks of the base is not the change's to mend."""
+    base = repo.commit({"gate.yml": CONFIG + "fail_on: inconclusive\n"})
+    repo.commit({"gate.yml": CONFIG + "fail_on: never\n"})
+    repo.git("config", "uploadpack.allowFilter", "true")
+    clone, remote = tmp_path / "clone", repo.root.rename(tmp_path / "remote")
+    run_git(tmp_path, "clone", "--quiet", f"--filter={kind}", remote.as_uri(), str(clone))
+    clone.rename(repo.root)
+    remote.rename(tmp_path / "gone")
+    os.chdir(repo.top)
+
+    error = repo.prepare_in_vain(base)
+
+    assert error.exit_code is ExitCode.USAGE
+    assert f"this clone lacks the content of a file of commit {base[:12]}" in error.what
+    assert "filter:" in error.fix
 
 
 MOVED = MODELS.replace("mm.f:ok", "mm.models:build")

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from gate.errors import MachineError
 from gate.files.disk import read_written_ns
-from gate.git import GitAnswer, ask_git, read_git
+from gate.git import GitAnswer, MissingContentError, ask_git, is_partial, read_git
 from gate.lab.host.ownership import is_abandoned, is_scratch_name, remove_leftovers
 from gate.lab.workers.process import defer_interrupts
 from gate.records.protocol import BUILD_SCRIPTS, WorkingTree
@@ -227,6 +227,8 @@ def _add_worktree(top: Path, commit: str, path: Path) -> None:
         *("worktree", "add", "--detach", "--force", str(path), commit),
         limit_s=_CHECKOUT_LIMIT_S,
     )
+    if not answer.is_good and is_partial(top):
+        raise MissingContentError(commit, answer.complaint)
     if not answer.is_good:
         raise MachineError(
             f"git cannot check {commit[:10]} out: {answer.complaint}",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
+from gate.git import MissingContentError
 from gate.lab.arms.checkouts import list_worktrees, open_worktree, remove_leftover_worktrees
 from gate.lab.host.ownership import OWNER_FILE, name_prefix, open_scratch
 from tests.git import run_git
@@ -76,6 +77,19 @@ def test_checkout_that_fails_leaves_nothing(repository: Path, tmp_path: Path) ->
     with pytest.raises(MachineError, match="git cannot check"), open_worktree(repository, "f" * 40, path):
         pytest.fail("there is no such commit")
     assert (path.exists(), list_worktrees(repository)) == (False, ())
+
+
+def test_a_base_that_a_partial_clone_lacks_is_named(repository: Path, tmp_path: Path) -> None:
+    """Its remote is out of reach: no disk is full, and the fix is about the clone."""
+    run_git(repository, "config", "uploadpack.allowFilter", "true")
+    clone, path = tmp_path / "clone", tmp_path / "base"
+    remote = repository.rename(tmp_path / "remote")
+    run_git(tmp_path, "clone", "--quiet", "--filter=blob:none", remote.as_uri(), str(clone))
+    commit = run_git(clone, "rev-parse", "origin/main")
+    remote.rename(tmp_path / "gone")
+    with pytest.raises(MissingContentError, match="lacks the content"), open_worktree(clone, commit, path):
+        pytest.fail("its files are not here")
+    assert (path.exists(), list_worktrees(clone)) == (False, ())
 
 
 def test_hooks_do_not_run(repository: Path, tmp_path: Path) -> None:
