@@ -84,8 +84,8 @@ def doubt_stored(
     """Turn a regression of a host metric into INCONCLUSIVE where only disturbed trials saw it.
 
     So, too, one against another card's times, unless pairs show it: cards of one model differ by 8 % on
-    average and by 22 % at most (arXiv 2208.11035). And any of
-    a case that imports another version of a package.
+    average and by 22 % at most (arXiv 2208.11035). And any of a case that imports another version of a
+    package.
     """
     trials, cases = group_cases(list_screened(run)), {one.case.id: one for one in evidence}
     rows = []
