@@ -86,7 +86,7 @@ class Watched(torch.nn.Linear):
 def test_memory_that_calls_keep_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each compiled call keeps 64 KiB, and eager's as well; a model that keeps nothing has no such note.
 
-    With them go the tensor's own objects, which are less than 1 KiB, and so is told 64 or 65 KiB.
+    It is rounded to 1 KiB: with the objects of a tensor, less than 1 KiB, it reads as 64 or 65 KiB.
     """
     monkeypatch.setattr(usage, "_MOST_CALLS", 64)
     case, logbook = Case(id="m/c", model="m", backend="eager"), Logbook(None, WorkerRole.WARM)
