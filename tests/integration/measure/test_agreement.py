@@ -166,6 +166,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
     assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios
 
 
+@pytest.mark.timeout(3600)  # twelve pairs of a busy machine; two or three of another take a minute
 @pytest.mark.usefixtures("real_compiler")
 def test_worker_agrees_with_a_plain_script(workshop: Workshop) -> None:
     """A plain script with a user's variables compiles as long as our worker and is as fast warm, within 10 %.
