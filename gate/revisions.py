@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import GateError, MachineError, UsageError
@@ -10,9 +11,11 @@ from gate.git import GitAnswer, ask_git, describe_refusal, is_true
 
 SHORT_CHARS = 7  # of a commit, as git shows it
 
-# Where a repository keeps the branch that changes are merged into, best first; the remote's own answer
-# (`origin/HEAD`) is what a clone sets, and a checkout in CI does not.
-_DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+# What the branch that changes are merged into may be called, on each remote that changes are made for. A
+# remote's own answer (`origin/HEAD`) is what a clone sets; a checkout in CI does not, and no fetch moves it.
+_MAIN_BRANCHES = ("HEAD", "main", "master")
+_REMOTES = ("origin", "upstream")
+_IS_ANCESTOR = ("merge-base", "--is-ancestor")
 _GITHUB = re.compile(r"(?:https://|ssh://git@|git@)github\.com[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _WHOLE_CLONE = "`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab CI"
@@ -37,6 +40,7 @@ class Revision:
     name: str
     commit: str
     is_merge_base: bool = False
+    other: str = ""  # of a main branch: another one, which has neither more of head's history nor less
 
     @property
     def label(self) -> str:
@@ -126,7 +130,7 @@ def resolve_ancestor(directory: Path, ref: str, head: str = "HEAD") -> Revision:
         MachineError: git cannot be run, or does not answer in time.
     """
     found, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
-    if is_true(directory, "merge-base", "--is-ancestor", found.commit, tip.commit):
+    if is_true(directory, *_IS_ANCESTOR, found.commit, tip.commit):
         return found
     fix = advise_missing(directory, f"Name a commit that `git log {head}` lists: a release, for example.")
     raise UsageError(f"{head} was not made from {found.label}", fix)
@@ -179,18 +183,65 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
     if head == "HEAD" and not _find_commit(directory, head):
         raise UsageError("this repository has no commit yet", "Commit what is there: it is the base.")
     tip = resolve_ref(directory, head)
-    known = next((name for name in _DEFAULT_BRANCHES if _find_commit(directory, name)), "")
-    if not known:
+    main_branches = _list_main_branches(directory)
+    if not main_branches:
         raise UsageError(
             "cannot find out which branch is your main branch",
             "Name it: `check --base BRANCH`, or `ab BRANCH`.",
         )
-    # origin/HEAD stands for origin/main
-    main = ask_git(directory, "rev-parse", "--abbrev-ref", known).said or known
-    base = resolve_base(directory, main, head)
+    own = [_list_bases(directory, names, head) for names in main_branches]
+    bases = [_choose_nearest(directory, bases) for bases in own if bases]
+    if not bases:
+        return resolve_base(directory, main_branches[0][0], head)  # says what is wrong
+    # A remote that has all of head already, as one that merged it, says where head left only if all have.
+    base = _choose_nearest(directory, [base for base in bases if base.commit != tip.commit] or bases)
     if base.commit == tip.commit and not changed:
-        raise NothingDiffersError(head, main)
+        raise NothingDiffersError(head, base.name)
     return base
+
+
+def _list_main_branches(directory: Path) -> list[list[str]]:
+    """List the full names of what may be the main branch, by remote; local ones where no remote has any."""
+    branch = ask_git(directory, "symbolic-ref", "--quiet", "HEAD").said
+    own = ask_git(directory, "config", "--get", f"branch.{branch.removeprefix('refs/heads/')}.remote").said
+    places = [f"refs/remotes/{remote}" for remote in dict.fromkeys((*_REMOTES, own)) if remote]
+    remote = [_find_names(directory, [f"{place}/{name}" for name in _MAIN_BRANCHES]) for place in places]
+    local = _find_names(directory, [f"refs/heads/{name}" for name in _MAIN_BRANCHES])
+    # What is checked out is no base of itself, unless nothing else is there.
+    local = [name for name in local if name != branch] or local
+    return [names for names in remote if names] or [[name] for name in local]
+
+
+def _find_names(directory: Path, names: list[str]) -> list[str]:
+    """Find which of these are commits, by the branches that they stand for: ``origin/HEAD`` is another's."""
+    known = [name for name in names if _find_commit(directory, name)]
+    full = [ask_git(directory, "rev-parse", "--symbolic-full-name", name).said or name for name in known]
+    return list(dict.fromkeys(full))
+
+
+def _list_bases(directory: Path, names: Iterable[str], head: str) -> list[Revision]:
+    """List where head left these; one without history in common says nothing, unless the clone lacks it."""
+    bases = []
+    for name in names:
+        try:
+            base = resolve_base(directory, name, head)
+        except UsageError:
+            if _is_shallow(directory):
+                raise
+            continue
+        bases.append(replace(base, name=name.removeprefix("refs/remotes/").removeprefix("refs/heads/")))
+    return bases
+
+
+def _choose_nearest(directory: Path, bases: Sequence[Revision]) -> Revision:
+    """Choose the commit that has the others behind it; of those that cannot be compared the first."""
+    chosen = bases[0]
+    for base in bases[1:]:
+        if is_true(directory, *_IS_ANCESTOR, base.commit, chosen.commit):
+            continue
+        is_nearer = is_true(directory, *_IS_ANCESTOR, chosen.commit, base.commit)
+        chosen = base if is_nearer else replace(chosen, other=base.label)
+    return chosen
 
 
 def _is_shallow(directory: Path) -> bool:

@@ -83,7 +83,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
                     unchanged_code=is_code_changed(one) is False and not has_other_counts(one),
-                    seen=_find_seen(one, [rows[metric] for metric in metrics]),
+                    seen=_find_seen(one, [rows[metric] for metric in metrics if metric in rows]),
                     thorough=thorough,
                 )
             )

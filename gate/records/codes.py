@@ -190,6 +190,7 @@ class Code(StrEnum):
     UNCOMMITTED = "uncommitted"  # changes are part of an arm
     NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place
     NO_SUBMODULES = "no_submodules"  # in an arm; names: arm, paths
+    OTHER_MAIN = "other_main"  # that head left elsewhere; names: other
     LENT = "lent"  # to an arm that has no gate.yml; names: arm, paths
     LANE_LEFT_OUT = "lane_left_out"  # of the run, from its start; names: lane, reason
     LANE_GONE = "lane_gone"  # with a case that begins anew elsewhere; names: lane, reason

@@ -9,6 +9,7 @@ import pytest
 
 from gate.errors import MachineError, UsageError
 from gate.revisions import (
+    NothingDiffersError,
     find_tag,
     find_top,
     resolve_ancestor,
@@ -203,3 +204,161 @@ def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path) -> N
     run_git(repository, "tag", "--annotate", "--message", "x", "v1", "main")
     assert (find_tag(repository, shared), find_tag(repository, shared, "v2")) == ("v1", "v2")
     assert find_tag(repository, shared, "main") == "v1"
+
+
+def grow(top: Path, branch: str, commits: int = 1, start: str = "") -> list[str]:
+    """Check a branch out, a new one from ``start``, and make commits on it; return them."""
+    run_git(top, "checkout", "--quiet", *(("-B", branch, start) if start else (branch,)))
+    return [
+        commit(top, f"{branch} {number} {run_git(top, 'rev-parse', 'HEAD')[:7]}") for number in range(commits)
+    ]
+
+
+def point(top: Path, ref: str, to: str) -> None:
+    """Let a branch of a remote, or a tag, be a commit, as after a fetch."""
+    run_git(top, "update-ref", ref, to)
+
+
+@pytest.fixture
+def history(repository: Path) -> tuple[Path, list[str]]:
+    """A repository with ``topic`` checked out, two commits after five of a main branch that has no name here."""
+    merged = grow(repository, "trunk", 5, start="main")
+    run_git(repository, "branch", "--quiet", "--delete", "--force", "main")
+    grow(repository, "topic", 2, start=merged[-1])
+    return repository, merged
+
+
+def test_a_renamed_main_branch_is_found_though_the_clone_still_names_the_old_one(
+    history: tuple[Path, list[str]],
+) -> None:
+    """origin/HEAD points to origin/master, which ended with the second commit; origin/main has all five."""
+    top, merged = history
+    point(top, "refs/remotes/origin/master", merged[1])
+    run_git(top, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/master")
+    point(top, "refs/remotes/origin/main", merged[4])
+    assert resolve_default_base(top).label == f"merge-base with origin/main ({merged[4][:7]})"
+
+
+def test_a_fork_that_is_behind_gives_way_to_its_upstream(history: tuple[Path, list[str]]) -> None:
+    """The fork's main is months old: what others merged since is not this change's."""
+    top, merged = history
+    point(top, "refs/remotes/origin/main", merged[0])
+    point(top, "refs/remotes/upstream/main", merged[4])
+    assert resolve_default_base(top).label == f"merge-base with upstream/main ({merged[4][:7]})"
+
+
+def test_a_tag_that_is_called_main_is_no_branch(history: tuple[Path, list[str]]) -> None:
+    """It is the very commit that is measured; origin/main is where it left."""
+    top, merged = history
+    point(top, "refs/tags/main", run_git(top, "rev-parse", "HEAD"))
+    point(top, "refs/tags/origin/main", run_git(top, "rev-parse", "HEAD"))
+    point(top, "refs/remotes/origin/main", merged[3])
+    assert resolve_default_base(top).commit == merged[3]
+
+
+def test_a_tag_alone_is_no_main_branch(history: tuple[Path, list[str]]) -> None:
+    """Where no branch has a usual name the argument is asked for."""
+    top, merged = history
+    point(top, "refs/tags/main", merged[3])
+    with pytest.raises(UsageError, match="cannot find out which branch"):
+        resolve_default_base(top)
+
+
+@pytest.mark.parametrize("branch", ["main", "topic"])
+def test_unpushed_commits_on_local_main_are_part_of_the_change(
+    history: tuple[Path, list[str]], branch: str
+) -> None:
+    """Two commits on local main that origin/main lacks, and a branch from there: nobody else has them."""
+    top, merged = history
+    point(top, "refs/remotes/origin/main", merged[4])
+    unpushed = grow(top, "main", 2, start=merged[4])
+    if branch == "topic":
+        grow(top, "topic", 1, start=unpushed[-1])
+    assert resolve_default_base(top).label == f"merge-base with origin/main ({merged[4][:7]})"
+
+
+def test_a_colleagues_remote_that_merged_half_of_the_branch_is_no_base(
+    history: tuple[Path, list[str]],
+) -> None:
+    """It is neither origin nor upstream nor the branch's own remote."""
+    top, merged = history
+    point(top, "refs/remotes/origin/main", merged[4])
+    point(top, "refs/remotes/colleague/main", run_git(top, "rev-parse", "HEAD~1"))
+    assert resolve_default_base(top).commit == merged[4]
+
+
+@pytest.mark.parametrize(("own", "expected"), [("team", 3), ("", 1)])
+def test_the_branchs_own_remote_is_asked_too(
+    history: tuple[Path, list[str]], own: str, expected: int
+) -> None:
+    """``git push -u team`` makes it the branch's; of no other remote the main branch counts."""
+    top, merged = history
+    point(top, "refs/remotes/origin/main", merged[1])
+    point(top, "refs/remotes/team/main", merged[3])
+    if own:
+        run_git(top, "config", "branch.topic.remote", own)
+    assert resolve_default_base(top).commit == merged[expected]
+
+
+def test_a_remote_that_has_all_of_head_counts_only_if_all_do(history: tuple[Path, list[str]]) -> None:
+    """The fork has merged its own pull request; upstream has not."""
+    top, merged = history
+    point(top, "refs/remotes/origin/main", run_git(top, "rev-parse", "HEAD"))
+    point(top, "refs/remotes/upstream/main", merged[4])
+    assert resolve_default_base(top).commit == merged[4]
+    point(top, "refs/remotes/upstream/main", run_git(top, "rev-parse", "HEAD"))
+    with pytest.raises(NothingDiffersError, match="HEAD is part of origin/main"):
+        resolve_default_base(top)
+
+
+def test_local_main_counts_where_no_remote_has_one(history: tuple[Path, list[str]]) -> None:
+    """Of main and master the nearer one; a master that is checked out is left out."""
+    top, merged = history
+    point(top, "refs/remotes/origin/topic", merged[4])
+    point(top, "refs/heads/master", merged[1])
+    point(top, "refs/heads/main", merged[3])
+    assert resolve_default_base(top).label == f"merge-base with main ({merged[3][:7]})"
+    grow(top, "master", 1)
+    assert resolve_default_base(top).label == f"merge-base with main ({merged[1][:7]})"
+
+
+def test_of_what_cannot_be_compared_the_first_counts_and_the_other_is_named(
+    history: tuple[Path, list[str]],
+) -> None:
+    """Head merged one line of history of each remote; an unrelated third says nothing."""
+    top, merged = history
+    (ours,) = grow(top, "ours", 1, start=merged[0])
+    (theirs,) = grow(top, "theirs", 1, start=merged[0])
+    run_git(top, "checkout", "--quiet", "-B", "topic", ours)
+    run_git(top, "merge", "--quiet", "--strategy=ours", "--message", "both", theirs)
+    point(top, "refs/remotes/origin/main", ours)
+    point(top, "refs/remotes/upstream/main", theirs)
+    run_git(top, "checkout", "--quiet", "--orphan", "other")
+    run_git(top, "commit", "--quiet", "--message", "another history")
+    point(top, "refs/remotes/origin/master", run_git(top, "rev-parse", "HEAD"))
+    run_git(top, "checkout", "--quiet", "topic")
+    base = resolve_default_base(top)
+    assert (base.label, base.other) == (
+        f"merge-base with origin/main ({ours[:7]})",
+        f"merge-base with upstream/main ({theirs[:7]})",
+    )
+
+
+def test_a_history_of_its_own_has_no_base(history: tuple[Path, list[str]]) -> None:
+    """The only main branch shares no commit with head: that is said."""
+    top, merged = history
+    point(top, "refs/remotes/origin/main", merged[4])
+    run_git(top, "checkout", "--quiet", "--orphan", "other")
+    run_git(top, "commit", "--quiet", "--message", "another history")
+    with pytest.raises(UsageError, match="have no commit in common"):
+        resolve_default_base(top)
+
+
+def test_a_shallow_clone_names_what_it_lacks(history: tuple[Path, list[str]]) -> None:
+    """Another main branch does not stand in for one whose history was not fetched."""
+    top, merged = history
+    run_git(top, "branch", "--quiet", "main", merged[4])
+    place = clone(top, "--depth=1", "--no-single-branch")
+    run_git(place, "checkout", "--quiet", "topic")
+    with pytest.raises(UsageError, match="this shallow clone lacks the commit"):
+        resolve_default_base(place)

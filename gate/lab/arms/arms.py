@@ -250,6 +250,8 @@ def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) ->
             place.mkdir(parents=True)
             names = name_words(arm=revision.label, place=str(inside))
             notes.append(Fact(code=Code.NO_DIRECTORY, names=names))
+        if revision.other:
+            notes.append(Fact(code=Code.OTHER_MAIN, names=name_words(other=revision.other)))
         if empty := fill_submodules(top, checkout):
             names = {**name_words(arm=revision.label), "paths": empty}
             notes.append(Fact(code=Code.NO_SUBMODULES, names=names))

@@ -172,8 +172,11 @@ def test_a_node_is_killed_and_nothing_is_missed(project: Path, tmp_path: Path) -
 
     exact = list_exact(VERDICT.load(project / "fleet-out" / "verdict.json"))
     assert {case_id for case_id, _ in exact} == {SOUND, BROKEN}
+    # The trial and one pair convict it, so Python calls, which take two pairs, stay open.
     assert {row: status for row, status in exact.items() if status is not Status.UNCHANGED} == {
-        (BROKEN, metric): Status.REGRESSED for metric in ("graph_breaks", "unique_graphs", "compile_calls")
+        (BROKEN, "graph_breaks"): Status.REGRESSED,
+        (BROKEN, "unique_graphs"): Status.REGRESSED,
+        (BROKEN, "compile_calls"): Status.INCONCLUSIVE,
     }
 
     with hold_device("cpu", 60.0, ignore_event):

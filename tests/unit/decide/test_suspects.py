@@ -12,7 +12,7 @@ from gate.decide.verdict import Screening
 from gate.records.run import Baseline, CodeIdentity
 from gate.records.verdict import Reason, Status
 
-from .one_case import BREAKS, CASE, COLD, LATENCY, NINE, SPEEDUP, Find, Screen, fail, measure
+from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, NINE, SPEEDUP, Find, Screen, fail, measure
 
 
 def find_latency(screening: Screening) -> Reason:
@@ -115,6 +115,13 @@ def test_a_count_that_is_not_unchanged_is_suspect(
     values = {metric: [*value] * len(own) for metric, value in measure().items()}
     (found,) = list_suspects(screen({**values, BREAKS: own}, baselines=(baseline,)))
     assert (found.metrics, found.seen) == ((BREAKS,), expected)
+
+
+def test_a_latency_without_its_speedup_is_suspect(screen: Screen) -> None:
+    """Eager was not measured: both metrics are asked for, though one of them has no row."""
+    values = {metric: value for metric, value in measure(compiled_latency=1.3).items() if metric is not EAGER}
+    (found,) = list_suspects(screen(values, baselines=()))
+    assert found.metrics == (SPEEDUP, LATENCY, COLD)
 
 
 def test_trials_of_pairs_are_no_first_look(screen: Screen) -> None:
