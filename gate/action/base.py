@@ -295,13 +295,13 @@ def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> tuple
     name = name_commit_file(commit)
     accepted: Sequence[Acceptance] | None = None
     note, warning = f"Nothing is accepted of commit {commit[:12]}.", ""
-    if ask_git(top, "cat-file", "-e", f"{REF}:{name}").is_good:
-        try:
+    try:
+        if read_git(top, "ls-tree", REF, "--", name):
             accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
             note = _describe(commit, accepted)
-        except UsageError as error:
-            text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
-            note, warning = "", text
+    except UsageError as error:
+        text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
+        note, warning = "", text
     if accepted is None and not is_grouped:
         return "", note, warning
     path = place / name

@@ -172,7 +172,8 @@ def _load_own(change: Wanted | None, config: str) -> Rules:
     try:
         return load_rule_files(change)[0]
     except UsageError as error:
-        error.fix += " Merged as it is, this would fail the check of every change."
+        if not isinstance(error, MissingContentError):
+            error.fix += " Merged as it is, this would fail the check of every change."
         raise
 
 

@@ -309,6 +309,23 @@ def test_a_directory_in_the_files_place_is_told(place: Place) -> None:
     assert "does not count" in place.check(head).warnings[0]
 
 
+def test_a_file_that_the_clone_lacks_is_not_told_as_none(place: Place) -> None:
+    """A partial clone may have the branch without its files, and its remote out of reach."""
+    place.git.run("config", "uploadpack.allowFilter", "true")
+    run_git(place.clone, "config", "remote.origin.promisor", "true")
+    run_git(place.clone, "config", "remote.origin.partialclonefilter", "blob:none")
+    head = place.push("x = 2")
+    place.accept(head, ENTRY)
+    check_out(place.clone, place.merge(place.base, head))
+    run_git(place.clone, "config", "remote.origin.url", str(place.clone / "nowhere"))
+
+    found = place.collect(make_pull(head))
+
+    (warning,) = found.warnings
+    assert (found.files, found.notes) == ((), ())
+    assert warning.startswith(f"What was accepted of commit {head[:12]} does not count: ")
+
+
 def test_events_without_a_change_have_no_acceptances(place: Place) -> None:
     """A push or a dispatch judges what is merged already."""
     head = place.push("x = 2")
