@@ -317,7 +317,7 @@ def test_a_file_that_the_clone_lacks_is_not_told_as_none(place: Place) -> None:
     head = place.push("x = 2")
     place.accept(head, ENTRY)
     check_out(place.clone, place.merge(place.base, head))
-    run_git(place.clone, "config", "remote.origin.url", str(place.clone / "nowhere"))
+    (place.root / "octo-org" / "models").rename(place.root / "gone")
 
     found = place.collect(make_pull(head))
 
