@@ -3,7 +3,8 @@
 Artifacts are found and fetched here, and read by :mod:`gate.publish`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -19,8 +20,7 @@ from gate.github.events import (
     parse_time,
 )
 from gate.github.git_data import GitData
-from gate.github.job import find_text, is_sha
-from gate.github.run_jobs import SKIPPED, SUCCESS, find_own_conclusion
+from gate.github.job import find_text, find_value, is_sha
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
@@ -36,6 +36,8 @@ from gate.store.policy import DEFAULT_KEY
 
 MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
 MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
+SUCCESS = "success"
+_SKIPPED = "skipped"
 
 T = TypeVar("T")
 
@@ -144,7 +146,7 @@ def _check_measured(task: Task) -> None:
         RefusedError: It did not, whatever lies there.
     """
     run, pull = task.target.run, task.target.pull
-    if run.conclusion == SKIPPED:
+    if run.conclusion == _SKIPPED:
         raise RefusedError(Refusal.SKIPPED)
     if pull is not None and task.attempt(
         "Whether the base branch was changed could not be looked up",
@@ -174,7 +176,7 @@ def _find_own_run(task: Task, artifact: Artifact) -> CiRun:
         return run
     conclusion = task.attempt(
         "Which job left the verdict could not be looked up",
-        lambda: find_own_conclusion(task.client, run.id, artifact.created),
+        lambda: find_own_conclusion(task.client, run, artifact),
     )
     return replace(run, conclusion=conclusion or run.conclusion)
 
@@ -288,3 +290,61 @@ def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
         what = f"there is no artifact {name} in run {run_id}"
         raise UsageError(what, "Look at the job that measured.") from None
     return parse_run(client.download(f"actions/artifacts/{artifact.id}/zip", MAX_RUN_ARCHIVE_BYTES))
+
+
+# A step is called `Run actions/upload-artifact@...` unless the workflow names it.
+_UPLOADS = re.compile("upload|artifact", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunJob:
+    """One job of one attempt of a run. ``uploads`` are when its steps that upload began and ended."""
+
+    name: str
+    attempt: int
+    began: str
+    ended: str
+    conclusion: str
+    uploads: tuple[tuple[str, str], ...] = ()
+
+
+def find_own_conclusion(client: GitHubClient, run: CiRun, artifact: Artifact) -> str:
+    """Find how the job ended that left an artifact; empty where nobody can tell.
+
+    GitHub does not say which job that was. It is the one that uploaded something when the artifact was made,
+    and of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
+    """
+    # Those of earlier attempts too: what succeeded is not run again with what failed.
+    listed = client.paginate(f"actions/runs/{run.id}/jobs", {"filter": "all"}, key="jobs")
+    return choose_conclusion(tuple(filter(None, map(_parse_job, listed))), artifact.created)
+
+
+def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
+    """Choose how the job ended that made something at a moment; empty where several may have, not alike."""
+    running = [job for job in jobs if job.began <= moment <= job.ended]
+    uploading = [job for job in running if any(began <= moment <= ended for began, ended in job.uploads)]
+    likely = uploading or running
+    last = [max((job for job in jobs if job.name == one.name), key=lambda job: job.attempt) for one in likely]
+    ends = {job.conclusion for job in last}
+    names = {job.name for job in last}
+    return ends.pop() if len(names) == 1 or ends == {SUCCESS} else ""
+
+
+def _parse_job(value: Mapping[str, Any]) -> RunJob | None:
+    attempt, began = find_value(value, "run_attempt"), parse_time(find_value(value, "started_at"))
+    if not began:
+        return None
+    return RunJob(
+        name=find_text(value, "name"),
+        attempt=attempt if isinstance(attempt, int) else 1,
+        began=began,
+        ended=parse_time(find_value(value, "completed_at")),
+        conclusion=find_text(value, "conclusion"),
+        uploads=tuple(_list_uploads(find_value(value, "steps"))),
+    )
+
+
+def _list_uploads(steps: object) -> Iterator[tuple[str, str]]:
+    for step in steps if isinstance(steps, list) else []:
+        if _UPLOADS.search(find_text(step, "name")):
+            yield parse_time(find_value(step, "started_at")), parse_time(find_value(step, "completed_at"))

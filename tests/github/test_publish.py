@@ -282,23 +282,6 @@ def test_a_job_that_died_after_its_upload_does_not_pass(stage: Stage, conclusion
     assert f"The run ended with {escape_text(conclusion)}" in read_heading(stage, "a")
 
 
-@pytest.mark.parametrize(("ended", "state"), [("failure", "failure"), ("success", "success")])
-def test_a_matrix_with_one_artifact_does_not_pass_by_its_last_job(
-    stage: Stage, ended: str, state: str
-) -> None:
-    """gpu-a uploaded first, and gpu-b wrote its PASS over what gpu-a had found."""
-    artifact = stage.leave(make_passing(), "gate-a")
-    stage.state.add_job(
-        RUN.id, "check (gpu-a)", ended, began="2026-11-01T11:00:00Z", ended="2026-11-01T11:30:00Z"
-    )
-    times = dict.fromkeys(("began", "ended"), artifact["created_at"])
-    stage.state.add_job(RUN.id, "check (gpu-b)", "success", **times)
-
-    publish_gate(stage, "a")
-
-    assert read_states(stage) == {"gate/a": state}
-
-
 def test_where_jobs_are_not_told_the_run_decides(stage: Stage) -> None:
     """Trouble that is told, and no pass of a run that failed."""
     stage.leave(make_passing(), "gate-a")

@@ -221,7 +221,7 @@ def point(top: Path, ref: str, to: str) -> None:
 
 @pytest.fixture
 def history(repository: Path) -> tuple[Path, list[str]]:
-    """A repository on ``topic``, two commits after five of a main branch that has no name here."""
+    """A repository with ``topic`` checked out, two commits after five of a main branch that has no name here."""
     merged = grow(repository, "trunk", 5, start="main")
     run_git(repository, "branch", "--quiet", "--delete", "--force", "main")
     grow(repository, "topic", 2, start=merged[-1])
