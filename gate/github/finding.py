@@ -3,8 +3,7 @@
 Artifacts are found and fetched here, and read by :mod:`gate.publish`.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -20,7 +19,8 @@ from gate.github.events import (
     parse_time,
 )
 from gate.github.git_data import GitData
-from gate.github.job import find_text, find_value, is_sha
+from gate.github.job import find_text, is_sha
+from gate.github.run_jobs import SUCCESS, choose_conclusion, load_jobs, name_lost
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
@@ -36,7 +36,6 @@ from gate.store.policy import DEFAULT_KEY
 
 MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # logs and reports may lie beside the verdict
 MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
-SUCCESS = "success"
 _SKIPPED = "skipped"
 
 T = TypeVar("T")
@@ -44,12 +43,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Artifact:
-    """One artifact, as the API tells it."""
+    """One artifact, as the API tells it. ``others`` are when the run's other artifacts were made."""
 
     id: int
     created: str
     is_expired: bool
     size_bytes: int
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +124,8 @@ def find_result(task: Task) -> TrustedResult:
         artifact = _fetch(task, lambda: find_artifact(task.client, run.id, task.settings.artifact_name))
         run = _find_own_run(task, artifact)
         verdict = _fetch(task, lambda: fetch_verdict(task.client, run, artifact))
+        if run.lost_jobs:  # the job that left the verdict may have ended well
+            run = replace(run, conclusion=task.target.run.conclusion)
     except RefusedError as error:
         return TrustedResult(run=run, refusal=error.refusal, known=Known(remarks=remarks))
     if task.settings.issue:
@@ -174,11 +176,15 @@ def _find_own_run(task: Task, artifact: Artifact) -> CiRun:
     is_plain = run.attempt == 1 and run.conclusion in {SUCCESS, ""}
     if is_plain or task.settings.conclusion:
         return run
-    conclusion = task.attempt(
-        "Which job left the verdict could not be looked up",
-        lambda: find_own_conclusion(task.client, run, artifact),
+    jobs = task.attempt(
+        "Which job left the verdict could not be looked up", lambda: load_jobs(task.client, run.id)
     )
-    return replace(run, conclusion=conclusion or run.conclusion)
+    if jobs is None:
+        return run
+    lost = name_lost(jobs, artifact.created, artifact.others)
+    return replace(
+        run, conclusion=choose_conclusion(jobs, artifact.created) or run.conclusion, lost_jobs=lost
+    )
 
 
 def _list_files(task: Task, verdict: Verdict) -> frozenset[str]:
@@ -240,14 +246,15 @@ def find_artifact(client: GitHubClient, run_id: int, name: str) -> Artifact:
     Raises:
         RefusedError: There is none any more.
     """
-    listed = client.paginate(f"actions/runs/{run_id}/artifacts", {"name": name}, key="artifacts")
+    listed = tuple(client.paginate(f"actions/runs/{run_id}/artifacts", key="artifacts"))
     found = (_parse_artifact(value) for value in listed if find_text(value, "name") == name)
     newest = max(filter(None, found), key=lambda one: one.id, default=None)
     if newest is None:
         raise RefusedError(Refusal.NO_ARTIFACT)
     if newest.is_expired:
         raise RefusedError(Refusal.EXPIRED)
-    return newest
+    others = (value.get("created_at") for value in listed if value.get("id") != newest.id)
+    return replace(newest, others=tuple(map(parse_time, others)))
 
 
 def _parse_artifact(value: Mapping[str, Any]) -> Artifact | None:
@@ -290,61 +297,3 @@ def fetch_run(client: GitHubClient, run_id: int, name: str) -> Run:
         what = f"there is no artifact {name} in run {run_id}"
         raise UsageError(what, "Look at the job that measured.") from None
     return parse_run(client.download(f"actions/artifacts/{artifact.id}/zip", MAX_RUN_ARCHIVE_BYTES))
-
-
-# A step is called `Run actions/upload-artifact@...` unless the workflow names it.
-_UPLOADS = re.compile("upload|artifact", re.IGNORECASE)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunJob:
-    """One job of one attempt of a run. ``uploads`` are when its steps that upload began and ended."""
-
-    name: str
-    attempt: int
-    began: str
-    ended: str
-    conclusion: str
-    uploads: tuple[tuple[str, str], ...] = ()
-
-
-def find_own_conclusion(client: GitHubClient, run: CiRun, artifact: Artifact) -> str:
-    """Find how the job ended that left an artifact; empty where nobody can tell.
-
-    GitHub does not say which job that was. It is the one that uploaded something when the artifact was made,
-    and of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
-    """
-    # Those of earlier attempts too: what succeeded is not run again with what failed.
-    listed = client.paginate(f"actions/runs/{run.id}/jobs", {"filter": "all"}, key="jobs")
-    return choose_conclusion(tuple(filter(None, map(_parse_job, listed))), artifact.created)
-
-
-def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
-    """Choose how the job ended that made something at a moment; empty where several may have, not alike."""
-    running = [job for job in jobs if job.began <= moment <= job.ended]
-    uploading = [job for job in running if any(began <= moment <= ended for began, ended in job.uploads)]
-    likely = uploading or running
-    last = [max((job for job in jobs if job.name == one.name), key=lambda job: job.attempt) for one in likely]
-    ends = {job.conclusion for job in last}
-    names = {job.name for job in last}
-    return ends.pop() if len(names) == 1 or ends == {SUCCESS} else ""
-
-
-def _parse_job(value: Mapping[str, Any]) -> RunJob | None:
-    attempt, began = find_value(value, "run_attempt"), parse_time(find_value(value, "started_at"))
-    if not began:
-        return None
-    return RunJob(
-        name=find_text(value, "name"),
-        attempt=attempt if isinstance(attempt, int) else 1,
-        began=began,
-        ended=parse_time(find_value(value, "completed_at")),
-        conclusion=find_text(value, "conclusion"),
-        uploads=tuple(_list_uploads(find_value(value, "steps"))),
-    )
-
-
-def _list_uploads(steps: object) -> Iterator[tuple[str, str]]:
-    for step in steps if isinstance(steps, list) else []:
-        if _UPLOADS.search(find_text(step, "name")):
-            yield parse_time(find_value(step, "started_at")), parse_time(find_value(step, "completed_at"))

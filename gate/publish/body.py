@@ -29,6 +29,7 @@ from gate.report.markdown import (
 from gate.report.words.facts import write_note
 from gate.report.words.steps import write_ab, write_step
 from gate.report.words.templates import SENTENCES, upper_first
+from gate.units import join_some
 
 _WRITER = "somebody with write access"
 _PUSH = "Fix it and push: the check measures the new commit."
@@ -53,9 +54,13 @@ def list_comment_steps(finding: TrustedResult) -> list[str]:
     if finding.verdict is None:
         again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
         return [SENTENCES["refusals"].get(finding.refusal.name.lower(), again)]
+    what = escape_text(join_some(run.lost_jobs)) or "something besides the verdict"
+    lost = " and left no verdict" if run.lost_jobs else ""
+    look = f"Open the log of {link_run(run)}: {what} failed{lost}. Fix it and push."
     if finding.has_other_trouble:
-        return [f"Open the log of {link_run(run)}: something besides the verdict failed. Fix it and push."]
-    return list(finding.steps) or _list_by_outcome(finding, finding.verdict)
+        return [look]
+    steps = list(finding.steps) or _list_by_outcome(finding, finding.verdict)
+    return [look, *steps] if lost else steps
 
 
 def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:

@@ -32,7 +32,7 @@ PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CiRun:
-    """One run of a workflow, as the API tells it."""
+    """One run of a workflow, as the API tells it. ``lost_jobs`` failed and left no verdict of their own."""
 
     id: int
     attempt: int
@@ -47,6 +47,7 @@ class CiRun:
     created: str = ""  # when the first one did, with the event that all of them are for
     url: str
     path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"
+    lost_jobs: tuple[str, ...] = ()
 
     @property
     def is_of_pull_request(self) -> bool:

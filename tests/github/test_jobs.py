@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.github.finding import RunJob, choose_conclusion
+from gate.github.run_jobs import RunJob, choose_conclusion
 
 MOMENT = "2026-11-01T12:10:00Z"
 
@@ -14,14 +14,14 @@ MOMENT = "2026-11-01T12:10:00Z"
 def make_job(name: str, conclusion: str, span: str = "00-20", upload: str = "", attempt: int = 1) -> RunJob:
     """A job with its minutes, and those of its upload; the moment is the tenth."""
     began, ended = (f"2026-11-01T12:{minute}:00Z" for minute in span.split("-"))
-    uploads = [tuple(f"2026-11-01T12:{minute}:00Z" for minute in upload.split("-"))] if upload else []
+    first, last = ([f"2026-11-01T12:{minute}:00Z" for minute in upload.split("-")]) if upload else ("", "")
     return RunJob(
         name=name,
         attempt=attempt,
         began=began,
         ended=ended,
         conclusion=conclusion,
-        uploads=tuple((one, other) for one, other in uploads),
+        uploads={0: (first, last)} if upload else {},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from html import unescape as html_unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake.clock import FakeClock
@@ -280,6 +281,115 @@ def test_a_job_that_died_after_its_upload_does_not_pass(stage: Stage, conclusion
 
     assert read_states(stage) == {"gate/a": "failure", "gate/b": "success"}
     assert f"The run ended with {escape_text(conclusion)}" in read_heading(stage, "a")
+
+
+# --- one artifact of several jobs ---
+
+SPAN = {"began": "2026-11-01T11:59:00Z", "ended": "2026-11-01T13:00:00Z"}
+
+
+def run_machine(stage: Stage, name: str, conclusion: str, verdict: Verdict) -> dict[str, Any]:
+    """Let a job upload its verdict in place of the one that is there."""
+    stage.state.artifacts.clear()
+    artifact = stage.leave(verdict)
+    return stage.state.add_job(RUN.id, name, conclusion, uploaded=artifact["created_at"], **SPAN)
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+@pytest.mark.parametrize(
+    "names", [("check (gpu-a)", "check (gpu-b)"), ("gate (a) / check", "gate (b) / check"), ("on a", "on b")]
+)
+def test_a_matrix_does_not_pass_by_its_last_job(stage: Stage, names: tuple[str, str]) -> None:
+    """Both machines upload under one name, so the first one's REGRESSION is gone: its job is named."""
+    run_machine(stage, names[0], "failure", make_failing())
+    other = run_machine(stage, names[1], "success", make_passing())
+    other["steps"].append(other["steps"][0] | {"name": "Post Run actions/checkout@v7"})
+
+    stage.publish()
+
+    assert stage.status_told[0] == "failure"
+    assert "but the run ended with failure" in stage.status_told[1]
+    assert "The run ended with failure, although its verdict is PASS" in stage.body
+    assert f"/{RUN.id}): {names[0]} failed and left no verdict. Fix it and push." in stage.body
+
+
+def test_a_failing_verdict_names_the_job_whose_own_is_gone(stage: Stage) -> None:
+    """What the last job says is told, and that it is not all."""
+    run_machine(stage, "check (gpu-a)", "failure", make_failing())
+    run_machine(stage, "check (gpu-b)", "failure", make_failing())
+
+    stage.publish()
+
+    assert "REGRESSION" in stage.body.splitlines()[1]
+    assert "check (gpu-a) failed and left no verdict" in stage.body
+    assert "gpu-b" not in stage.body
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out"])
+def test_a_machine_that_never_began_is_no_pass(stage: Stage, conclusion: str) -> None:
+    """It has not one step."""
+    stage.run["conclusion"] = conclusion
+    stage.state.add_job(RUN.id, "check (gpu-a)", conclusion)["steps"] = []
+    run_machine(stage, "check (gpu-b)", "success", make_passing())
+
+    stage.publish()
+
+    assert stage.status_told[0] == "failure"
+    assert "check (gpu-a) failed and left no verdict" in stage.body
+
+
+def test_a_machine_that_passes_when_it_runs_again_is_a_pass(stage: Stage) -> None:
+    """Of each job its last attempt counts; the first of gpu-a failed, and that of gpu-b held."""
+    run_machine(stage, "check (gpu-a)", "failure", make_failing())
+    run_machine(stage, "check (gpu-b)", "success", make_passing())
+    stage.run |= {"run_attempt": 2, "conclusion": "success"}
+    run_machine(stage, "check (gpu-a)", "success", make_passing())
+
+    stage.publish()
+
+    assert stage.status_told[0] == "success"
+    assert "gpu" not in stage.body
+
+
+def test_a_machine_that_is_lost_when_it_runs_again_is_no_pass(stage: Stage) -> None:
+    """The verdict is of the other one, which did not run again and is told as it was."""
+    run_machine(stage, "check (gpu-a)", "failure", make_failing())
+    run_machine(stage, "check (gpu-b)", "success", make_passing())
+    stage.run |= {"run_attempt": 2, "conclusion": "failure"}
+    stage.state.add_job(RUN.id, "check (gpu-a)", "failure")["steps"] = []
+
+    stage.publish()
+
+    assert stage.status_told[0] == "failure"
+    assert "check (gpu-a) failed and left no verdict" in stage.body
+
+
+@pytest.mark.parametrize("name", ["lint", "lint (3.12)"])
+def test_a_job_that_does_something_else_does_not_fail_the_gate(stage: Stage, name: str) -> None:
+    """It failed, uploads a log when it does, and no artifact came of that."""
+    lint = stage.state.add_job(RUN.id, name, "failure", **SPAN)
+    lint["steps"].append(lint["steps"][0] | {"name": "Lint"})
+    run_machine(stage, "check (gpu-a)", "success", make_passing())
+
+    stage.publish()
+
+    assert stage.status_told[0] == "success"
+    assert "lint" not in stage.body
+
+
+def test_details_of_its_own_are_no_verdict(stage: Stage) -> None:
+    """The step that uploads the verdict counts: the details of gpu-a are there, by their own name."""
+    job = run_machine(stage, "check (gpu-a)", "failure", make_failing())
+    details = stage.leave(b"", "details-a")
+    other = run_machine(stage, "check (gpu-b)", "success", make_passing())
+    stage.state.artifacts[details["id"]] = details
+    for one, moment in ((job, details["created_at"]), (other, "2026-11-01T12:59:00Z")):
+        step = one["steps"][0]
+        one["steps"].append(step | {"name": "Upload all", "started_at": moment, "completed_at": moment})
+
+    stage.publish()
+
+    assert stage.status_told[0] == "failure"
 
 
 def test_where_jobs_are_not_told_the_run_decides(stage: Stage) -> None:

@@ -1,0 +1,104 @@
+"""The jobs of a run: which one left an artifact, and which of its kind failed and left none.
+
+GitHub says neither. A job's steps that upload, and when they ran, tell it.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gate.github.client import GitHubClient
+from gate.github.events import parse_time
+from gate.github.job import find_text, find_value
+
+SUCCESS = "success"
+_NO_FAILURE = frozenset({SUCCESS, "skipped", "neutral"})
+# A step is called `Run actions/upload-artifact@...` unless the workflow names it.
+_UPLOADS = re.compile("upload|artifact", re.IGNORECASE)
+_CLEANS = "Post "  # begins the name of a step that tidies up: only of those that ran
+_MATRIX = re.compile(r" \([^()]*\)")  # `check (gpu-a)`, `compile-gate (gpu-a) / check`
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunJob:
+    """One job of one attempt of a run: its steps by name, and when those that upload began and ended."""
+
+    name: str
+    attempt: int
+    began: str
+    ended: str
+    conclusion: str
+    steps: tuple[str, ...] = ()
+    uploads: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # by the step's index
+
+    def find_uploads(self, moments: Collection[str]) -> set[int]:
+        """Find the steps that uploaded something at one of these moments."""
+        spans = self.uploads.items()
+        return {at for at, (began, ended) in spans if any(began <= moment <= ended for moment in moments)}
+
+    def is_like(self, other: "RunJob") -> bool:
+        """Whether both do the same: jobs of one matrix, or with the same steps."""
+        names = [_MATRIX.sub("", job.name) for job in (self, other)]
+        return names[0] == names[1] or bool(self.steps and self.steps == other.steps)
+
+
+def load_jobs(client: GitHubClient, run_id: int) -> tuple[RunJob, ...]:
+    """Load the jobs of all attempts: what succeeded is not run again with what failed."""
+    listed = client.paginate(f"actions/runs/{run_id}/jobs", {"filter": "all"}, key="jobs")
+    return tuple(filter(None, map(_parse_job, listed)))
+
+
+def choose_owners(jobs: Sequence[RunJob], moment: str) -> tuple[RunJob, ...]:
+    """Choose the job that uploaded something when an artifact was made; several where each may have.
+
+    Of its attempts the last one counts: a job that was lost when it ran again left an old artifact.
+    """
+    running = [job for job in jobs if job.began <= moment <= job.ended]
+    likely = [job for job in running if job.find_uploads([moment])] or running
+    lost = {job.name for job in likely if not _is_last(job, jobs)}
+    return tuple(job for job in jobs if _is_last(job, jobs) and (job in likely or job.name in lost))
+
+
+def choose_conclusion(jobs: Sequence[RunJob], moment: str) -> str:
+    """Choose how the job ended that left an artifact; empty where several may have, not all well."""
+    owners = choose_owners(jobs, moment)
+    ends = {job.conclusion for job in owners}
+    return ends.pop() if len(owners) == 1 or ends == {SUCCESS} else ""
+
+
+def name_lost(jobs: Sequence[RunJob], moment: str, others: Collection[str]) -> tuple[str, ...]:
+    """Name the jobs that failed, do what the owner does, and left no artifact as it did at that moment.
+
+    The ``others`` are told by when they were made. A job that does something else lacks no verdict.
+    """
+    owners = choose_owners(jobs, moment)
+    steps = {at for owner in owners for at in owner.find_uploads([moment])}
+    failed = [job for job in jobs if _is_last(job, jobs) and job.conclusion not in _NO_FAILURE]
+    alike = [job for job in failed if [job] != [*owners] and any(map(job.is_like, owners))]
+    return tuple(job.name for job in alike if not (steps or {*job.uploads}) & job.find_uploads(others))
+
+
+def _is_last(job: RunJob, jobs: Sequence[RunJob]) -> bool:
+    return job.attempt == max(one.attempt for one in jobs if one.name == job.name)
+
+
+def _parse_job(value: object) -> RunJob | None:
+    attempt, began = find_value(value, "run_attempt"), parse_time(find_value(value, "started_at"))
+    if not began:
+        return None
+    listed = find_value(value, "steps")
+    steps = listed if isinstance(listed, list) else []
+    names = [find_text(step, "name") for step in steps]
+    return RunJob(
+        name=find_text(value, "name"),
+        attempt=attempt if isinstance(attempt, int) else 1,
+        began=began,
+        ended=parse_time(find_value(value, "completed_at")),
+        conclusion=find_text(value, "conclusion"),
+        steps=tuple(name for name in names if not name.startswith(_CLEANS)),
+        uploads={
+            at: (parse_time(find_value(step, "started_at")), parse_time(find_value(step, "completed_at")))
+            for at, step in enumerate(steps)
+            if _UPLOADS.search(names[at])
+        },
+    )
