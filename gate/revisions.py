@@ -151,10 +151,11 @@ def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
         MachineError: git cannot be run.
     """
     base, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
+    name = base.name.removeprefix("refs/remotes/").removeprefix("refs/heads/")
     answer = ask_git(directory, "merge-base", base.commit, tip.commit)
     if answer.is_good:
         # With several merge-bases git names the best first.
-        return Revision(name=base.name, commit=answer.said.splitlines()[0], is_merge_base=True)
+        return Revision(name=name, commit=answer.said.splitlines()[0], is_merge_base=True)
     if answer.status != 1:  # 1 is "there is none"; all else is trouble
         raise MachineError(
             f"git cannot find where {head} left {ref}: {answer.complaint}",
@@ -162,12 +163,10 @@ def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
         )
     if _is_shallow(directory):
         raise UsageError(
-            f"this shallow clone lacks the commit where {head} left {base.name}",
+            f"this shallow clone lacks the commit where {head} left {name}",
             f"Run `git fetch --unshallow`, or {_WHOLE_CLONE}.",
         )
-    raise UsageError(
-        f"{head} and {base.name} have no commit in common", "Name a base that head was made from."
-    )
+    raise UsageError(f"{head} and {name} have no commit in common", "Name a base that head was made from.")
 
 
 def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool = False) -> Revision:
@@ -224,12 +223,10 @@ def _list_bases(directory: Path, names: Iterable[str], head: str) -> list[Revisi
     bases = []
     for name in names:
         try:
-            base = resolve_base(directory, name, head)
+            bases.append(resolve_base(directory, name, head))
         except UsageError:
             if _is_shallow(directory):
                 raise
-            continue
-        bases.append(replace(base, name=name.removeprefix("refs/remotes/").removeprefix("refs/heads/")))
     return bases
 
 

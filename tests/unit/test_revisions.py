@@ -221,7 +221,7 @@ def point(top: Path, ref: str, to: str) -> None:
 
 @pytest.fixture
 def history(repository: Path) -> tuple[Path, list[str]]:
-    """A repository with ``topic`` checked out, two commits after five of a main branch that has no name here."""
+    """A repository on ``topic``, two commits after five of a main branch that has no name here."""
     merged = grow(repository, "trunk", 5, start="main")
     run_git(repository, "branch", "--quiet", "--delete", "--force", "main")
     grow(repository, "topic", 2, start=merged[-1])
@@ -350,7 +350,7 @@ def test_a_history_of_its_own_has_no_base(history: tuple[Path, list[str]]) -> No
     point(top, "refs/remotes/origin/main", merged[4])
     run_git(top, "checkout", "--quiet", "--orphan", "other")
     run_git(top, "commit", "--quiet", "--message", "another history")
-    with pytest.raises(UsageError, match="have no commit in common"):
+    with pytest.raises(UsageError, match=r"^HEAD and origin/main have no commit in common"):
         resolve_default_base(top)
 
 
