@@ -234,11 +234,11 @@ def _choose_nearest(directory: Path, bases: Sequence[Revision]) -> Revision:
     """Choose the commit that has the others behind it; of those that cannot be compared the first."""
     chosen = bases[0]
     for base in bases[1:]:
-        if is_true(directory, *_IS_ANCESTOR, base.commit, chosen.commit):
-            continue
-        is_nearer = is_true(directory, *_IS_ANCESTOR, chosen.commit, base.commit)
-        chosen = base if is_nearer else replace(chosen, other=base.label)
-    return chosen
+        if base.commit != chosen.commit and is_true(directory, *_IS_ANCESTOR, chosen.commit, base.commit):
+            chosen = base
+    others = (base for base in bases if not is_true(directory, *_IS_ANCESTOR, base.commit, chosen.commit))
+    other = next(others, None)
+    return replace(chosen, other=other.label) if other else chosen
 
 
 def _is_shallow(directory: Path) -> bool:

@@ -344,6 +344,31 @@ def test_of_what_cannot_be_compared_the_first_counts_and_the_other_is_named(
     )
 
 
+def test_the_other_is_named_though_a_third_is_nearer_than_the_first(
+    history: tuple[Path, list[str]],
+) -> None:
+    """The branch's own remote is ahead of origin; neither can be compared with upstream."""
+    top, merged = history
+    ours = grow(top, "ours", 2, start=merged[0])
+    (theirs,) = grow(top, "theirs", 1, start=merged[0])
+    run_git(top, "checkout", "--quiet", "-B", "topic", ours[1])
+    run_git(top, "merge", "--quiet", "--strategy=ours", "--message", "both", theirs)
+    point(top, "refs/remotes/origin/main", ours[0])
+    point(top, "refs/remotes/upstream/main", theirs)
+    point(top, "refs/remotes/team/main", ours[1])
+    run_git(top, "config", "branch.topic.remote", "team")
+    base = resolve_default_base(top)
+    assert (base.commit, base.other) == (ours[1], f"merge-base with upstream/main ({theirs[:7]})")
+
+
+@pytest.mark.parametrize("ref", ["refs/remotes/origin/master", "refs/heads/master"])
+def test_a_main_branch_that_is_called_master_is_found(history: tuple[Path, list[str]], ref: str) -> None:
+    """On a remote and here, without another name for it."""
+    top, merged = history
+    point(top, ref, merged[3])
+    assert resolve_default_base(top).commit == merged[3]
+
+
 def test_a_history_of_its_own_has_no_base(history: tuple[Path, list[str]]) -> None:
     """The only main branch shares no commit with head: that is said."""
     top, merged = history

@@ -109,6 +109,25 @@ def test_without_a_base_it_is_the_merge_base(repository: Path) -> None:
         assert read_side(arms.base.arm.directory) == "base"
 
 
+def test_a_main_branch_that_is_as_near_is_noted(repository: Path) -> None:
+    """Head merged the main branches of two remotes, which went apart: the note names the second."""
+    for remote in ("origin", "upstream"):
+        run_git(repository, "checkout", "--quiet", "--detach", "main")
+        run_git(repository, "commit", "--quiet", "--allow-empty", "--message", remote)
+        run_git(repository, "update-ref", f"refs/remotes/{remote}/main", "HEAD")
+    run_git(repository, "checkout", "--quiet", "feature")
+    for remote in ("origin", "upstream"):
+        run_git(repository, "merge", "--quiet", "--message", remote, f"{remote}/main")
+    with open_arms(ArmOptions(directory=repository)) as arms:
+        (note,) = arms.base.notes
+    commit = run_git(repository, "rev-parse", "upstream/main")
+    assert arms.base.label.startswith("merge-base with origin/main (")
+    assert (note.code, note.name("other")) == (
+        Code.OTHER_MAIN,
+        f"merge-base with upstream/main ({commit[:7]})",
+    )
+
+
 def test_uncommitted_changes_on_the_default_branch(repository: Path) -> None:
     """Their base is the commit that they were made on; without changes there is nothing to compare."""
     run_git(repository, "checkout", "--quiet", "main")
