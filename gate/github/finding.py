@@ -20,7 +20,7 @@ from gate.github.events import (
 )
 from gate.github.git_data import GitData
 from gate.github.job import find_text, is_sha
-from gate.github.run_jobs import SUCCESS, choose_conclusion, load_jobs, name_lost
+from gate.github.run_jobs import FAILURE, SUCCESS, choose_conclusion, load_jobs, name_lost
 from gate.github.sticky import DEFAULT_AUTHOR
 from gate.github.transport import GitHubError
 from gate.publish.results import CommentWhen, make_finding, make_upgrade_finding
@@ -124,8 +124,9 @@ def find_result(task: Task) -> TrustedResult:
         artifact = _fetch(task, lambda: find_artifact(task.client, run.id, task.settings.artifact_name))
         run = _find_own_run(task, artifact)
         verdict = _fetch(task, lambda: fetch_verdict(task.client, run, artifact))
-        if run.lost_jobs:  # the job that left the verdict may have ended well
-            run = replace(run, conclusion=task.target.run.conclusion)
+        if run.lost_jobs:  # the job that left the verdict may have ended well, and so may a run that goes on
+            ended = task.target.run.conclusion
+            run = replace(run, conclusion=FAILURE if ended in {SUCCESS, ""} else ended)
     except RefusedError as error:
         return TrustedResult(run=run, refusal=error.refusal, known=Known(remarks=remarks))
     if task.settings.issue:
@@ -173,8 +174,7 @@ def _fetch(task: Task, do: Callable[[], T]) -> T:
 def _find_own_run(task: Task, artifact: Artifact) -> CiRun:
     """Find the run as the job ended that left the artifact: of several gates each counts by its own."""
     run = task.target.run
-    is_plain = run.attempt == 1 and run.conclusion in {SUCCESS, ""}
-    if is_plain or task.settings.conclusion:
+    if task.settings.conclusion or (run.attempt == 1 and not run.conclusion):
         return run
     jobs = task.attempt(
         "Which job left the verdict could not be looked up", lambda: load_jobs(task.client, run.id)

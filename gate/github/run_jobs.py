@@ -12,7 +12,8 @@ from gate.github.events import parse_time
 from gate.github.job import find_text, find_value
 
 SUCCESS = "success"
-_NO_FAILURE = frozenset({SUCCESS, "skipped", "neutral"})
+FAILURE = "failure"
+_NO_FAILURE = frozenset({SUCCESS, "skipped", "neutral", ""})  # the last one has not ended yet
 # A step is called `Run actions/upload-artifact@...` unless the workflow names it.
 _UPLOADS = re.compile("upload|artifact", re.IGNORECASE)
 _CLEANS = "Post "  # begins the name of a step that tidies up: only of those that ran
@@ -75,7 +76,14 @@ def name_lost(jobs: Sequence[RunJob], moment: str, others: Collection[str]) -> t
     steps = {at for owner in owners for at in owner.find_uploads([moment])}
     failed = [job for job in jobs if _is_last(job, jobs) and job.conclusion not in _NO_FAILURE]
     alike = [job for job in failed if [job] != [*owners] and any(map(job.is_like, owners))]
-    return tuple(job.name for job in alike if not (steps or {*job.uploads}) & job.find_uploads(others))
+    return tuple(job.name for job in alike if not _left_own(job, jobs, steps, (moment, *others)))
+
+
+def _left_own(job: RunJob, jobs: Sequence[RunJob], steps: Collection[int], moments: Collection[str]) -> bool:
+    """Whether more was made while these steps of a job uploaded than steps of other jobs account for."""
+    made = [moment for moment in moments if job.find_uploads([moment]) & {*(steps or job.uploads)}]
+    others = sum(len(other.find_uploads(made)) for other in jobs if other.name != job.name)
+    return len(made) > others
 
 
 def _is_last(job: RunJob, jobs: Sequence[RunJob]) -> bool:

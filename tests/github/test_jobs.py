@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.github.run_jobs import RunJob, choose_conclusion
+from gate.github.run_jobs import RunJob, choose_conclusion, name_lost
 
 MOMENT = "2026-11-01T12:10:00Z"
 
@@ -48,3 +48,31 @@ A, B = make_job("a", "success", upload="10-11"), make_job("b", "failure", upload
 def test_the_job_that_left_the_artifact_is_found(jobs: list[RunJob], expected: str) -> None:
     """Not the run's conclusion, and where nobody can tell none: then the run's is all there is."""
     assert choose_conclusion(jobs, MOMENT) == expected
+
+
+GPU_A = make_job("check (gpu-a)", "failure", upload="04-06")
+GPU_B, GPU_C = (make_job(f"check (gpu-{name})", "success", upload="10-11") for name in "bc")
+LINT = make_job("lint", "success", upload="05-05")
+WITH_LOG = replace(GPU_B, uploads={0: GPU_B.uploads[0], 1: LINT.uploads[0]})
+
+
+@pytest.mark.parametrize(
+    ("jobs", "others", "expected"),
+    [
+        ([GPU_A, GPU_B], [], ["check (gpu-a)"]),  # written over
+        ([GPU_A, GPU_B], ["05"], []),  # it has one of another name
+        ([GPU_A, GPU_B, LINT], ["05"], ["check (gpu-a)"]),  # that one is lint's
+        ([GPU_A, GPU_B, LINT], ["05", "05"], []),  # one is lint's, one its own
+        (
+            [GPU_A, replace(GPU_B, uploads={0: GPU_B.uploads[0], 1: LINT.uploads[0]})],
+            ["05"],
+            ["check (gpu-a)"],
+        ),
+        ([replace(GPU_A, uploads=GPU_B.uploads), GPU_B, GPU_C], ["10", "10"], []),  # all in one minute
+        ([replace(GPU_A, uploads=GPU_B.uploads), GPU_B, GPU_C], ["10"], ["check (gpu-a)"]),
+        ([replace(GPU_A, conclusion=""), GPU_B], [], []),  # it has not ended
+    ],
+)
+def test_a_job_that_left_nothing_is_lost(jobs: list[RunJob], others: list[str], expected: list[str]) -> None:
+    """What was made while it uploaded is its own only where no other job's upload accounts for it."""
+    assert list(name_lost(jobs, MOMENT, [f"2026-11-01T12:{one}:00Z" for one in others])) == expected

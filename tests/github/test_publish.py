@@ -364,6 +364,31 @@ def test_a_machine_that_is_lost_when_it_runs_again_is_no_pass(stage: Stage) -> N
     assert "check (gpu-a) failed and left no verdict" in stage.body
 
 
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_a_machine_that_may_fail_is_no_pass_either(stage: Stage, attempt: int) -> None:
+    """With `continue-on-error` the run is a success; gpu-a's verdict is gone all the same."""
+    stage.run |= {"run_attempt": attempt, "conclusion": "success"}
+    run_machine(stage, "check (gpu-a)", "failure", make_failing())
+    run_machine(stage, "check (gpu-b)", "success", make_passing())
+
+    stage.publish()
+
+    assert stage.status_told[0] == "failure"
+    assert "check (gpu-a) failed and left no verdict" in stage.body
+
+
+def test_a_matrix_that_passes_is_a_pass(stage: Stage) -> None:
+    """Both machines pass under one name: nothing is lost that would say otherwise."""
+    stage.run["conclusion"] = "success"
+    for name in ("check (gpu-a)", "check (gpu-b)"):
+        run_machine(stage, name, "success", make_passing())
+
+    stage.publish()
+
+    assert stage.status_told[0] == "success"
+    assert "gpu" not in stage.body
+
+
 @pytest.mark.parametrize("name", ["lint", "lint (3.12)"])
 def test_a_job_that_does_something_else_does_not_fail_the_gate(stage: Stage, name: str) -> None:
     """It failed, uploads a log when it does, and no artifact came of that."""
