@@ -109,11 +109,11 @@ def set_constants(changed: Iterable[str]) -> None:
 
 def judge(keys: Sequence[Key], seed: int) -> Iterator[Result]:
     """Draw and judge these requests."""
-    from draws import Drawer  # noqa: PLC0415 - as below
+    from clocked import make_drawer  # noqa: PLC0415 - as below
     from world_requests import judge_request  # noqa: PLC0415 - binds the constants
 
     for world, fault, number in keys:
-        drawer = Drawer(f"{seed} {world} {fault} {number}", WORLDS[world], FAULTS[fault])
+        drawer = make_drawer(f"{seed} {world} {fault} {number}", WORLDS[world], FAULTS[fault])
         yield judge_request(drawer, (world, fault, number))
 
 

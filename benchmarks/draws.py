@@ -44,7 +44,7 @@ JUMPS = (0, 0, 0, 0, 0, 0, 1.2, 2.4, 3.7)  # MiB of peak memory that an allocato
 SHARED_BY_EAGER = 0.9  # of what is of a sitting
 PROCESSOR_SHARE = 0.74  # of a cold compile's clock, how much its CPU time moves along
 TRIAL_PROCESSOR_SD = 0.05
-BAD_SITTINGS, STRAY_PAIRS = 0.02, 0.02
+STRAY_PAIRS = 0.02  # their share
 AUTOCORRELATION = 0.95  # of a machine's speed, from block to block
 SUPER_BLOCKS = 10
 SEEN_CROWDING = 0.10  # a trial that lost more than this to a neighbour says so
@@ -130,7 +130,7 @@ class Drawer:
         Without ``is_head`` they are of what is stored; each ``night`` is another sitting.
         """
         world, rng = self.world, self._make_rng("sit", is_head, *([night] if night else []))
-        bad = rng.uniform(0.03, 0.10) if rng.random() < BAD_SITTINGS else 0.0
+        bad = rng.uniform(0.03, 0.10) if rng.random() < world.bad_sittings else 0.0
         sds = {case_id: world.trial_sd * math.sqrt(scale) for case_id, scale in self._scales.items()}
         sittings = {one: sd * math.sqrt(world.sitting_share) * world.shape(rng) for one, sd in sds.items()}
         steps = max(trials * world.cases - 1, 1)
@@ -185,7 +185,10 @@ class Drawer:
         if case_id != self.cases[0].id or is_stored:
             return moves
         moves.times[COMPILED] += self.world.crept
-        if not is_head or fault.metric is None:
+        if not is_head:
+            return moves
+        moves.calls += math.log1p(fault.more_calls)
+        if fault.metric is None:
             return moves
         amount = math.log1p(fault.amount)
         moves.calls += fault.calls * amount

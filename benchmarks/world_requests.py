@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from draws import POLICY, Drawer
+from draws import POLICY, TYPICAL_S, Drawer
+from worlds import World
 
 from gate.check.procedure import (
     Checked,
@@ -19,6 +20,7 @@ from gate.check.procedure import (
 from gate.check.schedule import Slot, compute_trial_s, want_whole
 from gate.decide.evidence.pairs import Pair
 from gate.decide.evidence.trials import make_baselines
+from gate.records.cases import AbsoluteLimit, Policy
 from gate.records.run import Pairing, Provenance
 from gate.records.verdict import Comparison, Status
 
@@ -73,13 +75,13 @@ def judge_request(drawer: Drawer, name: tuple[str, str, int]) -> Result:
 
 def check_drawn(drawer: Drawer) -> Checked:
     """Judge a request by its world's command."""
-    world, measurer = drawer.world, make_measurer(drawer)
+    world, policy, measurer = drawer.world, make_policy(drawer.world), make_measurer(drawer)
     run = drawer.make_run(has_base=world.command != "alone")
     if world.command == "ab":
-        return check_pairs(measurer, run, POLICY, PairLimit(end_s=world.budget_s))
+        return check_pairs(measurer, run, policy, PairLimit(end_s=world.budget_s))
     terms = CheckTerms(
         baselines=make_baselines(drawer.draw_stored(), Provenance()),
-        policy=POLICY,
+        policy=policy,
         max_trials=MAX_TRIALS,
         pair_budget_s=world.budget_s,
     )
@@ -89,6 +91,14 @@ def check_drawn(drawer: Drawer) -> Checked:
         if run.base is None
         else check_against_base(measurer, run, terms)
     )
+
+
+def make_policy(world: World) -> Policy:
+    """What decides in a world: with its absolute limit of every case, if it has one."""
+    if world.limit is None:
+        return POLICY
+    metric, share = world.limit
+    return replace(POLICY, limits=(AbsoluteLimit(case="*", metric=metric, value=TYPICAL_S[metric] / share),))
 
 
 def make_measurer(drawer: Drawer) -> Rehearsal:

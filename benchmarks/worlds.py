@@ -61,6 +61,7 @@ class World:
     bad_sittings: float = 0.02  # their share
     numerics: tuple[float, float] = (0.05, 0.0)  # drift (log2) and its standard deviation between trials
     flicker: float = 0.0  # the share of processes in which a counter is one more
+    limit: tuple[Metric, float] | None = None  # an absolute limit, and which share of it each case takes
     dtype: DType = DType.FLOAT32
     pairing: Pairing = Pairing.LIVE
     pair_s: float = 30.0  # of a whole pair
@@ -74,6 +75,56 @@ class World:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Neighbour:
+    """Another program that takes a share of the machine at the start of each period."""
+
+    period_s: float
+    length_s: float
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockDrops:
+    """When a device lowers its clocks."""
+
+    apart_s: float  # from the end of one to the next, on average
+    least_s: float
+    most_s: float
+    slower: float  # how much slower the device is meanwhile (log)
+    are_flagged: bool = True  # the device says so
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockedWorld(World):
+    """A world whose machine changes with the time of day: :mod:`clocked` draws it, block by block.
+
+    What it has of its own stands for the drifts, trends, shifts, neighbours and bad sittings of other worlds,
+    which it does not have. Pairs are live.
+    """
+
+    canary_sd: float = 0.002  # besides what the machine itself is slower by
+    speed_sd: float = 0.0  # the machine's speed
+    speed_tau_s: float = 300.0  # after which 37 % of a difference in speed are left
+    host_sd: float = 0.0  # likewise of what compiles
+    host_tau_s: float = 600.0
+    ramp: float = 0.0  # how much slower the machine gets at the start of a session (log)
+    ramp_s: float = 300.0
+    neighbour: Neighbour | None = None
+    drops: ClockDrops | None = None
+    first_gain: float = 0.0  # how much faster calls are in the arm that starts first (log)
+    first_wait: float = 0.0  # how much longer that arm compiles (log)
+    latency_scale: float = 1.0  # a call's time over the typical one
+    block_sd: float = 0.006  # each block's own
+    quantum_s: float = 0.0  # the resolution of the clock that times a block
+    spikes: tuple[float, float] = (0.0, 1.0)  # the share of blocks that are slower, and by which factor
+    eager_shares_lottery: bool = False  # a process is slower in both latencies or in none
+    loud_latency: float = 1.0  # how many times as noisy the first case is
+    loud_compile: float = 1.0
+    ratio_sd: float = 0.0  # what a case's ratio of compiled to eager differs by between sessions
+    memory_jump: tuple[float, float] = (0.0, 1.0)  # the share of processes that hold more, and its factor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
     """What head changes in the first case; ``metric`` is ``None`` where nothing gets worse."""
 
@@ -83,6 +134,7 @@ class Fault:
     new_code: bool = False  # the case's generated code differs
     all_new: bool = False  # that of every case: a refactoring, or a newer compiler
     calls: float = 0.0  # by which part of the amount (log) a compile makes more Python calls
+    more_calls: float = 0.0  # a fraction by which it makes more of them, whatever gets worse
     own_threads: float = 0.0  # the share of compiled blocks that the case's own threads disturb
     works: bool = True  # whether a longer cold compile takes more CPU time, and does not only wait
     is_harmless: bool = False  # nobody should be convicted of it
@@ -98,8 +150,11 @@ FAULTS: Mapping[str, Fault] = {
     "both-10": Fault(metric=COMPILED, amount=0.10, eager=True),
     "cold-20": Fault(metric=COLD, amount=0.20, calls=0.5),
     "cold-50": Fault(metric=COLD, amount=0.50, calls=0.5),
+    "cold-20-processor": Fault(metric=COLD, amount=0.20),
     "cold-50-processor": Fault(metric=COLD, amount=0.50),
     "cold-50-waits": Fault(metric=COLD, amount=0.50, works=False, is_harmless=True),
+    "calls-6": Fault(more_calls=0.06, is_harmless=True),
+    "warm-20": Fault(metric=WARM, amount=0.20),
     "warm-50": Fault(metric=WARM, amount=0.50),
     "warm-50-calls": Fault(metric=WARM, amount=0.50, calls=0.07),  # 3 % more, which is below their threshold
     "counter": Fault(metric=Metric.GRAPH_BREAKS, amount=1.0, new_code=True),
@@ -122,6 +177,54 @@ HEAVY = World(shape=draw_heavy, trial_sd=0.04, canary_sd=0.05)
 LOUD = replace(WANDERING, pair_sd=0.048)
 LOTTERY = replace(WANDERING, lottery=(0.1, 3.0))
 TUNED = replace(QUIET, device=CUDA.name, tuned=(0.0, 0.005, 0.01, 0.03))
+STEADY = World(trial_sd=0.003, bad_sittings=0.0)
+LIMITED = {
+    f"limit-{cases}-{share}-{percent}": replace(
+        STEADY, cases=cases, limit=(COLD, share), compile_sd=percent / 100
+    )
+    for cases in (1, 8, 60)
+    for share in (0.9, 1.0)
+    for percent in (3, 10, 20)
+}
+GPU_DROPS = ClockDrops(apart_s=1200.0, least_s=20.0, most_s=60.0, slower=0.15)
+MEMORY_JUMP = (0.25, math.exp(0.06))
+GPU = ClockedWorld(
+    device=CUDA.name,
+    trial_sd=0.003,
+    pair_sd=0.003,
+    block_sd=0.002,
+    compile_sd=0.05,
+    drops=GPU_DROPS,
+)
+ONE_TWO_SPEEDS = ClockedWorld(cases=1, lottery=(0.5, 1.10), eager_shares_lottery=True)
+CLOCKED: Mapping[str, ClockedWorld] = {
+    "loud-compile-6x": ClockedWorld(loud_compile=6.0, clock_sd=0.03, processor_sd=0.02, compile_sd=0.02),
+    "loud-compile-3x": ClockedWorld(loud_compile=3.0, clock_sd=0.05, processor_sd=0.04),
+    "one-loud-5x": ClockedWorld(loud_latency=5.0, trial_sd=0.008, pair_sd=0.008, spread=0.2),
+    "mem-jumps": ClockedWorld(memory_jump=MEMORY_JUMP),
+    "mem-jumps-1": ClockedWorld(cases=1, memory_jump=MEMORY_JUMP),
+    "flicker-20": ClockedWorld(flicker=0.20),
+    "one-two-speeds": ONE_TWO_SPEEDS,
+    "one-two-speeds-apart": replace(ONE_TWO_SPEEDS, eager_shares_lottery=False),
+    "bimodal-10-shared": replace(ONE_TWO_SPEEDS, cases=8),
+    "ar1-2min": ClockedWorld(speed_sd=0.08, speed_tau_s=120.0),
+    "ar1-20min": ClockedWorld(speed_sd=0.08, speed_tau_s=1200.0),
+    "first-arm-2": ClockedWorld(first_gain=0.02, first_wait=0.15),
+    "first-arm-5": ClockedWorld(first_gain=0.05, first_wait=0.30),
+    "thermal-ramp": ClockedWorld(ramp=0.08),
+    "neighbour-30s": ClockedWorld(neighbour=Neighbour(period_s=30.0, length_s=5.0, share=0.30)),
+    "gpu-0.3": GPU,
+    "gpu-0.3-unflagged": replace(GPU, drops=replace(GPU_DROPS, are_flagged=False)),
+    "quantized-10pct": ClockedWorld(
+        quantum_s=0.001, latency_scale=0.105, block_sd=0.01, trial_sd=0.005, pair_sd=0.004
+    ),
+    "host-compile-25": ClockedWorld(host_sd=0.25, compile_sd=0.05),
+    "alone-uneven-3": ClockedWorld(command="alone", ratio_sd=0.03, trial_sd=0.005, pair_sd=0.008),
+    "alone-gpu-0.3-1": replace(GPU, command="alone", cases=1),
+}
+LIMITED_ALONE = ("limit-8-1.0-10", "limit-60-0.9-3")
+CLOCKED_ALONE = ("gpu-0.3", "mem-jumps", "ar1-2min", "neighbour-30s", "one-two-speeds")
+CLOCKED_AB = ("loud-compile-6x", "loud-compile-3x", "mem-jumps", "mem-jumps-1", "flicker-20", "first-arm-5")
 WORLDS: Mapping[str, World] = {
     "quiet": QUIET,
     "cpu": CPU_WORLD,
@@ -180,4 +283,10 @@ WORLDS: Mapping[str, World] = {
     "ab-wandering": replace(WANDERING, command="ab"),
     "ab-loud": replace(LOUD, command="ab"),
     "ab-turns": World(command="ab", pairing=Pairing.TURNS, pair_sd=0.03),
+    "200-cases": World(cases=200),
+    **LIMITED,
+    **{f"alone-{name}": replace(LIMITED[name], command="alone") for name in LIMITED_ALONE},
+    **CLOCKED,
+    **{f"alone-{name}": replace(CLOCKED[name], command="alone") for name in CLOCKED_ALONE},
+    **{f"ab-{name}": replace(CLOCKED[name], command="ab") for name in CLOCKED_AB},
 }
