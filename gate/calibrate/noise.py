@@ -16,13 +16,13 @@ from gate.decide.stats import (
     LogArms,
     Variance,
     compute_logs,
-    compute_prior,
+    compute_priors,
     compute_variance,
     estimate_metric,
     pool_variances,
 )
 from gate.metrics import LEADING, SPECS, Family, Role
-from gate.records.cases import Case, Metric, Policy, Threshold
+from gate.records.cases import Case, Metric, Policy, Threshold, group_by
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CANDIDATE_ARM, CaseFailure, Extent, Pairing, Run, Trial
@@ -46,10 +46,12 @@ def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
     """All series of a run's trials without another arm, in the order of the plan and of the metrics."""
     series = [one for case in run.cases for one in _gather_case(case, list_alone(run, case), policy)]
     priors = {
-        metric: compute_prior([compute_variance(one.own_logs) for one in series if one.metric is metric])
-        for metric in {one.metric for one in series if one.own_logs}
+        metric: compute_priors({one.case.id: compute_variance(one.own_logs) for one in own})
+        for metric, own in group_by((one for one in series if one.own_logs), lambda one: one.metric).items()
     }
-    return tuple(replace(one, prior=priors.get(one.metric)) if one.own_logs else one for one in series)
+    return tuple(
+        replace(one, prior=priors[one.metric][one.case.id]) if one.own_logs else one for one in series
+    )
 
 
 def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:

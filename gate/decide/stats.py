@@ -1,7 +1,7 @@
 """Statistics of small samples, without numpy or scipy: moments, Student's t, estimates and rates."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -10,6 +10,7 @@ from statistics import fmean, median
 from gate.decide.constants import (
     INTERVAL_CONFIDENCE,
     LEARNED_DF,
+    MEDIAN_EFFICIENCY,
     MIN_LEARNED_DF,
     PAIRS_PER_STRAY,
     PRIOR_DF,
@@ -111,17 +112,24 @@ def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms |
 ASSUMED = Variance(value=PRIOR_SD**2, df=PRIOR_DF)
 
 
-def compute_prior(variances: Sequence[Variance], assumed: Variance = ASSUMED) -> Variance:
-    """What the cases of one metric say about the variance of any of them: its median, each without its bias.
+def compute_priors(variances: Mapping[str, Variance], assumed: Variance = ASSUMED) -> dict[str, Variance]:
+    """What a metric's other cases say about the variance of each: their median, each without its bias.
 
-    The median of a chi-square over its df is (1 - 2 / (9 df))^3 (Wilson and Hilferty 1931). With too few
-    degrees of freedom it is what is ``assumed`` instead.
+    Its own would be believed twice. The median of a chi-square over its df is (1 - 2 / (9 df))^3 (Wilson and
+    Hilferty 1931). Of what went into it about half is certain. With too few degrees of freedom it is what is
+    ``assumed`` instead.
     """
-    known = [one for one in variances if one.df > 0]
-    if sum(one.df for one in known) < MIN_LEARNED_DF:
-        return assumed
-    value = median([one.value / (1 - 2 / (9 * one.df)) ** 3 for one in known])
-    return Variance(value=value, df=LEARNED_DF)
+    unbiased = {
+        case_id: one.value / (1 - 2 / (9 * one.df)) ** 3 for case_id, one in variances.items() if one.df > 0
+    }
+    ordered, known_df, priors = sorted(unbiased.values()), sum(one.df for one in variances.values()), {}
+    for case_id, own in variances.items():
+        others, df = [*ordered], known_df - own.df
+        if case_id in unbiased:
+            others.remove(unbiased[case_id])
+        learned_df = min(LEARNED_DF, MEDIAN_EFFICIENCY * df)
+        priors[case_id] = assumed if df < MIN_LEARNED_DF else Variance(value=median(others), df=learned_df)
+    return priors
 
 
 def compute_incomplete_beta(x: float, a: float, b: float) -> float:

@@ -174,7 +174,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         candidate=math.exp(compute_hodges_lehmann(compute_logs(paired.head))),
         trials=count,
         baseline_trials=count,
-        own=max(own, both, key=lambda one: one.value) if twin and own.df else None,
+        own=max(own, both, key=lambda one: one.value) if own.df else None,
     )
 
 

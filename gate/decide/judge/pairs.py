@@ -43,10 +43,10 @@ from gate.decide.judge.interval import (
     read_pairs,
     to_fraction,
 )
-from gate.decide.stats import Variance, compute_prior, compute_t_quantile, compute_variance
+from gate.decide.stats import Variance, compute_priors, compute_t_quantile, compute_variance
 from gate.fingerprint import compares_stacks
 from gate.metrics import COMPILE_TIMES
-from gate.records.cases import Case, Metric, Policy, group_by, group_cases
+from gate.records.cases import Case, Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CANDIDATE_ARM, BaseArm, Pairing, Run
@@ -123,24 +123,22 @@ class PairRules:
     """What judging one case by pairs needs from all the others."""
 
     alpha: float  # one-sided, of each leading metric at each look
-    priors: Mapping[tuple[Metric, bool], Variance]  # of a metric in live pairs, and in others
-    processor: Variance  # of CPU times of cold compiles
+    # Of a metric in live pairs and in others, by case.
+    priors: Mapping[tuple[Metric, bool], Mapping[str, Variance]]
+    processor: Mapping[str, Variance]  # of CPU times of cold compiles, by case
 
 
 def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> PairRules:
     """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
-    known = group_by(
-        (paired for side in sides for paired in side.paired.values()),
-        lambda paired: (paired.metric, paired.is_live),
-    )
-    processors = [_measure_first(side.processor) for side in sides if side.processor]
+    known: dict[tuple[Metric, bool], dict[str, Variance]] = {}
+    for side in sides:
+        for paired in side.paired.values():
+            known.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
+    processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     return PairRules(
         alpha=policy.error_budget / (max(tests, 1) * _CHANCES),
-        priors={
-            key: compute_prior(list(map(_measure_first, found)), assume_noise(*key))
-            for key, found in known.items()
-        },
-        processor=compute_prior(processors, ASSUMED_PROCESSOR),
+        priors={key: compute_priors(found, assume_noise(*key)) for key, found in known.items()},
+        processor=compute_priors(processors, ASSUMED_PROCESSOR),
     )
 
 
@@ -167,7 +165,7 @@ def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
     """Pool the pairs of one metric; of compiled latency with eager's, which the same blocks timed."""
     paired, eager = side.paired[metric], side.paired.get(Metric.EAGER_LATENCY)
     is_twin = metric is Metric.COMPILED_LATENCY and eager is not None and eager.is_live == paired.is_live
-    return read_pairs(paired, rules.priors[metric, paired.is_live], eager if is_twin else None)
+    return read_pairs(paired, rules.priors[metric, paired.is_live][side.case.id], eager if is_twin else None)
 
 
 def assume_noise(metric: Metric, is_live: bool) -> Variance:
@@ -218,7 +216,7 @@ def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
 
 
 def _compute_low(reading: Reading, bar: Bar) -> float:
-    """The lower bound: by the noise that others teach of as well, and of a latency by its own alone too."""
+    """The lower bound: by the noise that others teach of as well, and by the case's own alone too."""
     low = reading.compute_bound(bar.alpha)
     if reading.own is None:
         return low
@@ -242,7 +240,7 @@ def _judge_reading(
     clock = judged = readings[metric]
     remarks: tuple[Fact, ...] = ()
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
-        judged = read_pairs(side.processor, rules.processor)
+        judged = read_pairs(side.processor, rules.processor[side.case.id])
         remarks = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(judged.change)}),)
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
     ruling = decide_pairs(judged, bar)

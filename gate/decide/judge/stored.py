@@ -30,14 +30,14 @@ from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Bar, Level, R
 from gate.decide.stats import (
     LogArms,
     Variance,
-    compute_prior,
+    compute_priors,
     compute_t_quantile,
     pool_variances,
     summarize_logs,
 )
 from gate.devices import is_gpu
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Role, Scope
-from gate.records.cases import Metric, Policy, collect_columns, group_by
+from gate.records.cases import Metric, Policy, collect_columns
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.verdict import Comparison, MachineShift, Reason, Status
@@ -167,7 +167,7 @@ class JudgingRules:
     """What one case's judgement needs from all the others: error budget and priors."""
 
     alpha: float  # one-sided, for each deciding noisy comparison
-    priors: Mapping[Metric, Variance]
+    priors: Mapping[Metric, Mapping[str, Variance]]  # by case
     has_base: bool = False  # pairs with it settle what stored values leave open
 
 
@@ -175,13 +175,13 @@ def make_rules(evidence: Iterable[Evidence], policy: Policy, *, has_base: bool) 
     """Divide the error budget and learn priors from all the cases."""
     asked = [question for one in evidence for question in one.questions.values() if question.logs]
     deciding = sum(one.spec.role is Role.DECIDES and len(one.before) >= MIN_BASELINE_TRIALS for one in asked)
-    variances = group_by(asked, lambda one: one.metric)
+    variances: dict[Metric, dict[str, Variance]] = {}
+    for one in asked:
+        if one.logs:
+            variances.setdefault(one.metric, {})[one.case.id] = one.logs.variance
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
-        priors={
-            metric: compute_prior([one.logs.variance for one in found if one.logs])
-            for metric, found in variances.items()
-        },
+        priors={metric: compute_priors(known) for metric, known in variances.items()},
         has_base=has_base,
     )
 
@@ -199,6 +199,18 @@ class Times:
     work: Work
     stored_code: bool = False  # a call runs nothing but the code that the baseline's compile made
     suite: float = 0.0  # median change of eager over the cases
+    has_base: bool = False  # pairs settle what is left open
+
+    def is_longer(self, metric: Metric) -> bool:
+        """Whether a compile is estimated beyond its edge: a cold one by its CPU time, too, where that is known.
+
+        Without a base no more could be found out of a cold one that did the same work.
+        """
+        reading, bar = self.readings[metric], self.bars[metric]
+        if metric is Metric.COLD_COMPILE_TIME:
+            processor = math.inf if self.work.processor is None else self.work.processor
+            return self.has_base and min(processor, reading.change) > bar.find_edge(reading)
+        return bar.is_exceeded_by(reading)
 
     def mirror(self) -> Times:
         """The same with better and worse exchanged."""
@@ -214,7 +226,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
         metric: read_stored(
             metric,
             question.logs,
-            rules.priors[metric],
+            rules.priors[metric][evidence.case.id],
             machine.find_part(metric).session if metric in _BY_CLOCK else SESSION,
             shifts[metric],
         )
@@ -231,6 +243,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
         work=compare_work(evidence),
         stored_code=runs_stored_code(evidence),
         suite=machine.suite,
+        has_base=rules.has_base,
     )
     findings = {}
     for metric, question in questions.items():
@@ -281,8 +294,7 @@ def judge_time(metric: Metric, times: Times) -> Ruling:
     if metric is Metric.COMPILED_LATENCY and Metric.WARM_SPEEDUP in times.readings:
         return _clear_calls(times, is_clear=is_clear)
     if metric in COMPILE_TIMES and not is_clear and times.work.is_same(metric):
-        is_longer = metric is Metric.WARM_COMPILE_TIME and bar.is_exceeded_by(reading)
-        return OPEN if is_longer else _SAME
+        return OPEN if times.is_longer(metric) else _SAME
     return CLEAR if is_clear else OPEN
 
 
