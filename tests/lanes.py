@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.check.procedure import Rehearsal
 from gate.check.work import Answer, Part, Unit
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.records.run import Place, Run, Trial
 
 

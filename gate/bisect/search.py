@@ -13,8 +13,9 @@ from gate.bisect.levels import MAX_END_PAIRS, Levels, expect_pairs, find_level, 
 from gate.check.procedure import PairLimit, PairMeasurer, settle_pairs
 from gate.check.schedule import compute_pair_s
 from gate.check.work import count_pairs, list_pair_slots
-from gate.decide.judge.pairs import gather_case_pairs
-from gate.decide.side_by_side import Suspect, judge_pairs
+from gate.decide.judge.pairs import NOT_SCREENED, gather_case_pairs
+from gate.decide.side_by_side import judge_pairs
+from gate.decide.suspects import Suspect
 from gate.metrics import INTERLEAVED, NOISY_DECIDING, SPECS, Family
 from gate.records.cases import Metric, Override, Policy
 from gate.records.run import Pairing, Run
@@ -226,7 +227,7 @@ def read_step(run: Run, judge: StepJudge) -> Mark | None:
     if not count_pairs(run):
         return None
     if judge.levels is not None:
-        (side,) = gather_case_pairs(run, judge.policy, (run.cases[0].id,))
+        (side,) = gather_case_pairs(run, judge.policy, {run.cases[0].id: NOT_SCREENED})
         paired = find_series(side, judge.metric)
         return Mark.SKIP if paired is None else find_level(paired, judge.levels)
     row = find_row(run, judge.policy, judge.metric)
@@ -259,5 +260,5 @@ def predict_step_s(ends: Run, judge: StepJudge) -> float:
 def _measure_levels(run: Run, policy: Policy, row: Comparison) -> Levels | None:
     if SPECS[row.metric].family is not Family.NOISY:
         return None
-    (side,) = gather_case_pairs(run, policy, (row.case_id,))
+    (side,) = gather_case_pairs(run, policy, {row.case_id: NOT_SCREENED})
     return measure_levels(side, row.metric)

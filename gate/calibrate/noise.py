@@ -10,7 +10,13 @@ from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
 from gate.decide.judge.compare import find_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
-from gate.decide.judge.pairs import compute_pair_detectable, gather_case_pairs, make_pair_rules, read_metric
+from gate.decide.judge.pairs import (
+    Tests,
+    compute_pair_detectable,
+    gather_case_pairs,
+    make_pair_rules,
+    read_metric,
+)
 from gate.decide.judge.stored import SESSION
 from gate.decide.stats import (
     LogArms,
@@ -149,7 +155,7 @@ class PairSeries:
 def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
     """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
     sides = gather_case_pairs(run, policy)
-    rules = make_pair_rules(sides, policy, len(LEADING))
+    rules = make_pair_rules(sides, policy, Tests(times=len(LEADING), cases=1), {})
     return tuple(
         PairSeries(
             case_id=side.case.id,

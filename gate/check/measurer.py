@@ -29,7 +29,7 @@ from gate.check.work import (
     join_sources,
     take_next,
 )
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.errors import InterruptedRunError, MachineError
 from gate.records.cases import Metric, group_cases
 from gate.records.codes import Code

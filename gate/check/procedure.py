@@ -27,14 +27,8 @@ from gate.check.work import count_pairs, list_pair_slots, make_trial_schedule
 from gate.decide.conclude.outcome import list_open
 from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import Pair
-from gate.decide.side_by_side import (
-    Suspect,
-    clear_unchanged_sources,
-    confirm_screening,
-    decide_side_by_side,
-    list_suspects,
-    list_unsettled,
-)
+from gate.decide.side_by_side import confirm_screening, decide_side_by_side, list_unsettled
+from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.devices import TARGET_KIND
 from gate.metrics import SPECS, Family

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from gate.check.schedule import Pace, Slot, fit_slot, name_device, plan_trial, predict_pair_s
 from gate.decide.evidence.pairs import list_alike
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.records.bounds import Natural
 from gate.records.cases import Case, Metric
 from gate.records.facts import Fact

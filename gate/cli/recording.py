@@ -16,7 +16,7 @@ from gate.cli.setup import Project, load_configured, load_project, parse_metric
 from gate.decide.conclude.accept import note_left
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.trials import list_hopeless, make_baselines, note_disturbed, note_kept_disturbed
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.devices import find_kind, is_target
 from gate.errors import ExitCode, MachineError, UsageError
 from gate.files.codec import CALIBRATION, RUN

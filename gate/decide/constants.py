@@ -56,6 +56,12 @@ LIVE_PAIR_SD = 0.016
 COMPILE_PAIR_SD = 0.20
 # CPU time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
 PROCESSOR_PAIR_SD = 0.10
+# A case whose two groups of latencies vary by less than this share of the whole variance has two speeds. Two
+# pairs agree by luck: of slowdowns of 10 % between speeds 10 % apart, 14 of 240 were missed, and 9 with this.
+TWO_SPEEDS = 0.12
+# Memory is taken to flicker until so many values of unchanged code agree: what a fourth of processes show is
+# among them but in 1 of 100.
+REPEATED_VALUES = 16
 # One pair does not show its own noise, so it settles no time. A counter that changed must be seen again.
 MIN_PAIRS = 2
 # One-sided p that a slower latency must reach by the noise of its own pairs too. Without it a single noisy

@@ -32,6 +32,8 @@ OF_WARM = select_metrics(lambda spec: spec.source is Source.WARM)
 GRAPH_COUNTERS = frozenset(
     {Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.EAGER_FALLBACKS}
 )
+# What a process holds at most; an allocator happens to hold more in some.
+MEMORY_PEAKS = (Metric.PEAK_MEMORY, Metric.MEMORY_RATIO)
 # Counters of what was captured, generated, guarded and fetched from caches.
 COMPILE_SIGNATURES = select_metrics(lambda spec: spec.is_compile_signature)
 # The metrics that can fail a verdict; of the noisy ones, those that do so by themselves lead.

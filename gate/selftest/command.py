@@ -14,7 +14,8 @@ from gate.cli.lanes import note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.compare import find_threshold
-from gate.decide.side_by_side import Suspect, judge_pairs, list_unsettled
+from gate.decide.side_by_side import judge_pairs, list_unsettled
+from gate.decide.suspects import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import RUN, SELFTEST
 from gate.lab.arms.checkouts import load_provenance

@@ -273,8 +273,7 @@ class FailOn(StrEnum):
     NEVER = "never"  # every outcome exits 0: errors of usage and machine still do not
 
 
-# What more trials of the candidate can change: not a baseline with too few, not a counter or a
-# peak that differs between trials, whose range only grows.
+# What more trials of the candidate can change: not a baseline with too few.
 _SETTLED_BY_TRIALS = frozenset({Reason.UNSETTLED, Reason.SHARED_SHIFT, Reason.UNCORROBORATED})
 
 
@@ -318,6 +317,6 @@ def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
         if one.decides
         and (
             (one.status is Status.REGRESSED and one.candidate is not None and one.candidate.n == 1)
-            or (one.reason in _SETTLED_BY_TRIALS and not SPECS[one.metric].repeats)
+            or one.reason in _SETTLED_BY_TRIALS
         )
     )

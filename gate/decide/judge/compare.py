@@ -6,7 +6,7 @@ Noisy metrics are judged by their readings, of stored values or of pairs, and al
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import fmean
 from typing import TypeVar
 
 from gate.decide.constants import (
@@ -19,9 +19,10 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.places import count_kinds, note_places
 from gate.decide.evidence.values import Evidence, Question, find_worst
+from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, judge_counted
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Reading, Ruling
 from gate.decide.stats import compute_variance, estimate_mean, estimate_metric, pool_variances, summarize_logs
-from gate.metrics import SPECS, Family, Role
+from gate.metrics import SPECS, Family
 from gate.records.cases import Case, DType, Metric, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -176,43 +177,16 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
     return findings
 
 
-def judge_steady(question: Question) -> Comparison:
+def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comparison:
     """Judge a metric that is not noisy: a counter, memory, Python calls or drift.
 
     A noisy one that no reading can be made of, since a value is zero or less, stays open.
     """
     if question.spec.family is Family.NOISY:
         return question.find(*OPEN, remarks=(Fact(code=Code.NO_RATIO),))
-    return judge_drift(question) if question.spec.family is Family.LOG2 else judge_counted(question)
-
-
-def judge_counted(question: Question) -> Comparison:
-    """Judge a counter or an amount: more is worse, and every value of head counts against every stored one.
-
-    Noise is far below what counts, so that nothing is left to chance while each arm agrees with itself.
-    """
-    before, after = question.before, question.after
-    tolerance = max(question.threshold.relative * median(before), question.threshold.absolute)
-    low, high = min(after) - max(before), max(after) - min(before)
-    status, reason = OPEN
-    if low > tolerance:
-        status, reason = WORSE
-    elif high < -tolerance:
-        status, reason = BETTER
-    elif high <= tolerance:
-        status, reason = CLEAR
-    if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
-        status = Status.UNCHANGED
-    is_ratio = question.spec.is_ratio
-    scale = (median(before) or 1.0) if is_ratio else 1.0
-    noticed = tolerance + max(before) - min(before)
-    change = Change(
-        centre=(median(after) - median(before)) / scale,
-        low=low / scale,
-        high=high / scale,
-        detectable=(noticed if is_ratio else max(1.0, noticed)) / scale,
-    )
-    return question.find(status, reason, change)
+    if question.spec.family is Family.LOG2:
+        return judge_drift(question)
+    return judge_counted(question, rules)
 
 
 def follow_leader(

@@ -5,8 +5,8 @@ above no change, and the estimate above the threshold.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gate.decide.constants import (
     COMPILE_PAIR_SD,
@@ -30,6 +30,15 @@ from gate.decide.judge.compare import (
     make_finding,
     pose_questions,
 )
+from gate.decide.judge.counted import (
+    NO_REPEATS,
+    CountRules,
+    Repeats,
+    count_chances,
+    count_needed_pairs,
+    count_repeats,
+    find_flickering,
+)
 from gate.decide.judge.interval import (
     BETTER,
     CLEAR,
@@ -45,7 +54,7 @@ from gate.decide.judge.interval import (
 )
 from gate.decide.stats import Variance, compute_priors, compute_t_quantile, compute_variance
 from gate.fingerprint import compares_stacks
-from gate.metrics import COMPILE_TIMES
+from gate.metrics import COMPILE_TIMES, LATENCIES
 from gate.records.cases import Case, Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -60,24 +69,38 @@ _CHANCES = sum(look >= SETTLING_PAIRS for look in LOOKS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Screened:
+    """What is known of a case before its pairs, by stored values and head's own trials."""
+
+    # What head's own trials say of what only a change of the program moves: one pair that says so is enough.
+    seen: Mapping[Metric, Status | float] = field(default_factory=dict)
+    is_steady: bool = False  # latencies that are stored and head's own agree
+    repeats: Mapping[Metric, Repeats] = field(default_factory=dict)  # of all cases, in what is stored
+
+
+NOT_SCREENED = Screened()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CasePairs(Evidence):
     """A case with its pairs; ``stored`` holds what the base measured."""
 
     paired: Mapping[Metric, Paired]
     processor: Paired | None  # of cold compiles
+    screened: Screened = NOT_SCREENED
 
 
 def gather_case_pairs(
-    run: Run, policy: Policy, case_ids: Iterable[str] | None = None
+    run: Run, policy: Policy, screened: Mapping[str, Screened] | None = None
 ) -> tuple[CasePairs, ...]:
-    """The sides of these cases, or of all the plan's, in the plan's order."""
-    wanted = {case.id for case in run.cases} if case_ids is None else set(case_ids)
+    """The sides of the cases that were screened, or of all the plan's, in the plan's order."""
+    wanted = dict.fromkeys((case.id for case in run.cases), NOT_SCREENED) if screened is None else screened
     pairs, bases = list_pairs(run), find_base_cases(run)
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     heads = group_cases(
         trial
         for trial in run.trials
-        if trial.arm == CANDIDATE_ARM and (case_ids is None or trial.pairing is not Pairing.ALONE)
+        if trial.arm == CANDIDATE_ARM and (screened is None or trial.pairing is not Pairing.ALONE)
     )
     sides = []
     for case in (case for case in run.cases if case.id in wanted):
@@ -97,6 +120,7 @@ def gather_case_pairs(
             paired=collect_paired(own),
             processor=collect_processor(own),
             other_stack=compares_stacks(run),
+            screened=wanted[case.id],
         )
         sides.append(pose_questions(side, policy, in_pairs=True))
     return tuple(sides)
@@ -126,29 +150,46 @@ class PairRules:
     # Of a metric in live pairs and in others, by case.
     priors: Mapping[tuple[Metric, bool], Mapping[str, Variance]]
     processor: Mapping[str, Variance]  # of CPU times of cold compiles, by case
+    counts: CountRules
 
 
-def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> PairRules:
-    """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tests:
+    """How many comparisons in pairs may convict."""
+
+    times: int
+    cases: int  # of which counts are compared
+
+
+def make_pair_rules(
+    sides: Sequence[CasePairs], policy: Policy, tests: Tests, repeats: Mapping[Metric, Repeats]
+) -> PairRules:
+    """Divide the error budget over what may convict, and times over all looks; learn the noise of pairs.
+
+    ``repeats`` is how often counts repeated in what is stored.
+    """
+    paired_repeats = count_repeats(question for side in sides for question in side.questions.values())
+    both = {
+        metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
+        for metric in (*repeats, *paired_repeats)
+    }
+    flickering = find_flickering(both)
+    budget = policy.error_budget / max(tests.times + tests.cases * count_chances(flickering), 1)
     known: dict[tuple[Metric, bool], dict[str, Variance]] = {}
     for side in sides:
         for paired in side.paired.values():
             known.setdefault((paired.metric, paired.is_live), {})[side.case.id] = _measure_first(paired)
     processors = {side.case.id: _measure_first(side.processor) for side in sides if side.processor}
     return PairRules(
-        alpha=policy.error_budget / (max(tests, 1) * _CHANCES),
+        alpha=budget / _CHANCES,
         priors={key: compute_priors(found, assume_noise(*key)) for key, found in known.items()},
         processor=compute_priors(processors, ASSUMED_PROCESSOR),
+        counts=CountRules(alpha=budget, flickering=flickering),
     )
 
 
-def compare_paired(
-    side: CasePairs, rules: PairRules, seen: Mapping[Metric, Status | float] | None = None
-) -> tuple[Comparison, ...]:
-    """All comparisons of one case with the base's trials beside it.
-
-    ``seen`` is what head's own trials say of what is exact: one pair that says the same is enough.
-    """
+def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
+    """All comparisons of one case with the base's trials beside it."""
     asked = side.questions
     readings = {metric: read_metric(side, metric, rules) for metric in side.paired if metric in asked}
     work = Work() if side.other_stack else compare_work(side)
@@ -157,7 +198,7 @@ def compare_paired(
         if metric in readings:
             findings[metric] = _judge_reading(side, readings, metric, rules, work)
         else:
-            findings[metric] = _demand_repeat(question, (seen or {}).get(metric))
+            findings[metric] = _demand_repeat(question, side.screened.seen.get(metric), rules.counts)
     return list_comparisons(side, follow_leaders(findings))
 
 
@@ -244,6 +285,13 @@ def _judge_reading(
         remarks = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(judged.change)}),)
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
     ruling = decide_pairs(judged, bar)
+    if (
+        ruling == CLEAR
+        and metric in LATENCIES
+        and judged.trials < SETTLING_PAIRS
+        and not side.screened.is_steady
+    ):
+        ruling = OPEN  # two pairs of a case with two speeds agree by luck
     is_same = metric in COMPILE_TIMES and not work.is_other and judged.trials >= SETTLING_PAIRS
     if ruling == OPEN and is_same and not bar.is_exceeded_by(judged):
         ruling = CLEAR
@@ -262,11 +310,13 @@ def _judge_reading(
     )
 
 
-def _demand_repeat(question: Question, seen: Status | float | None) -> Comparison:
+def _demand_repeat(question: Question, seen: Status | float | None, rules: CountRules) -> Comparison:
     """Judge what is not noisy: a change of a counter, of memory or of drift stands once it was seen again."""
-    finding = judge_steady(question)
+    finding = judge_steady(question, rules)
     is_again = finding.status is seen or (finding.status is Status.REGRESSED and {seen} == {*question.after})
     pairs = min(len(question.before), len(question.after))
+    if question.metric in rules.flickering and finding.status is Status.INCONCLUSIVE:
+        return replace(finding, pairs=pairs, more_pairs=max(count_needed_pairs(rules.alpha) - pairs, 1))
     if finding.status not in MOVED or is_again or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)

@@ -8,7 +8,7 @@ is read off the canaries, fixed programs that the measured code cannot touch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
@@ -26,6 +26,13 @@ from gate.decide.constants import (
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
 from gate.decide.evidence.values import Evidence
 from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons, make_finding
+from gate.decide.judge.counted import (
+    NO_COUNT_RULES,
+    CountRules,
+    count_chances,
+    count_repeats,
+    find_flickering,
+)
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Bar, Level, Reading, Ruling, read_stored
 from gate.decide.stats import (
     LogArms,
@@ -168,13 +175,17 @@ class JudgingRules:
 
     alpha: float  # one-sided, for each deciding noisy comparison
     priors: Mapping[Metric, Mapping[str, Variance]]  # by case
+    counts: CountRules = NO_COUNT_RULES
     has_base: bool = False  # pairs with it settle what stored values leave open
 
 
-def make_rules(evidence: Iterable[Evidence], policy: Policy, *, has_base: bool) -> JudgingRules:
+def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) -> JudgingRules:
     """Divide the error budget and learn priors from all the cases."""
-    asked = [question for one in evidence for question in one.questions.values() if question.logs]
+    questions = [question for one in evidence for question in one.questions.values()]
+    asked = [one for one in questions if one.logs]
+    flickering = find_flickering(count_repeats(questions))
     deciding = sum(one.spec.role is Role.DECIDES and len(one.before) >= MIN_BASELINE_TRIALS for one in asked)
+    deciding += count_chances(flickering) * len(evidence)
     variances: dict[Metric, dict[str, Variance]] = {}
     for one in asked:
         if one.logs:
@@ -182,6 +193,7 @@ def make_rules(evidence: Iterable[Evidence], policy: Policy, *, has_base: bool) 
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
         priors={metric: compute_priors(known) for metric, known in variances.items()},
+        counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,
     )
 
@@ -202,7 +214,7 @@ class Times:
     has_base: bool = False  # pairs settle what is left open
 
     def is_longer(self, metric: Metric) -> bool:
-        """Whether a compile is estimated beyond its edge: a cold one by its CPU time, too, where that is known.
+        """Whether a compile is estimated beyond its edge: a cold one by CPU time, too, where that is known.
 
         Without a base no more could be found out of a cold one that did the same work.
         """
@@ -249,7 +261,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
     for metric, question in questions.items():
         part = machine.find_part(metric)
         if metric not in readings:
-            findings[metric] = judge_steady(question)
+            findings[metric] = judge_steady(question, rules.counts)
         elif question.spec.scope is Scope.HOST and not rules.has_base and part.is_far:
             # The machine runs at another speed, and no base is at hand.
             status, reason = Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT

@@ -10,7 +10,7 @@ import pytest
 from gate.check.procedure import Rehearsal
 from gate.check.schedule import Slot, want_whole
 from gate.decide.evidence.pairs import Pair
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
 from gate.records.run import Run, Trial
 from tests.unit.check.conftest import Subject, make_pair, make_run, make_trial

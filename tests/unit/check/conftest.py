@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from gate.check.procedure import CheckTerms
 from gate.check.work import count_pairs
 from gate.decide.evidence.trials import make_baselines
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Policy
 from gate.records.run import (

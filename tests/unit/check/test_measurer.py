@@ -30,7 +30,7 @@ from gate.check.work import (
     may_repeat,
 )
 from gate.decide.evidence.pairs import Pair
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.errors import InterruptedRunError, MachineError
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code

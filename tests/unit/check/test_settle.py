@@ -10,7 +10,7 @@ from gate.check.procedure import NO_LIMIT, PairLimit, Rehearsal, make_need, sett
 from gate.check.schedule import Slot
 from gate.check.work import count_pairs
 from gate.decide.evidence.pairs import Pair
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
 from gate.records.run import Run, Trial
 from gate.records.verdict import Status

@@ -15,7 +15,7 @@ from gate.bisect import command as bisect
 from gate.bisect import lab
 from gate.bisect.lab import Ends
 from gate.check.measurer import Measurer
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.files.codec import BISECTION, RUN
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.side_by_side import Suspect, list_suspects
+from gate.decide.suspects import Suspect, list_suspects
 from gate.decide.verdict import Screening
 from gate.records.run import Baseline, CodeIdentity
 from gate.records.verdict import Reason, Status

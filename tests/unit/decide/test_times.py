@@ -12,8 +12,8 @@ import pytest
 from gate.decide.evidence.programs import Work
 from gate.decide.judge.interval import Bar, Reading
 from gate.decide.judge.stored import Times, judge_time
-from gate.decide.side_by_side import list_suspects
 from gate.decide.stats import Variance
+from gate.decide.suspects import list_suspects
 from gate.decide.verdict import Screening, decide_verdict
 from gate.metrics import SPECS
 from gate.records.cases import Kind, Metric, Task, Threshold

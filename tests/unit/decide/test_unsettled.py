@@ -9,7 +9,8 @@ import pytest
 
 from gate.check.procedure import rank_suspect
 from gate.decide.constants import LOOKS
-from gate.decide.side_by_side import Suspect, decide_side_by_side, gather_judged, judge_pairs, list_unsettled
+from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled
+from gate.decide.suspects import Suspect
 from gate.metrics import DECIDING, LEADING
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.run import Run, Shard

@@ -12,7 +12,7 @@ import pytest
 
 from gate.check.schedule import Pace, Slot, fit_slot, predict_pair_s
 from gate.check.work import list_pair_slots
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import open_base_bench

@@ -11,7 +11,7 @@ import pytest
 
 from gate.bisect import lab as lab_module
 from gate.bisect.lab import ReusableLab
-from gate.decide.side_by_side import Suspect
+from gate.decide.suspects import Suspect
 from gate.lab.trials.bench import Bench
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import find_side_cache

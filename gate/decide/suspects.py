@@ -1,0 +1,157 @@
+"""Which cases are worth pairs with the base, and what stored values and head's own trials say of them."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gate.decide.constants import LIVE_PAIR_SD, MIN_BASELINE_TRIALS, TWO_SPEEDS
+from gate.decide.evidence.programs import (
+    has_other_counts,
+    has_torch_calls_alone,
+    is_code_changed,
+    is_other_workload,
+)
+from gate.decide.evidence.values import Evidence
+from gate.decide.judge.counted import count_repeats
+from gate.decide.judge.pairs import NOT_SCREENED, Screened
+from gate.decide.stats import compute_logs, compute_variance, pool_variances
+from gate.decide.verdict import Screening
+from gate.metrics import GRAPH_COUNTERS, SPECS, Family
+from gate.records.cases import Metric, group_cases
+from gate.records.run import Pairing, Run
+from gate.records.verdict import MAYBE_WORSE, MOVED, UNJUDGED, Comparison, Reason, Status
+
+_CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not judged without the other
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspect:
+    """A case that is worth pairs, and the metrics that they should measure."""
+
+    case_id: str
+    metrics: Collection[Metric]
+    more: int = 0  # pairs that are asked for
+    later: bool = False  # they are only counted in what is left
+    # The largest worsening in the screening, in half widths of its interval; infinite where that has none.
+    doubt: float = field(default=0.0, compare=False)
+    # The compile did the stored baseline's work: the same code, the same counters. Both arms then begin with
+    # the caches of head's own trial. One whose code differs finds nothing of use there, and compiles untimed.
+    unchanged_code: bool = field(default=False, compare=False)
+    screened: Screened = field(default=NOT_SCREENED, compare=False)
+    thorough: bool = field(default=False, compare=False)  # all is asked for, though pairs have convicted it
+    convicted: bool = field(default=False, compare=False)  # by pairs
+
+
+def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
+    """The cases whose metrics look changed or could not be judged, in the plan's order.
+
+    What looks better than stored values is suspect, too: a change may give back what an earlier one gained.
+    A case that failed or did not run is no suspect: it is INCOMPLETE whatever pairs say.
+    """
+    grouped = group_cases(screening.comparisons)
+    repeats = count_repeats(question for one in screening.evidence for question in one.questions.values())
+    found = []
+    for one in screening.evidence:
+        if not one.trials or one.failures:
+            continue
+        rows = {row.metric: row for row in grouped.get(one.case.id, ())}
+        open_metrics = {
+            metric
+            for metric, row in rows.items()
+            if row.decides and row.status is not Status.UNCHANGED and not row.is_of_whole_case
+        }
+        if open_metrics & _CALLS:
+            open_metrics |= _CALLS
+        metrics = tuple(metric for metric in SPECS if metric in open_metrics)
+        if metrics:
+            found.append(
+                Suspect(
+                    case_id=one.case.id,
+                    metrics=metrics,
+                    doubt=_measure_doubt(rows, metrics),
+                    unchanged_code=is_code_changed(one) is False and not has_other_counts(one),
+                    screened=Screened(
+                        seen=_find_seen(one, [rows[metric] for metric in metrics if metric in rows]),
+                        is_steady=_is_steady(one),
+                        repeats=repeats,
+                    ),
+                    thorough=thorough,
+                )
+            )
+    return tuple(found)
+
+
+def _is_steady(evidence: Evidence) -> bool:
+    """Whether latencies that are stored and head's own are known, and not those of two speeds.
+
+    With two speeds they are in two groups, within which they vary much less than all together.
+    """
+    asked = evidence.questions.get(Metric.COMPILED_LATENCY)
+    if asked is None or asked.logs is None or len(asked.before) < MIN_BASELINE_TRIALS:
+        return False
+    logs = sorted(compute_logs((*asked.before, *asked.after)))
+    groups = [(logs[:size], logs[size:]) for size in range(1, len(logs))]
+    within = min(pool_variances(*map(compute_variance, both)).value for both in groups)
+    whole = compute_variance(logs).value
+    return whole <= LIVE_PAIR_SD**2 or within > TWO_SPEEDS * whole
+
+
+def _find_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Metric, Status | float]:
+    """How stored values see it move; of graphs, what all trials count where no stored one counts as much."""
+    moved = {row.metric: row.status for row in rows if is_exact(row.metric) and row.status in MOVED}
+    if any(trial.pairing is not Pairing.ALONE for trial in evidence.trials):
+        return moved
+    stored = [one.baseline.trials for one in evidence.stored]
+    counted = {
+        metric: counts[0]
+        for metric in GRAPH_COUNTERS
+        if len({*(counts := evidence.values.get(metric, ()))}) == 1
+        and all(count < counts[0] for trials in stored for count in trials.get(metric, ()))
+    }
+    return {**counted, **moved}
+
+
+def clear_unchanged_sources(screening: Screening, run: Run) -> Screening:
+    """Clear the times of the suspects of whose program nothing differs from the base's.
+
+    What stored baselines see in them is not head's doing. Operators that are not torch's may be built apart
+    from what is imported. Only times are cleared so, and only those that were judged: what else is open is
+    looked at in pairs all the same.
+    """
+    if run.base is None or run.base.other_changes is None or run.base.other_changes:
+        return screening
+    trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
+    evidence = {one.case.id: one for one in screening.evidence}
+    unjudged = {(row.case_id, row.metric) for row in screening.comparisons if row.status in UNJUDGED}
+    same = {
+        one.case_id: one.metrics
+        for one in list_suspects(screening)
+        if one.unchanged_code
+        and all(trial.changed_imports == () for trial in trials.get(one.case_id, ()))
+        and not is_other_workload(evidence[one.case_id])
+        and has_torch_calls_alone(evidence[one.case_id])
+        and not any(map(is_exact, one.metrics))
+        and unjudged.isdisjoint((one.case_id, metric) for metric in one.metrics)
+    }
+    rows = tuple(
+        replace(row, status=Status.UNCHANGED, reason=Reason.UNCHANGED_SOURCES)
+        if row.status in MAYBE_WORSE and row.metric in same.get(row.case_id, ())
+        else row
+        for row in screening.comparisons
+    )
+    return replace(screening.revise(rows), same=tuple(same))
+
+
+def is_exact(metric: Metric) -> bool:
+    """Whether it is none of the noisy ones."""
+    return SPECS[metric].family is not Family.NOISY
+
+
+def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:
+    doubts = [0.0]
+    for change in (rows[metric].change for metric in metrics if metric in rows):
+        if change and change.high > change.centre:
+            doubts.append(change.centre / (change.high - change.centre))
+        elif change and change.centre > 0:
+            doubts.append(math.inf)
+    return max(doubts)
