@@ -29,6 +29,7 @@ from draws import (
 )
 from worlds import COLD, COMPILED, EAGER, WARM, ClockedWorld, Fault, World
 
+from gate.check.schedule import is_base_first
 from gate.devices import CPU, find_kind
 from gate.records.cases import Metric
 from gate.records.facts import Disturbance
@@ -234,7 +235,7 @@ class ClockedDrawer(Drawer):
         timer = Timer(machine=self._get_machine("head", 0), rng=rng)
         begin_s = self._next_s
         self._next_s += world.pair_s * (1.0 if index == 1 else FURTHER_PAIR)
-        first = 0 if index % 2 else 1
+        first = 0 if is_base_first(case_id, index) else 1
         stray = rng.choice((-1, 1)) * rng.uniform(0.04, 0.15) if rng.random() < STRAY_PAIRS else 0.0
         sd = world.pair_sd * self._scales[case_id] / math.sqrt(2)  # of one arm
         loud = self._scale_compiles(case_id) / math.sqrt(2)

@@ -24,6 +24,7 @@ from gate.check.schedule import (
     predict_pair_s,
 )
 from gate.check.work import count_pairs, list_pair_slots, make_trial_schedule
+from gate.decide.conclude.limits import find_open_limits
 from gate.decide.conclude.outcome import list_open
 from gate.decide.constants import LOOKS, MIN_PAIRS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import Pair
@@ -59,6 +60,10 @@ class PairMeasurer(Protocol):
         A case that fails in either arm is a failure of the run and gets no further pair.
         """
         ...
+
+
+class Measurer(TrialMeasurer, PairMeasurer, Protocol):
+    """Measures both."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,8 +109,7 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
 
     A further trial measures what is still open of its case, where that is noisy.
     """
-    # The error budget is for the whole verdict, however often these data are looked at.
-    policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
+    policy = _count_looks(terms)
     verdict = decide_verdict(run, terms.baselines, policy)
     for trials in range(terms.trials + 1, terms.max_trials + 1):
         rows = group_cases(list_open(verdict))
@@ -120,11 +124,15 @@ def check_against_baselines(measurer: TrialMeasurer, run: Run, terms: CheckTerms
     return Checked(run=run, verdict=verdict)
 
 
-def check_against_base(measurer: PairMeasurer | None, run: Run, terms: CheckTerms) -> Checked:
+def check_against_base(measurer: Measurer | None, run: Run, terms: CheckTerms) -> Checked:
     """Screen by stored baselines, and let pairs with the run's base decide on what is suspect.
 
-    Without a measurer the pairs that the run has are all there are.
+    What a limit of gate.yml leaves open gets more trials before. Without a measurer what the run has is all
+    there is.
     """
+    if terms.policy.limits:
+        terms = replace(terms, policy=_count_looks(terms))
+        run = run if measurer is None else _settle_limits(measurer, run, terms)
     policy = terms.policy
     screening = _screen_against_base(run, terms)
     found = list_suspects(screening, thorough=terms.thorough)
@@ -138,6 +146,22 @@ def check_against_base(measurer: PairMeasurer | None, run: Run, terms: CheckTerm
     return Checked(
         run=run, verdict=conclude_verdict(run, confirm_screening(screening, run, policy, suspects), policy)
     )
+
+
+def _settle_limits(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Run:
+    for trials in range(terms.trials + 1, terms.max_trials + 1):
+        evidence = screen_run(run, terms.baselines, terms.policy).evidence
+        wanted = find_open_limits(evidence, terms.policy, run.environment.device_kind)
+        extended = measurer.add_trials(run, wanted, trials) if wanted else run
+        if (extended.trials, extended.failures) == (run.trials, run.failures):  # none came to an end
+            break
+        run = extended
+    return run
+
+
+def _count_looks(terms: CheckTerms) -> Policy:
+    """The error budget is for the whole verdict, however often the same trials are looked at."""
+    return replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
 
 
 def _screen_against_base(run: Run, terms: CheckTerms) -> Screening:

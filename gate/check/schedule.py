@@ -6,6 +6,7 @@ second is greatest with ``sqrt(C / c) * s / S`` repetitions at the lower one.
 """
 
 import math
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -68,6 +69,14 @@ def plan_content(metrics: Collection[Metric], index: int, device: str) -> Conten
         warm=warm,
         skips_calls=warm and not is_first and Metric.COMPILE_CALLS not in wanted,
     )
+
+
+def is_base_first(case_id: str, index: int) -> bool:
+    """Whether the base starts first in a pair, as in every other one of a case, and in half of the cases' first.
+
+    Who starts first may be faster, or slower.
+    """
+    return (index + zlib.crc32(case_id.encode())) % 2 == 1
 
 
 def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -> Content:

@@ -7,6 +7,7 @@ from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, kee
 from gate.decide.constants import LOOKS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.values import find_base_cases
+from gate.decide.judge.compare import follow_times
 from gate.decide.judge.pairs import (
     CasePairs,
     PairRules,
@@ -16,7 +17,7 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
 )
 from gate.decide.judge.stored import Machine
-from gate.decide.suspects import Suspect, is_exact, list_suspects
+from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family
 from gate.records.cases import Metric, Policy
@@ -31,10 +32,10 @@ def list_unsettled(
 ) -> tuple[Suspect, ...]:
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
-    A case that failed in either arm, or that the base lacks or defines otherwise, needs none; nor does one
-    that is convicted, unless its suspect is ``thorough``: what convicts it shows its size as well, to about
-    half of it, and nothing else of it changes the outcome. Once a case is convicted the outcome is certain:
-    another one that had SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
+    A case that failed in either arm, or that the base lacks or defines otherwise, needs none. Of one that is
+    convicted only its latency needs some, up to SETTLING_PAIRS, unless its suspect is ``thorough``: nothing
+    else of it changes the outcome. Once a case is convicted the outcome is certain: another one that had
+    SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
     """
     policy = keep_own(policy, run.environment)
     sides, rules = gather_judged(run, policy, suspects)
@@ -47,7 +48,7 @@ def list_unsettled(
         if case.id in failed or case.id not in alike:
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=DECIDING, thorough=True))
-        rows = compare_paired(side, rules) if side.paired else ()
+        rows = follow_times(compare_paired(side, rules)) if side.paired else ()
         open_rows = [row for row in rows if _is_open(row, asked)]
         metrics = tuple(row.metric for row in open_rows) if rows else asked.metrics
         convicted = any(
@@ -57,7 +58,10 @@ def list_unsettled(
             for row in apply_quarantine(apply_acceptances(rows, policy), policy)
         )
         is_red = is_red or convicted
-        if metrics and (asked.thorough or not convicted):
+        if convicted and not asked.thorough:  # by how much it is slower is a question of its own
+            is_begun = any(row.pairs < SETTLING_PAIRS for row in open_rows if row.metric in CALLS)
+            metrics = tuple(row.metric for row in open_rows if row.metric in CALLS and is_begun)
+        if metrics:
             found.append(replace(asked, metrics=metrics, convicted=convicted))
         # It had the pairs that settle most, and what they left open looks no worse than it may.
         is_calm = all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
@@ -185,7 +189,8 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
     before, now = stored.change, paired.change
     if before is None or now is None or before.centre <= now.centre or stored.has_remark(Code.SINCE_UPGRADE):
         return paired
-    fact = Fact(code=Code.SINCE_STORED, numbers={"change": before.centre})
+    low = before.low if SPECS[stored.metric].family is Family.NOISY else before.centre
+    fact = Fact(code=Code.SINCE_STORED, numbers={"change": before.centre, "low": low})
     return replace(paired, remarks=(*paired.remarks, fact))
 
 

@@ -21,7 +21,7 @@ from gate.records.cases import Metric, group_cases
 from gate.records.run import Pairing, Run
 from gate.records.verdict import MAYBE_WORSE, MOVED, UNJUDGED, Comparison, Reason, Status
 
-_CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not judged without the other
+CALLS = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})  # one is not judged without the other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,8 +60,9 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
             for metric, row in rows.items()
             if row.decides and row.status is not Status.UNCHANGED and not row.is_of_whole_case
         }
-        if open_metrics & _CALLS:
-            open_metrics |= _CALLS
+        open_metrics |= {time for metric in open_metrics for time in SPECS[metric].stands_for}
+        if open_metrics & CALLS:
+            open_metrics |= CALLS
         metrics = tuple(metric for metric in SPECS if metric in open_metrics)
         if metrics:
             found.append(

@@ -10,20 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own, note_quarantine
-from gate.decide.conclude.outcome import (
-    apply_limits,
-    decide_outcome,
-    is_judged,
-    measure_tally,
-    remark_regressed_anyway,
-)
+from gate.decide.conclude.limits import apply_limits
+from gate.decide.conclude.outcome import decide_outcome, is_judged, measure_tally, remark_regressed_anyway
 from gate.decide.conclude.shown import add_traces, bound_sources, show_case, summarize_suite
 from gate.decide.evidence.trials import blame_disturbance, doubt_stored, note_disturbed, set_aside_disturbed
 from gate.decide.evidence.values import Evidence, gather_evidence
 from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.inquiry import MAYBE_MOVED
-from gate.decide.judge.compare import pose_questions
+from gate.decide.judge.compare import follow_times, pose_questions
 from gate.decide.judge.stored import Machine, compare_case, compare_machine, make_machine_shift, make_rules
 from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.records.cases import Policy, group_by, group_cases
@@ -146,7 +141,8 @@ def _list_more_notes(run: Run, screening: Screening, comparisons: Sequence[Compa
 
 def _apply_policy(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
     """The rows after absolute limits, disturbed trials, acceptances and the quarantine."""
-    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
+    rows = follow_times(screening.comparisons)
+    limited = apply_limits(rows, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_stored(limited, run, screening.evidence)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 

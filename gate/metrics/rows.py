@@ -223,6 +223,7 @@ ROWS = (
     replace(
         ON_GPU,
         metric=Metric.LAUNCHES,
+        stands_for=(Metric.COMPILED_LATENCY,),
         title="launches by the host in one warm compiled call, a CUDA graph being one; GPU only",
         same_codegen=True,
     ),
@@ -235,6 +236,7 @@ ROWS = (
     replace(
         SIGNATURE,
         metric=Metric.CACHE_MISSES,
+        stands_for=(Metric.WARM_COMPILE_TIME,),
         title="compile-cache misses of the second process",
         source=Source.WARM,
         causes=(CauseKind.CACHE,),
@@ -246,6 +248,7 @@ ROWS = (
         title="Python calls during a compile without graph caches",
         family=Family.NEARLY_EXACT,
         same_codegen=True,
+        stands_for=(Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME),
         source=Source.WARM,
         causes=OF_A_COMPILE,
     ),

@@ -83,6 +83,7 @@ class MetricSpec:
     threshold: Threshold  # the smallest change that counts against a stored baseline
     side_by_side: Threshold  # the smallest that counts against the base in pairs on one machine
     follows: Metric | None  # without which it convicts nothing: of a ratio, what it is a ratio of
+    stands_for: tuple[Metric, ...]  # times, where they are measured: without one of them it convicts nothing
 
     source: Source
     timing: Timing
@@ -147,6 +148,7 @@ COMPILED = MetricSpec(
     threshold=Threshold(relative=0.05, absolute=20e-6),
     side_by_side=Threshold(relative=0.03, absolute=20e-6),
     follows=None,
+    stands_for=(),
     source=Source.COLD,
     timing=Timing.BLOCKS,
     is_gpu_only=False,

@@ -44,7 +44,7 @@ class Code(StrEnum):
     EAGER_CHANGED = "eager_changed", "change"
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
     BY_PLACE = "by_place", "before after"  # counted by kind, for torch recorded so many, each side its way
-    SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
+    SINCE_STORED = "since_stored", "change low"  # worse than what is stored; pairs show less
     NO_RATIO = "no_ratio"  # a value is zero or less
     ALREADY_REGRESSED = "already_regressed"  # its case has, so what would settle it changes nothing
     FAILURE = "failure", "trial"  # of studies too; names: as ``CaseFailure.quote`` has them

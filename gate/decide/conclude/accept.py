@@ -112,14 +112,19 @@ def measure_worsening(comparison: Comparison) -> float:
 
 
 def measure_since_stored(comparison: Comparison) -> float:
-    """How much worse than the stored baseline it is, where pairs judged it and show less; else 0.
+    """How much worse than the stored baseline it is, where pairs judged it and surely show less; else 0."""
+    facts = [one.numbers for one in comparison.remarks if one.code is Code.SINCE_STORED]
+    is_sure = measure_least_since_stored(comparison) > 0.0
+    return max((one["change"] for one in facts if is_sure), default=0.0)
 
-    Always 0 for times: stored ones are noisy, so pairs alone judge them.
+
+def measure_least_since_stored(comparison: Comparison) -> float:
+    """How much worse than the stored baseline it is at least, where that is more than pairs show; else 0.
+
+    What is stored of times is noisy: the base may not have moved at all.
     """
-    if SPECS[comparison.metric].family is Family.NOISY:
-        return 0.0
-    found = [one.numbers["change"] for one in comparison.remarks if one.code is Code.SINCE_STORED]
-    return max(found, default=0.0)
+    facts = [one.numbers for one in comparison.remarks if one.code is Code.SINCE_STORED]
+    return max((one["low"] for one in facts if one["low"] > measure_worsening(comparison)), default=0.0)
 
 
 def round_allowance(metric: Metric, amount: float) -> float:
@@ -157,8 +162,13 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     is_worse = change is not None and (comparison.status is Status.REGRESSED or may_be_worse)
     if not (is_removed or is_worse):
         return comparison
-    for acceptance in policy.acceptances:
-        if is_in_force(acceptance, policy) and _covers(acceptance, comparison, policy):
+    in_force = [one for one in policy.acceptances if is_in_force(one, policy)]
+    for acceptance in in_force:
+        if _covers(acceptance, comparison, policy):
+            # Surely within it; by the estimate alone the base has used it up.
+            if not acceptance.commit and measure_since_stored(comparison) > acceptance.allowance:
+                status, found = Status.INCONCLUSIVE, comparison.reason
+                return replace(comparison, status=status, reason=Reason.UNSETTLED, found=found)
             return replace(
                 comparison,
                 status=Status.ACCEPTED,
@@ -179,7 +189,7 @@ def _covers(acceptance: Acceptance, comparison: Comparison, policy: Policy) -> b
         return False
     worse = measure_worsening(comparison)
     if not acceptance.commit:
-        worse = math.inf if _is_removed(comparison) else max(worse, measure_since_stored(comparison))
+        worse = math.inf if _is_removed(comparison) else max(worse, measure_least_since_stored(comparison))
     return worse <= acceptance.allowance
 
 

@@ -111,7 +111,11 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """Regressions beyond an acceptance; with what is stored, where that alone is more than it allows."""
     notes = []
-    worse = [one for one in comparisons if one.status is Status.REGRESSED and one.change]
+    worse = [
+        one
+        for one in comparisons
+        if one.change and (one.status is Status.REGRESSED or one.found is Reason.BEYOND_BAR)
+    ]
     for known in (one for one in policy.acceptances if accept.is_in_force(one, policy)):
         for found in (one for one in worse if accept.fits_row(known, one, policy)):
             since = accept.measure_since_stored(found)

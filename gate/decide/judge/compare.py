@@ -4,7 +4,7 @@ Noisy metrics are judged by their readings, of stored values or of pairs, and al
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import TypeVar
@@ -26,7 +26,7 @@ from gate.metrics import SPECS, Family
 from gate.records.cases import Case, DType, Metric, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.verdict import MAYBE_WORSE, Change, Comparison, Reason, Status
+from gate.records.verdict import BROKEN, MAYBE_WORSE, UNJUDGED, Change, Comparison, Reason, Status
 
 
 def find_threshold(policy: Policy, case_id: str, metric: Metric, *, in_pairs: bool = False) -> Threshold:
@@ -175,6 +175,25 @@ def follow_leaders(findings: dict[Metric, Comparison]) -> dict[Metric, Compariso
     if graphs and cuts and graphs.status not in {row.status for row in cuts}:
         findings[graphs.metric] = replace(graphs, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS)
     return findings
+
+
+def follow_times(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Let what stands for times convict a case only where one of them got worse, or none was measured.
+
+    Beside times that pairs leave open it is open, too. It names why, and asks for no pairs of its own.
+    """
+    known = {(row.case_id, row.metric): row.status for row in rows if row.status not in UNJUDGED | BROKEN}
+    followed = []
+    for row in rows:
+        times = {known.get((row.case_id, metric)) for metric in SPECS[row.metric].stands_for} - {None}
+        if row.status in MAYBE_WORSE and times and Status.REGRESSED not in times:
+            is_open = Status.INCONCLUSIVE in times
+            status = Status.INCONCLUSIVE if is_open else Status.UNCHANGED
+            reason = Reason.UNSETTLED if is_open else Reason.LEADER_STANDS
+            followed.append(replace(row, status=status, reason=reason, more_pairs=None))
+        else:
+            followed.append(row)
+    return tuple(followed)
 
 
 def judge_steady(question: Question, rules: CountRules = NO_COUNT_RULES) -> Comparison:

@@ -107,7 +107,7 @@ class Machine:
 def compare_machine(evidence: Sequence[Evidence]) -> Machine:
     """Compare the canaries with those of the baselines, and eager with eager over the cases.
 
-    Each canary's change is the median over the cases, and the machine's that of the canary in the middle. A
+    Each canary's change is the median over the cases, and the machine's that of the one or two in the middle. A
     GPU's host is compared apart.
     """
     moves = collect_columns(map(_compare_canaries, evidence))
@@ -118,11 +118,11 @@ def compare_machine(evidence: Sequence[Evidence]) -> Machine:
         machine = Machine(suite=_find_middle(eager), suite_shift=_find_sure_shift(eager))
     if not moves:
         return machine
-    ordered = sorted((_find_middle(found), name) for name, found in moves.items())
-    middle = ordered[(len(ordered) - 1) // 2][1]
+    ordered = sorted(moves.values(), key=_find_middle)
+    middle = [arms for found in ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] for arms in found]
     has_host = any(is_gpu(one.host_baseline.environment.device_kind) for one in evidence if one.host_baseline)
     host = _read_canary(moves[_HOST_CANARY], Machine()) if has_host and _HOST_CANARY in moves else None
-    return _read_canary(moves[middle], replace(machine, host=host))
+    return _read_canary(middle, replace(machine, host=host))
 
 
 def _read_canary(moves: Sequence[LogArms], machine: Machine) -> Machine:

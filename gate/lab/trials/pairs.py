@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.check.schedule import Content, plan_content
+from gate.check.schedule import Content, is_base_first, plan_content
 from gate.check.work import Part, Unit
 from gate.devices import find_kind, is_target
 from gate.kinds import KIND_SPECS
@@ -188,7 +188,7 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
 def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> tuple[WorkerJob, ...]:
     """Make one job of each arm, in the order of their start, which changes from pair to pair."""
     arms = [(sides.base, sides.base_case), (sides.head, sides.head_case)]
-    if plan.index % 2 == 0:
+    if not is_base_first(sides.head_case.id, plan.index):
         arms.reverse()
     jobs = [make_job(bench, role, case, plan.index) for bench, case in arms]
     asked = [replace(job, request=replace(job.request, skips_calls=plan.content.skips_calls)) for job in jobs]

@@ -257,8 +257,12 @@ def _describe_leader(one: Comparison) -> str:
     leader = SPECS[one.metric].follows
     if one.metric is Metric.UNIQUE_GRAPHS:
         return "graphs are cut at breaks and by recompiles, which are matched by place"
+    if stands_for := SPECS[one.metric].stands_for:
+        if one.metric is Metric.COMPILE_CALLS and one.change and one.change.centre < 0:
+            return "a process that misses the caches counts fewer calls"
+        return f"no {' or '.join(map(name_metric, stands_for))} got longer"
     if leader is None:
-        return "a process that misses the caches counts fewer calls"
+        return "the caches explain it"
     if one.change and one.change.centre < 0 and exceeds_limit(one):
         return f"{name_metric(leader)} itself did not improve by its limit"
     return f"{name_metric(leader)} itself is within its limit"

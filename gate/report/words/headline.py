@@ -138,7 +138,20 @@ def _write_regressed(fact: Fact, verdict: Verdict) -> str:
         for case_id, moves in by_case.items()
     ]
     opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
-    return f"{text}{opening}: {', '.join(worst)}" if worst else text
+    return f"{text}{opening}: {', '.join(worst)}{_write_gain(verdict, only)}" if worst else text
+
+
+def _write_gain(verdict: Verdict, only: str) -> str:
+    """The largest gain beside it: who chooses between them has to see both."""
+    better = [one for one in verdict.comparisons if one.decides and one.status is Status.IMPROVED]
+    leading = [one for one in better if one.change and SPECS[one.metric].follows is None]
+    most = min(
+        leading, key=lambda one: (one.metric is not Metric.COMPILED_LATENCY, one.severity), default=None
+    )
+    if most is None:
+        return ""
+    name = _name_case(most.case_id, verdict)
+    return f"; but {mention_move(most)}" + ("" if name == only else f" in {name}")
 
 
 def _list_worst(verdict: Verdict) -> list[Comparison]:

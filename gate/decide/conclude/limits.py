@@ -1,0 +1,171 @@
+"""Absolute limits of gate.yml, laid over what was compared: people set them, whatever is stored."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import fmean, median
+
+from gate.decide.conclude.accept import apply_acceptances
+from gate.decide.constants import CLEAR_CONFIDENCE, PRIOR_DF, SESSION_SD
+from gate.decide.evidence.values import Evidence
+from gate.decide.judge.interval import CLEAR, OPEN
+from gate.decide.stats import (
+    ASSUMED,
+    Variance,
+    compute_logs,
+    compute_priors,
+    compute_t_quantile,
+    compute_variance,
+    estimate_metric,
+    pool_variances,
+)
+from gate.devices import CPU, TARGET_KIND
+from gate.kinds import has_metric
+from gate.metrics import SPECS, Family, Source
+from gate.records.cases import AbsoluteLimit, Metric, Policy
+from gate.records.codes import Code
+from gate.records.facts import Fact
+from gate.records.verdict import MAYBE_WORSE, UNJUDGED, Change, Comparison, Reason, Status
+
+
+def apply_limits(
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy, device_kind: str
+) -> tuple[Comparison, ...]:
+    """Compare each metric with its absolute limit, in every case that measured anything.
+
+    What surely exceeds its limit is REGRESSED and what may is INCONCLUSIVE, unless something worse is
+    known of it. What is within is UNCHANGED where nothing else judged it. A limited metric that a case
+    should have and has not is MISSING. An acceptance must allow both, what is beyond the limit and what is
+    worse than the baseline: of two regressions the larger one is reported.
+    """
+    limited = _judge_limits(evidence, policy, device_kind)
+    judged = [
+        row  # of the case: its metric only stands for it
+        if row.is_of_whole_case
+        else _lay_over(row, limited.pop((row.case_id, row.metric), None), policy)
+        for row in comparisons
+    ]
+    return (*judged, *limited.values())
+
+
+def find_open_limits(
+    evidence: Sequence[Evidence], policy: Policy, device_kind: str
+) -> dict[str, set[Metric]]:
+    """Find the limits that more trials could settle, by case."""
+    found: dict[str, set[Metric]] = {}
+    for (case_id, metric), row in _judge_limits(evidence, policy, device_kind).items():
+        if row.status is Status.INCONCLUSIVE and SPECS[metric].family is Family.NOISY:
+            found.setdefault(case_id, set()).add(metric)
+    return found
+
+
+def _judge_limits(
+    evidence: Sequence[Evidence], policy: Policy, device_kind: str
+) -> dict[tuple[str, Metric], Comparison]:
+    """Judge each limit by itself: it is a promise of its case, however many others have one."""
+    noise = {limit.metric: _learn_noise(evidence, limit.metric) for limit in policy.limits}
+    alpha = policy.error_budget / policy.looks
+    return {
+        (one.case.id, limit.metric): _judge_alone(one, limit, noise[limit.metric].get(one.case.id), alpha)
+        for one in evidence
+        for limit in policy.limits
+        if one.trials
+        and policy.fits(limit.case, one.case.id)
+        and _is_expected(one, limit.metric, device_kind)
+    }
+
+
+def _learn_noise(evidence: Iterable[Evidence], metric: Metric) -> dict[str, Variance]:
+    """How a noisy metric varies between trials of each case: its own, stored ones too, and what others say.
+
+    Where that is less than PRIOR_DF degrees of freedom, what is assumed of trials counts as well.
+    """
+    own = {}
+    for one in evidence:
+        values, asked = one.values.get(metric, ()), one.questions.get(metric)
+        if SPECS[metric].family is Family.NOISY and values and min(values) > 0:
+            logs = asked.logs if asked else None
+            own[one.case.id] = logs.variance if logs else compute_variance(compute_logs(values))
+    priors = compute_priors(own, Variance(value=0.0, df=0.0))
+    known = {case_id: pool_variances(variance, priors[case_id]) for case_id, variance in own.items()}
+    return {
+        case_id: one if one.df >= PRIOR_DF else pool_variances(one, ASSUMED) for case_id, one in known.items()
+    }
+
+
+def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
+    """Whether a case of this kind, on this kind of device, has the metric: without it the limit is not kept.
+
+    A target knows what was compiled and nothing else. Whether there are steps of training to look at is
+    known in a worker alone, which notes why it could not.
+    """
+    spec = SPECS[metric]
+    if metric in one.values:
+        return True
+    if metric is Metric.DRIFT_STEPS:
+        notes = (fact for trial in one.trials for fact in trial.warnings)
+        return any(fact.code is Code.UNMEASURED and metric in fact.metrics for fact in notes)
+    if not has_metric(one.case, metric) or (spec.is_gpu_only and device_kind == CPU.name):
+        return False
+    return device_kind != TARGET_KIND or (spec.is_compile_signature and spec.source is not Source.WARM)
+
+
+def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Comparison:
+    if limited is None:
+        return row
+    if limited.status is Status.REGRESSED and row.status in MAYBE_WORSE:
+        # Of a row that is or may be worse and what is beyond its limit: what an acceptance leaves over.
+        (accepted,) = apply_acceptances((limited,), policy)
+        is_larger = row.change and limited.change and row.change.centre > limited.change.centre
+        if accepted.status is Status.ACCEPTED or (row.status is Status.REGRESSED and is_larger):
+            return replace(row, decides=True, remarks=(*row.remarks, *limited.remarks))
+        return limited
+    if limited.status is Status.REGRESSED or row.status in UNJUDGED:
+        return limited
+    if limited.status is Status.INCONCLUSIVE and row.status is not Status.REGRESSED:
+        return limited
+    return replace(row, decides=True) if row.status is not Status.MISSING else limited
+
+
+def _judge_alone(one: Evidence, limit: AbsoluteLimit, noise: Variance | None, alpha: float) -> Comparison:
+    row = Comparison(
+        case_id=one.case.id,
+        metric=limit.metric,
+        status=Status.MISSING,
+        reason=Reason.NOT_MEASURED,
+        decides=True,
+        remarks=(Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value}),),
+    )
+    values = one.values.get(limit.metric, ())
+    if not values:
+        return row
+    excess = _measure_excess(limit, values, noise, alpha)
+    status, reason = OPEN
+    if excess.low > 0:
+        status, reason = Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    elif excess.high <= 0:
+        status, reason = CLEAR
+    candidate = estimate_metric(limit.metric, values)
+    return replace(row, status=status, reason=reason, candidate=candidate, change=excess)
+
+
+def _measure_excess(
+    limit: AbsoluteLimit, values: Sequence[float], noise: Variance | None, alpha: float
+) -> Change:
+    """How far values are beyond a limit: what an acceptance of it has to allow.
+
+    They surely exceed the lower bound, which is to convict, and surely not the upper one, which is to clear.
+    """
+    spec = SPECS[limit.metric]
+    sign = -1.0 if spec.higher_is_better else 1.0
+    if noise is not None and limit.value > 0:
+        logs = compute_logs(values)
+        error = math.sqrt(noise.value / len(values) + SESSION_SD**2)
+        over = sign * (fmean(logs) - math.log(limit.value))
+        bounds = (compute_t_quantile(p, noise.df) * error for p in (alpha, CLEAR_CONFIDENCE))
+        centre, low, high = map(math.expm1, (over, *(over + bound for bound in bounds)))
+    else:
+        scale = limit.value if spec.is_ratio and limit.value > 0 else 1.0
+        beyond = [sign * (value - limit.value) for value in values]
+        centre, low, high = (value / scale for value in (median(beyond), min(beyond), max(beyond)))
+    return Change(centre=centre, low=low, high=high, detectable=0.0)
