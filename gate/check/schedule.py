@@ -72,7 +72,7 @@ def plan_content(metrics: Collection[Metric], index: int, device: str) -> Conten
 
 
 def is_base_first(case_id: str, index: int) -> bool:
-    """Whether the base starts first in a pair, as in every other one of a case, and in half of the cases' first.
+    """Whether the base starts first in a pair: in every other one, and in the first of half of the cases.
 
     Who starts first may be faster, or slower.
     """

@@ -112,12 +112,17 @@ def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms |
 ASSUMED = Variance(value=PRIOR_SD**2, df=PRIOR_DF)
 
 
-def compute_priors(variances: Mapping[str, Variance], assumed: Variance = ASSUMED) -> dict[str, Variance]:
+NOTHING_KNOWN = Variance(value=0.0, df=0.0)
+
+
+def compute_priors(
+    variances: Mapping[str, Variance], assumed: Variance = ASSUMED, *, trusts_own: bool = False
+) -> dict[str, Variance]:
     """What a metric's other cases say about the variance of each: their median, each without its bias.
 
     Its own would be believed twice. The median of a chi-square over its df is (1 - 2 / (9 df))^3 (Wilson and
     Hilferty 1931). Of what went into it about half is certain. With too few degrees of freedom it is what is
-    ``assumed`` instead.
+    ``assumed`` instead, or nothing where the case ``trusts_own``, and has as many as would be assumed.
     """
     unbiased = {
         case_id: one.value / (1 - 2 / (9 * one.df)) ** 3 for case_id, one in variances.items() if one.df > 0
@@ -127,8 +132,10 @@ def compute_priors(variances: Mapping[str, Variance], assumed: Variance = ASSUME
         others, df = [*ordered], known_df - own.df
         if case_id in unbiased:
             others.remove(unbiased[case_id])
-        learned_df = min(LEARNED_DF, MEDIAN_EFFICIENCY * df)
-        priors[case_id] = assumed if df < MIN_LEARNED_DF else Variance(value=median(others), df=learned_df)
+        if df >= MIN_LEARNED_DF:
+            priors[case_id] = Variance(value=median(others), df=min(LEARNED_DF, MEDIAN_EFFICIENCY * df))
+        else:
+            priors[case_id] = NOTHING_KNOWN if trusts_own and own.df >= assumed.df else assumed
     return priors
 
 

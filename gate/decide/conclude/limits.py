@@ -6,11 +6,10 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
-from gate.decide.constants import CLEAR_CONFIDENCE, PRIOR_DF, SESSION_SD
+from gate.decide.constants import CLEAR_CONFIDENCE, SESSION_SD
 from gate.decide.evidence.values import Evidence
 from gate.decide.judge.interval import CLEAR, OPEN
 from gate.decide.stats import (
-    ASSUMED,
     Variance,
     compute_logs,
     compute_priors,
@@ -76,21 +75,15 @@ def _judge_limits(
 
 
 def _learn_noise(evidence: Iterable[Evidence], metric: Metric) -> dict[str, Variance]:
-    """How a noisy metric varies between trials of each case: its own, stored ones too, and what others say.
-
-    Where that is less than PRIOR_DF degrees of freedom, what is assumed of trials counts as well.
-    """
+    """How a noisy metric varies between trials of each case, by its own, stored or not, and by others."""
     own = {}
     for one in evidence:
         values, asked = one.values.get(metric, ()), one.questions.get(metric)
         if SPECS[metric].family is Family.NOISY and values and min(values) > 0:
             logs = asked.logs if asked else None
             own[one.case.id] = logs.variance if logs else compute_variance(compute_logs(values))
-    priors = compute_priors(own, Variance(value=0.0, df=0.0))
-    known = {case_id: pool_variances(variance, priors[case_id]) for case_id, variance in own.items()}
-    return {
-        case_id: one if one.df >= PRIOR_DF else pool_variances(one, ASSUMED) for case_id, one in known.items()
-    }
+    priors = compute_priors(own, trusts_own=True)
+    return {case_id: pool_variances(variance, priors[case_id]) for case_id, variance in own.items()}
 
 
 def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:

@@ -36,6 +36,9 @@ LARGEST_FACTOR = 1e6
 POOLING_LOSS = 1.08
 
 
+# As many degrees of freedom as make Student's t normal.
+_KNOWN_DF = 1e6
+
 Ruling = tuple[Status, Reason]
 WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
 BETTER: Ruling = (Status.IMPROVED, Reason.BEYOND_BAR)
@@ -57,6 +60,7 @@ class Reading:
 
     change: float  # natural logarithm, + is worse
     error: float  # standard error of the change
+    df: float  # degrees of freedom of that
     noise: Variance  # between trials or pairs, of logarithms, moderated
     baseline: float  # geometric mean of trials, robust one of pairs, in the metric's unit
     candidate: float  # likewise, as it was measured
@@ -75,13 +79,14 @@ class Reading:
             self,
             trials=pairs,
             error=compute_pooled_error(self.noise, pairs),
+            df=self.df + (then - now),
             noise=replace(self.noise, df=self.noise.df + (then - now)),
             own=replace(self.own, df=self.own.df * then / now) if self.own else None,
         )
 
     def compute_margin(self, p: float) -> float:
         """How far above the estimate lies what the true change is below with probability ``p``."""
-        return compute_t_quantile(p, self.noise.df) * self.error
+        return compute_t_quantile(p, self.df) * self.error
 
     def compute_bound(self, p: float) -> float:
         """What the true change is below with probability ``p``."""
@@ -139,7 +144,8 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Varianc
     """Compare the log means of a run and its baseline, less the machine's ``shift``.
 
     The standard error is sqrt(s^2 (1/R + 1/K) + ``session``), s^2 moderated by ``prior``: two sessions of a
-    machine differ, and more trials of one do not average that away.
+    machine differ, and more trials of one do not average that away. It has as many degrees of freedom as its
+    parts (Satterthwaite 1946).
     """
     noise = pool_variances(arms.variance, prior)
     direction = -1.0 if SPECS[metric].higher_is_better else 1.0
@@ -147,12 +153,19 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Varianc
     return Reading(
         change=direction * (arms.after - arms.before) - shift,
         error=math.sqrt(sampling + session.value),
+        df=_join_df(Variance(value=sampling, df=noise.df), session),
         noise=noise,
         baseline=math.exp(arms.before),
         candidate=math.exp(arms.after),
         trials=arms.after_trials,
         baseline_trials=arms.before_trials,
     )
+
+
+def _join_df(*parts: Variance) -> float:
+    """Degrees of freedom of the sum of independent variances (Satterthwaite 1946)."""
+    whole = sum(one.value for one in parts)
+    return min(whole**2 / max(sum(one.value**2 / one.df for one in parts), 1e-300), _KNOWN_DF)
 
 
 def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> Reading:
@@ -169,6 +182,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
     return Reading(
         change=compute_hodges_lehmann(paired.changes),
         error=compute_pooled_error(noise, count),
+        df=noise.df,
         noise=noise,
         baseline=math.exp(compute_hodges_lehmann(compute_logs(paired.base))),
         candidate=math.exp(compute_hodges_lehmann(compute_logs(paired.head))),

@@ -8,7 +8,7 @@ is read off the canaries, fixed programs that the measured code cannot touch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
@@ -24,7 +24,7 @@ from gate.decide.constants import (
     SHARED_SHARE,
 )
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
-from gate.decide.evidence.values import Evidence
+from gate.decide.evidence.values import Evidence, Question
 from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons, make_finding
 from gate.decide.judge.counted import (
     NO_COUNT_RULES,
@@ -51,6 +51,8 @@ from gate.records.verdict import Comparison, MachineShift, Reason, Status
 
 # Variance of the median of many normal values over that of their mean; for few it is less.
 _MEDIAN_LOSS = math.pi / 2
+# Standard deviation of normal values over their median absolute deviation.
+_MEDIAN_DEVIATION = 1.4826
 # What compiling is like. On a GPU's host it alone speaks of compile times: the card is another machine. In a
 # virtual machine of 16 cores Python's speed varied by 80 %, and the card's by 1 %.
 _HOST_CANARY = "python"
@@ -107,8 +109,8 @@ class Machine:
 def compare_machine(evidence: Sequence[Evidence]) -> Machine:
     """Compare the canaries with those of the baselines, and eager with eager over the cases.
 
-    Each canary's change is the median over the cases, and the machine's that of the one or two in the middle. A
-    GPU's host is compared apart.
+    Each canary's change is the median over the cases, and the machine's that of the one or two in the
+    middle. A GPU's host is compared apart.
     """
     moves = collect_columns(map(_compare_canaries, evidence))
     asked = (one.questions.get(Metric.EAGER_LATENCY) for one in evidence)
@@ -177,6 +179,14 @@ class JudgingRules:
     priors: Mapping[Metric, Mapping[str, Variance]]  # by case
     counts: CountRules = NO_COUNT_RULES
     has_base: bool = False  # pairs with it settle what stored values leave open
+    uneven: Variance = SESSION  # what the cases' speedups differ by between two sessions
+
+    def find_session(self, metric: Metric, machine: Machine) -> Variance:
+        """What two sessions differ by in this metric of a case, as the variance of a logarithm."""
+        sessions = [machine.find_part(metric).session if metric in _BY_CLOCK else SESSION]
+        if metric in {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}:
+            sessions.append(self.uneven)
+        return max(sessions, key=lambda one: one.value)
 
 
 def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) -> JudgingRules:
@@ -192,10 +202,26 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
             variances.setdefault(one.metric, {})[one.case.id] = one.logs.variance
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
-        priors={metric: compute_priors(known) for metric, known in variances.items()},
+        priors={metric: compute_priors(known, trusts_own=True) for metric, known in variances.items()},
         counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,
+        uneven=SESSION if has_base else _measure_uneven(asked),
     )
+
+
+def _measure_uneven(questions: Iterable[Question]) -> Variance:
+    """What speedups differ by between two sessions: what the cases' changes show beside their trials' noise.
+
+    By the median, which those that a change made slower do not move while they are few.
+    """
+    ratios = [one.logs for one in questions if one.logs and one.metric is Metric.WARM_SPEEDUP]
+    if len(ratios) < MIN_CASES_FOR_SUITE:
+        return SESSION
+    middle = _find_middle(ratios)
+    spread = _MEDIAN_DEVIATION * median(abs(one.after - one.before - middle) for one in ratios)
+    noise = pool_variances(*(one.variance for one in ratios)).value
+    sampling = noise * median(1 / one.after_trials + 1 / one.before_trials for one in ratios)
+    return Variance(value=max(spread**2 - sampling, SESSION.value), df=math.inf)
 
 
 _SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)
@@ -239,7 +265,7 @@ def compare_case(evidence: Evidence, rules: JudgingRules, machine: Machine) -> t
             metric,
             question.logs,
             rules.priors[metric][evidence.case.id],
-            machine.find_part(metric).session if metric in _BY_CLOCK else SESSION,
+            rules.find_session(metric, machine),
             shifts[metric],
         )
         for metric, question in questions.items()
