@@ -10,6 +10,7 @@ from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, Question, compute_speedup, compute_values
 from gate.decide.judge.compare import find_threshold, judge_steady
 from gate.decide.judge.interval import Bar, Level, Reading, compute_edge, read_stored, to_fraction
+from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import (
     Tests,
     compute_pair_detectable,
@@ -17,7 +18,6 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
     read_metric,
 )
-from gate.decide.judge.stored import SESSION
 from gate.decide.stats import (
     LogArms,
     Variance,

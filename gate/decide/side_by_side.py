@@ -8,6 +8,7 @@ from gate.decide.constants import LOOKS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.values import find_base_cases
 from gate.decide.judge.compare import follow_times
+from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import (
     CasePairs,
     PairRules,
@@ -16,7 +17,6 @@ from gate.decide.judge.pairs import (
     gather_case_pairs,
     make_pair_rules,
 )
-from gate.decide.judge.stored import Machine
 from gate.decide.suspects import CALLS, Suspect, is_exact, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import DECIDING, GRAPH_COUNTERS, LEADING, SPECS, Family

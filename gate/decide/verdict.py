@@ -19,7 +19,8 @@ from gate.decide.explain import advice, notes
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.inquiry import MAYBE_MOVED
 from gate.decide.judge.compare import follow_times, pose_questions
-from gate.decide.judge.stored import Machine, compare_case, compare_machine, make_machine_shift, make_rules
+from gate.decide.judge.machine import Machine, compare_machine, make_machine_shift
+from gate.decide.judge.stored import compare_case, make_rules
 from gate.fingerprint import compares_stacks, compute_environment_id
 from gate.records.cases import Policy, group_by, group_cases
 from gate.records.codes import Code

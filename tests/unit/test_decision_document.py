@@ -13,8 +13,8 @@ from gate.decide import constants
 from gate.decide.conclude.outcome import Coverage, FailOn, compute_exit_code
 from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
+from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import assume_noise, decide_pairs
-from gate.decide.judge.stored import SESSION
 from gate.decide.stats import ASSUMED, summarize_logs
 from gate.lab.host import fitness
 from gate.metrics import SPECS

@@ -31,7 +31,7 @@ from gate.decide.explain.inquiry import (
     rank_moves,
     shorten,
 )
-from gate.decide.judge.stored import Machine, make_machine_shift, name_shifts
+from gate.decide.judge.machine import Machine, make_machine_shift, name_shifts
 from gate.fingerprint import PACKAGE, describe_acting
 from gate.metrics import explained_by
 from gate.records.cases import Metric

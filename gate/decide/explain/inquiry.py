@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.values import Evidence
-from gate.decide.judge.stored import Machine
+from gate.decide.judge.machine import Machine
 from gate.metrics import SPECS, Scope, explained_by
 from gate.records.cases import Metric
 from gate.records.codes import Code

@@ -8,23 +8,12 @@ is read off the canaries, fixed programs that the measured code cannot touch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
 
-from gate.decide.constants import (
-    ALONE_EDGES,
-    BASE_EDGES,
-    CLEAR_CONFIDENCE,
-    FAR_LIMIT,
-    INTERVAL_CONFIDENCE,
-    MIN_BASELINE_TRIALS,
-    MIN_CASES_FOR_SUITE,
-    SESSION_SD,
-    SHARED_SHARE,
-)
+from gate.decide.constants import ALONE_EDGES, BASE_EDGES, CLEAR_CONFIDENCE, MIN_BASELINE_TRIALS, SHARED_SHARE
 from gate.decide.evidence.programs import Work, compare_work, runs_stored_code
-from gate.decide.evidence.values import Evidence, Question
+from gate.decide.evidence.values import Evidence
 from gate.decide.judge.compare import follow_leaders, judge_steady, list_comparisons, make_finding
 from gate.decide.judge.counted import (
     NO_COUNT_RULES,
@@ -34,141 +23,13 @@ from gate.decide.judge.counted import (
     find_flickering,
 )
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Bar, Level, Reading, Ruling, read_stored
-from gate.decide.stats import (
-    LogArms,
-    Variance,
-    compute_priors,
-    compute_t_quantile,
-    pool_variances,
-    summarize_logs,
-)
-from gate.devices import is_gpu
-from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Role, Scope
-from gate.records.cases import Metric, Policy, collect_columns
+from gate.decide.judge.machine import BY_CLOCK, NOTABLE_SHIFT, SESSION, Machine, measure_uneven
+from gate.decide.stats import Variance, compute_priors
+from gate.metrics import COMPILE_TIMES, Role, Scope
+from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.verdict import Comparison, MachineShift, Reason, Status
-
-# Variance of the median of many normal values over that of their mean; for few it is less.
-_MEDIAN_LOSS = math.pi / 2
-# Standard deviation of normal values over their median absolute deviation.
-_MEDIAN_DEVIATION = 1.4826
-# What compiling is like. On a GPU's host it alone speaks of compile times: the card is another machine. In a
-# virtual machine of 16 cores Python's speed varied by 80 %, and the card's by 1 %.
-_HOST_CANARY = "python"
-# What is told of the machine: a smaller shift leaves room within the smallest threshold, 5 %.
-NOTABLE_SHIFT = 0.03
-
-
-# What the machine's speed moves; ratios carry their own control.
-_BY_CLOCK = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
-# What two sessions of a steady machine differ by.
-SESSION = Variance(value=SESSION_SD**2, df=math.inf)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Machine:
-    """The machine of a run against that of its baselines; changes are logarithms, + is slower."""
-
-    canary: float | None = None  # the middle one of the canaries; ``None`` where unknown
-    shift: float = 0.0  # of that what is more than chance: times are taken to be so much longer for its sake
-    suite: float = 0.0  # median of eager's changes over the cases; 0 of too few
-    suite_shift: float = 0.0  # of that what is more than chance
-    wander: float = 0.0  # by how much a canary varies from trial to trial, a standard deviation
-    host: Machine | None = None  # of a GPU: where its programs are compiled
-
-    @property
-    def is_far(self) -> bool:
-        """Whether its speed is another one: what a program takes elsewhere is no rule of three."""
-        return abs(math.expm1(self.shift)) > FAR_LIMIT
-
-    @property
-    def session(self) -> Variance:
-        """What two sessions of this machine differ by, as the variance of a logarithm.
-
-        What a far machine's shift leaves of each program is as uncertain as the shift is large.
-        """
-        uneven = abs(self.shift) if self.is_far else 0.0
-        return Variance(value=max(SESSION_SD, self.wander, uneven) ** 2, df=math.inf)
-
-    def find_part(self, metric: Metric) -> Machine:
-        """Which of the two a time is of: a GPU, or its host, which compiles."""
-        return self.host or self if metric in COMPILE_TIMES else self
-
-    def find_shift(self, metric: Metric, *, has_base: bool) -> float:
-        """By how much a time is longer for the machine's sake, as a logarithm.
-
-        Without a base that of all cases' eager calls is the machine's too, for want of a better witness.
-        """
-        if metric not in _BY_CLOCK:
-            return 0.0
-        of_suite = self.suite_shift if metric in LATENCIES and not has_base else 0.0
-        return of_suite or self.find_part(metric).shift
-
-
-def compare_machine(evidence: Sequence[Evidence]) -> Machine:
-    """Compare the canaries with those of the baselines, and eager with eager over the cases.
-
-    Each canary's change is the median over the cases, and the machine's that of the one or two in the
-    middle. A GPU's host is compared apart.
-    """
-    moves = collect_columns(map(_compare_canaries, evidence))
-    asked = (one.questions.get(Metric.EAGER_LATENCY) for one in evidence)
-    eager = [question.logs for question in asked if question and question.logs]
-    machine = Machine()
-    if len(eager) >= MIN_CASES_FOR_SUITE:
-        machine = Machine(suite=_find_middle(eager), suite_shift=_find_sure_shift(eager))
-    if not moves:
-        return machine
-    ordered = sorted(moves.values(), key=_find_middle)
-    middle = [arms for found in ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] for arms in found]
-    has_host = any(is_gpu(one.host_baseline.environment.device_kind) for one in evidence if one.host_baseline)
-    host = _read_canary(moves[_HOST_CANARY], Machine()) if has_host and _HOST_CANARY in moves else None
-    return _read_canary(middle, replace(machine, host=host))
-
-
-def _read_canary(moves: Sequence[LogArms], machine: Machine) -> Machine:
-    wander = math.sqrt(pool_variances(*(arms.variance for arms in moves)).value)
-    return replace(machine, canary=_find_middle(moves), shift=_find_sure_shift(moves), wander=wander)
-
-
-def _find_middle(moves: Sequence[LogArms]) -> float:
-    return median([arms.after - arms.before for arms in moves])
-
-
-def make_machine_shift(machine: Machine) -> MachineShift:
-    """The shifts as a record of fractions; ``known`` says whether there were canaries to compare."""
-    return MachineShift(
-        canary=math.expm1(machine.canary or 0.0),
-        suite=math.expm1(machine.suite),
-        known=machine.canary is not None,
-    )
-
-
-def name_shifts(machine: MachineShift) -> dict[str, float]:
-    """By how much the machine changed, under the names of a fact's numbers; none where it is not notable."""
-    # 0 where it is not known: eager speaks for the machine only over several cases.
-    shifts = {"canary": machine.canary, "suite": machine.suite}
-    is_notable = max(map(abs, shifts.values())) > NOTABLE_SHIFT
-    return {name: shift for name, shift in shifts.items() if shift and is_notable}
-
-
-def _compare_canaries(one: Evidence) -> dict[str, LogArms]:
-    stored = one.host_baseline.canaries_s if one.host_baseline else {}
-    after = collect_columns(trial.conditions.canaries_s for trial in one.trials)
-    arms = {name: summarize_logs(stored[name], values) for name, values in after.items() if stored.get(name)}
-    return {name: found for name, found in arms.items() if found is not None}
-
-
-def _find_sure_shift(moves: Sequence[LogArms]) -> float:
-    """The median change where it cannot be chance, else 0; the noise of one trial a side is unknown."""
-    noise = pool_variances(*(arms.variance for arms in moves))
-    if noise.df <= 0:
-        return 0.0
-    trials = fmean([1 / arms.after_trials + 1 / arms.before_trials for arms in moves])
-    error = math.sqrt(noise.value * trials * _MEDIAN_LOSS / len(moves))
-    shift = _find_middle(moves)
-    return shift if abs(shift) > -compute_t_quantile((1 - INTERVAL_CONFIDENCE) / 2, noise.df) * error else 0.0
+from gate.records.verdict import Comparison, Reason, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,7 +44,7 @@ class JudgingRules:
 
     def find_session(self, metric: Metric, machine: Machine) -> Variance:
         """What two sessions differ by in this metric of a case, as the variance of a logarithm."""
-        sessions = [machine.find_part(metric).session if metric in _BY_CLOCK else SESSION]
+        sessions = [machine.find_part(metric).session if metric in BY_CLOCK else SESSION]
         if metric in {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}:
             sessions.append(self.uneven)
         return max(sessions, key=lambda one: one.value)
@@ -205,23 +66,8 @@ def make_rules(evidence: Sequence[Evidence], policy: Policy, *, has_base: bool) 
         priors={metric: compute_priors(known, trusts_own=True) for metric, known in variances.items()},
         counts=CountRules(alpha=policy.error_budget / max(deciding, 1), flickering=flickering),
         has_base=has_base,
-        uneven=SESSION if has_base else _measure_uneven(asked),
+        uneven=SESSION if has_base else measure_uneven(asked),
     )
-
-
-def _measure_uneven(questions: Iterable[Question]) -> Variance:
-    """What speedups differ by between two sessions: what the cases' changes show beside their trials' noise.
-
-    By the median, which those that a change made slower do not move while they are few.
-    """
-    ratios = [one.logs for one in questions if one.logs and one.metric is Metric.WARM_SPEEDUP]
-    if len(ratios) < MIN_CASES_FOR_SUITE:
-        return SESSION
-    middle = _find_middle(ratios)
-    spread = _MEDIAN_DEVIATION * median(abs(one.after - one.before - middle) for one in ratios)
-    noise = pool_variances(*(one.variance for one in ratios)).value
-    sampling = noise * median(1 / one.after_trials + 1 / one.before_trials for one in ratios)
-    return Variance(value=max(spread**2 - sampling, SESSION.value), df=math.inf)
 
 
 _SAME: Ruling = (Status.UNCHANGED, Reason.SAME_WORK)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.judge.interval import LARGEST_FACTOR, Bar, Level, Reading, read_stored
-from gate.decide.judge.stored import SESSION
+from gate.decide.judge.machine import SESSION
 from gate.decide.stats import Variance, summarize_logs
 from gate.records.cases import Metric, Threshold
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.judge.stored import Machine
+from gate.decide.judge.machine import Machine
 from gate.decide.verdict import screen_run
 from gate.records.cases import Metric
 from gate.records.run import BaseArm
