@@ -15,7 +15,7 @@ from gate.decide.evidence.pairs import Paired
 from gate.decide.judge.interval import Bar, Level, Reading, read_pairs, read_stored
 from gate.decide.judge.machine import SESSION
 from gate.decide.judge.pairs import assume_noise, decide_pairs
-from gate.decide.stats import ASSUMED, summarize_logs
+from gate.decide.stats import NOTHING_KNOWN, summarize_logs
 from gate.lab.host import fitness
 from gate.metrics import SPECS
 from gate.records.cases import Metric, Threshold
@@ -118,10 +118,10 @@ def test_example_is_what_the_code_computes() -> None:
 
 
 def read_example(metric: Metric, stored: tuple[float, ...], seen: float) -> Reading:
-    """Read one value against what is stored, by the assumed noise."""
+    """Read one value against what is stored, by the noise of that."""
     arms = summarize_logs(stored, (seen,))
     assert arms is not None
-    return read_stored(metric, arms, ASSUMED, SESSION, 0.0)
+    return read_stored(metric, arms, NOTHING_KNOWN, SESSION, 0.0)
 
 
 def describe(reading: Reading, bar: Bar) -> list[str]:

@@ -41,9 +41,9 @@ def count_repeats(questions: Iterable[Question]) -> dict[Metric, Repeats]:
     """Count how often each metric repeated in what these questions compare with."""
     found: dict[Metric, Repeats] = {}
     for one in questions:
-        if one.spec.family in _COUNTED and len(one.before) > 1:
+        if one.spec.family in _COUNTED:
             differs = max(one.before) - min(one.before) > _compute_tolerance(one)
-            agreed = 0 if differs else len(one.before)
+            agreed = 0 if differs or len(one.before) == 1 else len(one.before)
             repeats = Repeats(agreed=agreed, differs=differs)
             found[one.metric] = found.get(one.metric, NO_REPEATS).join(repeats)
     return found
@@ -52,7 +52,7 @@ def count_repeats(questions: Iterable[Question]) -> dict[Metric, Repeats]:
 def find_flickering(repeats: Mapping[Metric, Repeats]) -> frozenset[Metric]:
     """Find the metrics that differed where nothing changed; memory is one until enough values have agreed."""
     shown = {metric for metric, one in repeats.items() if one.differs}
-    unknown = {one for one in MEMORY_PEAKS if repeats.get(one, NO_REPEATS).agreed < REPEATED_VALUES}
+    unknown = {one for one in MEMORY_PEAKS if one in repeats and repeats[one].agreed < REPEATED_VALUES}
     return frozenset(shown | unknown)
 
 
