@@ -36,8 +36,8 @@ LARGEST_FACTOR = 1e6
 POOLING_LOSS = 1.08
 
 
-# As many degrees of freedom as make Student's t normal.
-_KNOWN_DF = 1e6
+# As many degrees of freedom as make Student's t normal to three digits.
+_KNOWN_DF = 1000.0
 
 Ruling = tuple[Status, Reason]
 WORSE: Ruling = (Status.REGRESSED, Reason.BEYOND_BAR)
@@ -163,9 +163,10 @@ def read_stored(metric: Metric, arms: LogArms, prior: Variance, session: Varianc
 
 
 def _join_df(*parts: Variance) -> float:
-    """Degrees of freedom of the sum of independent variances (Satterthwaite 1946)."""
+    """Degrees of freedom of the sum of independent variances, to two digits: a quantile of them is kept."""
     whole = sum(one.value for one in parts)
-    return min(whole**2 / max(sum(one.value**2 / one.df for one in parts), 1e-300), _KNOWN_DF)
+    unknown = sum(one.value**2 / one.df for one in parts) / whole**2
+    return float(f"{1 / max(unknown, 1 / _KNOWN_DF):.2g}")
 
 
 def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> Reading:
