@@ -64,7 +64,7 @@ TWO_SPEEDS = 0.12
 REPEATED_VALUES = 16
 # One pair does not show its own noise, so it settles no time. A counter that changed must be seen again.
 MIN_PAIRS = 2
-# One-sided p that a slower latency or compile must reach by the noise of its own pairs too. Without it a single
+# One-sided p that a slower latency or compile must reach by its own pairs' noise too. Without it a single
 # noisy case is red. With the error budget's own p, slowdowns of 30 % stayed open after 330 s.
 OWN_NOISE_P = 0.001
 # One of so many pairs on each side does not count for the noise: of 14 pairs a single stray kept a case
