@@ -72,6 +72,10 @@ OWN_NOISE_P = 0.001
 PAIRS_PER_STRAY = 10
 
 
+# By so many half widths of INTERVAL_CONFIDENCE a base is surely worse than what is stored: an acceptance
+# counts that, too. With 1, a twentieth of accepted changes of an unchanged base were not accepted.
+MOVED_WIDTHS = 2.0
+
 # --- controls ---
 
 # Beyond this it is another machine: its times are not compared.

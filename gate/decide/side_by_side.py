@@ -1,10 +1,11 @@
 """Side by side: which cases get pairs with the base, which need more, and what pairs decide."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.decide.conclude.accept import apply_acceptances, apply_quarantine, keep_own
-from gate.decide.constants import LOOKS, SETTLING_PAIRS
+from gate.decide.constants import LOOKS, MOVED_WIDTHS, SETTLING_PAIRS
 from gate.decide.evidence.pairs import list_alike
 from gate.decide.evidence.values import find_base_cases
 from gate.decide.judge.compare import follow_times
@@ -24,7 +25,17 @@ from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import BASE_ARM, Run
-from gate.records.verdict import BROKEN, MAYBE_WORSE, NOT_WORSE, UNJUDGED, Comparison, Reason, Status, Verdict
+from gate.records.verdict import (
+    BROKEN,
+    MAYBE_WORSE,
+    NOT_WORSE,
+    UNJUDGED,
+    Change,
+    Comparison,
+    Reason,
+    Status,
+    Verdict,
+)
 
 
 def list_unsettled(
@@ -189,9 +200,16 @@ def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
     before, now = stored.change, paired.change
     if before is None or now is None or before.centre <= now.centre or stored.has_remark(Code.SINCE_UPGRADE):
         return paired
-    low = before.low if SPECS[stored.metric].family is Family.NOISY else before.centre
+    is_noisy = SPECS[stored.metric].family is Family.NOISY
+    low = _compute_least(before, now) if is_noisy else before.centre
     fact = Fact(code=Code.SINCE_STORED, numbers={"change": before.centre, "low": low})
     return replace(paired, remarks=(*paired.remarks, fact))
+
+
+def _compute_least(stored: Change, paired: Change) -> float:
+    """By how much it is worse than stored at least: what pairs show, and what the base surely is worse."""
+    widths = (math.log1p(one.centre) - math.log1p(one.low) for one in (stored, paired))
+    return math.expm1(math.log1p(stored.centre) - MOVED_WIDTHS * math.hypot(*widths))
 
 
 def _flickers(row: Comparison, paired: Comparison) -> bool:
