@@ -138,13 +138,13 @@ def _write_regressed(fact: Fact, verdict: Verdict) -> str:
         for case_id, moves in by_case.items()
     ]
     opening = ", worst" if fact.numbers.get("cases", 1) > 1 else ""
-    return f"{text}{opening}: {', '.join(worst)}{_write_gain(verdict, only)}" if worst else text
+    return f"{text}{opening}: {', '.join(worst)}{_write_gain(verdict, by_case, only)}" if worst else text
 
 
-def _write_gain(verdict: Verdict, only: str) -> str:
-    """The largest gain beside it: who chooses between them has to see both."""
+def _write_gain(verdict: Verdict, case_ids: Collection[str], only: str) -> str:
+    """The largest gain of the cases that are named: who chooses has to see both."""
     better = [one for one in verdict.comparisons if one.decides and one.status is Status.IMPROVED]
-    leading = [one for one in better if one.change and SPECS[one.metric].follows is None]
+    leading = [one for one in better if one.case_id in case_ids and SPECS[one.metric].follows is None]
     most = min(
         leading, key=lambda one: (one.metric is not Metric.COMPILED_LATENCY, one.severity), default=None
     )
