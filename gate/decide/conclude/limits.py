@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from gate.decide.conclude.accept import apply_acceptances
-from gate.decide.constants import CLEAR_CONFIDENCE, SESSION_SD
+from gate.decide.constants import CLEAR_CONFIDENCE, LIMIT_SHARE, SESSION_SD
 from gate.decide.evidence.values import Evidence
 from gate.decide.judge.interval import CLEAR, OPEN
 from gate.decide.stats import (
@@ -63,7 +63,7 @@ def _judge_limits(
 ) -> dict[tuple[str, Metric], Comparison]:
     """Judge each limit by itself: it is a promise of its case, however many others have one."""
     noise = {limit.metric: _learn_noise(evidence, limit.metric) for limit in policy.limits}
-    alpha = policy.error_budget / policy.looks
+    alpha = LIMIT_SHARE * policy.error_budget / policy.looks
     return {
         (one.case.id, limit.metric): _judge_alone(one, limit, noise[limit.metric].get(one.case.id), alpha)
         for one in evidence
