@@ -15,7 +15,7 @@ from statistics import median
 from gate.decide.constants import LOOKS, REPEATED_VALUES, SETTLING_PAIRS
 from gate.decide.evidence.values import Question
 from gate.decide.judge.interval import BETTER, CLEAR, OPEN, WORSE, Ruling
-from gate.metrics import MEMORY_PEAKS, SPECS, Family, Role
+from gate.metrics import SPECS, Family, Role
 from gate.records.cases import Metric
 from gate.records.verdict import Change, Comparison, Status
 
@@ -49,11 +49,12 @@ def count_repeats(questions: Iterable[Question]) -> dict[Metric, Repeats]:
     return found
 
 
-def find_flickering(repeats: Mapping[Metric, Repeats]) -> frozenset[Metric]:
-    """Find the metrics that differed where nothing changed; memory is one until enough values have agreed."""
-    shown = {metric for metric, one in repeats.items() if one.differs}
-    unknown = {one for one in MEMORY_PEAKS if one in repeats and repeats[one].agreed < REPEATED_VALUES}
-    return frozenset(shown | unknown)
+def find_flickering(
+    repeats: Mapping[Metric, Repeats], presumed: Collection[Metric] = ()
+) -> frozenset[Metric]:
+    """Find the metrics that differed where nothing changed; ``presumed`` ones do until enough values agreed."""
+    unknown = {one for one in presumed if one in repeats and repeats[one].agreed < REPEATED_VALUES}
+    return frozenset({metric for metric, one in repeats.items() if one.differs} | unknown)
 
 
 def count_chances(flickering: Collection[Metric]) -> int:

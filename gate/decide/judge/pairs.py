@@ -54,7 +54,7 @@ from gate.decide.judge.interval import (
 )
 from gate.decide.stats import Variance, compute_priors, compute_t_quantile, compute_variance
 from gate.fingerprint import compares_stacks
-from gate.metrics import COMPILE_TIMES, LATENCIES
+from gate.metrics import COMPILE_TIMES, LATENCIES, MEMORY_PEAKS
 from gate.records.cases import Case, Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -173,7 +173,7 @@ def make_pair_rules(
         metric: repeats.get(metric, NO_REPEATS).join(paired_repeats.get(metric, NO_REPEATS))
         for metric in (*repeats, *paired_repeats)
     }
-    flickering = find_flickering(both)
+    flickering = find_flickering(both, MEMORY_PEAKS)
     budget = policy.error_budget / max(tests.times + tests.cases * count_chances(flickering), 1)
     known: dict[tuple[Metric, bool], dict[str, Variance]] = {}
     for side in sides:

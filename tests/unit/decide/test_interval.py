@@ -37,6 +37,7 @@ def make_reading(change: float, error: float = 0.02, df: float = 10.0, baseline:
     return Reading(
         change=change,
         error=error,
+        df=df,
         noise=Variance(value=error**2, df=df),
         baseline=baseline,
         candidate=0.01,

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from gate.decide.constants import LEARNED_DF
 from gate.decide.stats import (
     ASSUMED,
+    NOTHING_KNOWN,
     Variance,
     compute_hodges_lehmann,
-    compute_prior,
+    compute_priors,
     compute_variance,
     compute_winsorized_variance,
     pool_variances,
@@ -43,16 +44,16 @@ def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
     ("variances", "df", "expected"),
     [
         pytest.param((1.0,), 7.0, ASSUMED, id="seven degrees of freedom"),
-        pytest.param((1.0,), 8.0, Variance(value=1 / (35 / 36) ** 3, df=LEARNED_DF), id="eight"),
-        pytest.param(
-            (1.0, 3.0, 2.0), 4.0, Variance(value=2 / (17 / 18) ** 3, df=LEARNED_DF), id="three cases"
-        ),
+        pytest.param((1.0,), 8.0, Variance(value=1 / (35 / 36) ** 3, df=4.0), id="eight"),
+        pytest.param((1.0, 3.0, 2.0), 4.0, Variance(value=2 / (17 / 18) ** 3, df=6.0), id="three cases"),
+        pytest.param((1.0,) * 11, 4.0, Variance(value=1 / (17 / 18) ** 3, df=LEARNED_DF), id="eleven cases"),
         pytest.param((1.0,) * 4, 0.0, ASSUMED, id="cases of one trial"),
     ],
 )
 def test_prior_by_hand(variances: Sequence[float], df: float, expected: Variance) -> None:
-    """The cases' median over (1 - 2 / (9 df))^3, from eight degrees of freedom together on."""
-    prior = compute_prior([Variance(value=value, df=df) for value in variances])
+    """The other cases' median over (1 - 2 / (9 df))^3, of half of their degrees of freedom, from eight on."""
+    known = {str(number): Variance(value=value, df=df) for number, value in enumerate(variances)}
+    prior = compute_priors({**known, "own": Variance(value=9.0, df=20.0)})["own"]
     assert (prior.value, prior.df) == (pytest.approx(expected.value), expected.df)
 
 
@@ -61,21 +62,29 @@ def test_prior_recovers_what_cases_were_drawn_from(df: int) -> None:
     """2,000 cases of SD 2 % with so many degrees of freedom: their variance comes back to 6 %."""
     rng = random.Random(5)  # noqa: S311 - repeatable, not secret
     drawn = [4e-4 * rng.gammavariate(df / 2, 2.0) / df for _ in range(2000)]
-    prior = compute_prior([Variance(value=value, df=float(df)) for value in drawn])
+    known = {str(number): Variance(value=value, df=float(df)) for number, value in enumerate(drawn)}
+    prior = compute_priors({**known, "own": NOTHING_KNOWN})["own"]
     assert prior.value == pytest.approx(4e-4, rel=0.06)
 
 
 def test_a_few_wild_cases_do_not_move_the_prior() -> None:
     """Eight cases agree, and three of which processes differ threefold stay out of their median."""
     quiet = Variance(value=4e-4, df=2.0)
-    wild = [Variance(value=0.4, df=2.0)] * 3
-    assert compute_prior([quiet] * 8 + wild) == compute_prior([quiet] * 8)
+    calm = {str(number): quiet for number in range(9)}
+    wild = {f"wild {number}": Variance(value=0.4, df=2.0) for number in range(3)}
+    assert compute_priors({**calm, **wild})["0"].value == compute_priors(calm)["0"].value
 
 
 def test_what_others_assume_is_the_callers() -> None:
     """Pairs assume another noise than trials."""
     assumed = Variance(value=0.04, df=3.0)
-    assert compute_prior([], assumed) == assumed
+    assert compute_priors({"own": Variance(value=1.0, df=9.0)}, assumed) == {"own": assumed}
+
+
+@pytest.mark.parametrize(("df", "expected"), [(3.0, ASSUMED), (4.0, NOTHING_KNOWN)])
+def test_a_case_that_is_known_well_enough_is_assumed_nothing_of(df: float, expected: Variance) -> None:
+    """As many degrees of freedom of its own as would be assumed are enough, where there is no other case."""
+    assert compute_priors({"own": Variance(value=1.0, df=df)}, trusts_own=True) == {"own": expected}
 
 
 def test_moderation_by_hand() -> None:

@@ -56,6 +56,7 @@ def make_times(
         metric: Reading(
             change=change,
             error=error,
+            df=20.0,
             noise=Variance(value=error**2, df=20.0),
             baseline=10.0,
             candidate=0.01,
