@@ -59,8 +59,8 @@ PROCESSOR_PAIR_SD = 0.10
 # A case whose two groups of latencies vary by less than this share of the whole variance has two speeds. Two
 # pairs agree by luck: of slowdowns of 10 % between speeds 10 % apart, 14 of 240 were missed, and 9 with this.
 TWO_SPEEDS = 0.12
-# In pairs, memory is taken to flicker until so many values of unchanged code agree: what a fourth of processes
-# show is among them but in 1 of 100.
+# In pairs, memory is taken to flicker until so many values of unchanged code agree: what a fourth of the
+# processes show is among them but in 1 of 100.
 REPEATED_VALUES = 16
 # One pair does not show its own noise, so it settles no time. A counter that changed must be seen again.
 MIN_PAIRS = 2

@@ -108,13 +108,18 @@ def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
     ]
 
 
+def _is_open_by_baseline(row: Comparison) -> bool:
+    """Whether pairs convicted it, and what is stored keeps an acceptance from covering that."""
+    return row.status is Status.INCONCLUSIVE and row.found is Reason.BEYOND_BAR
+
+
 def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """Regressions beyond an acceptance; with what is stored, where that alone is more than it allows."""
     notes = []
     worse = [
         one
         for one in comparisons
-        if one.change and (one.status is Status.REGRESSED or one.found is Reason.BEYOND_BAR)
+        if one.change and (one.status is Status.REGRESSED or _is_open_by_baseline(one))
     ]
     for known in (one for one in policy.acceptances if accept.is_in_force(one, policy)):
         for found in (one for one in worse if accept.fits_row(known, one, policy)):

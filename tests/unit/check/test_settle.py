@@ -10,6 +10,7 @@ from gate.check.procedure import NO_LIMIT, PairLimit, Rehearsal, make_need, sett
 from gate.check.schedule import Slot
 from gate.check.work import count_pairs
 from gate.decide.evidence.pairs import Pair
+from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
 from gate.records.run import Run, Trial
@@ -159,7 +160,8 @@ def test_a_count_gets_its_second_look_before_a_time_gets_another_pair() -> None:
     subjects = [Subject(name="slow"), Subject(name="broken", breaks=1.0)]
     given = Given(subjects=subjects, time_for=3)
     broken = replace(
-        make_suspect("broken", Metric.GRAPH_BREAKS), seen={Metric.GRAPH_BREAKS: Status.REGRESSED}
+        make_suspect("broken", Metric.GRAPH_BREAKS),
+        screened=Screened(seen={Metric.GRAPH_BREAKS: Status.REGRESSED}),
     )
     suspects = [make_suspect("slow", doubt=9.0), broken]
     settle_pairs(given, make_bare_run(*subjects), POLICY, NO_LIMIT, suspects)

@@ -57,10 +57,10 @@ def make_cases(count: int, eager: float, compiled: float = 1.0) -> list[Situatio
 
 @pytest.mark.parametrize(
     ("moved", "middle"),
-    [((1.1,), 1.1), ((1.0, 1.1, 1.5), 1.1), ((1.0, 1.1), 1.0), ((0.8, 0.9, 1.0, 1.1), 0.9)],
+    [((1.1,), 1.1), ((1.0, 1.1, 1.5), 1.1), ((1.0, 1.21), 1.1), ((0.8, 0.9, 1.6, 1.8), 1.2)],
 )
 def test_the_machine_moved_as_its_middle_canary(moved: Sequence[float], middle: float) -> None:
-    """Of an even number the lower of the two in the middle."""
+    """Of an even number half way between the two in the middle, as logarithms: of 0.9 and 1.6 1.2."""
     machine = compare(with_canaries({f"c{i}": (EXACT, (one,)) for i, one in enumerate(moved)}))
     assert machine.canary == pytest.approx(math.log(middle))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.decide.conclude.accept import apply_acceptances, compute_acceptance_limit
-from gate.decide.constants import LEARNED_DF, LIVE_PAIR_SD, PRIOR_DF
+from gate.decide.constants import LIVE_PAIR_SD, PRIOR_DF
 from gate.decide.side_by_side import decide_side_by_side, gather_judged
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Acceptance, Metric, Override, Policy, Quarantine, Threshold
@@ -59,15 +59,15 @@ def ab_busy(paired_case: Make, pair_run: Pair, policy: Policy) -> Judge:
 
 
 @pytest.mark.parametrize(
-    ("cases", "expected", "df"), [(3, LIVE_PAIR_SD**2, PRIOR_DF), (4, 0.03**2 / (8 / 9) ** 3, LEARNED_DF)]
+    ("cases", "expected", "df"), [(4, LIVE_PAIR_SD**2, PRIOR_DF), (5, 0.03**2 / (8 / 9) ** 3, 4.0)]
 )
 def test_noise_of_pairs_is_learned_from_the_first_of_each_case(  # noqa: PLR0913, PLR0917 - three figures, three fixtures
     pair_run: Pair, paired_case: Make, policy: Policy, cases: int, expected: float, df: float
 ) -> None:
-    """3, 0 and -3 % have the variance 0.03^2 with 2 df, whatever comes later; four cases teach it."""
+    """3, 0 and -3 % have the variance 0.03^2 with 2 df, whatever comes later; four others teach 4 df."""
     wild = (0.03, 0.0, -0.03, 0.5, -0.5, 0.3)
     run = pair_run(*(paired_case(case_id=f"m{number}/x", spread=wild) for number in range(cases)))
-    prior = gather_judged(run, policy)[1].priors[LATENCY, True]
+    prior = gather_judged(run, policy)[1].priors[LATENCY, True]["m0/x"]
     assert (prior.value, prior.df) == (pytest.approx(expected), df)
 
 

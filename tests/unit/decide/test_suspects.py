@@ -114,7 +114,7 @@ def test_a_count_that_is_not_unchanged_is_suspect(
     baseline = replace(stored, trials={**stored.trials, **known})
     values = {metric: [*value] * len(own) for metric, value in measure().items()}
     (found,) = list_suspects(screen({**values, BREAKS: own}, baselines=(baseline,)))
-    assert (found.metrics, found.seen) == ((BREAKS,), expected)
+    assert (found.metrics, found.screened.seen) == ((BREAKS,), expected)
 
 
 def test_a_latency_without_its_speedup_is_suspect(screen: Screen) -> None:
@@ -127,10 +127,10 @@ def test_a_latency_without_its_speedup_is_suspect(screen: Screen) -> None:
 def test_trials_of_pairs_are_no_first_look(screen: Screen) -> None:
     """Where no trial ran alone, head's side of a pair would be counted as both looks."""
     (found,) = list_suspects(screen({}, baselines=(), pairs=1, head={BREAKS: 1.0}))
-    assert (BREAKS in found.metrics, found.seen) == (True, {})
+    assert (BREAKS in found.metrics, found.screened.seen) == (True, {})
 
 
 def test_a_count_that_head_no_longer_has_is_suspect(screen: Screen, unbroken: Baseline) -> None:
     """MISSING gets its pair, which shows whether the base has it."""
     (found,) = list_suspects(screen(measure(), baselines=(unbroken,)))
-    assert (found.metrics, found.seen) == ((BREAKS,), {})
+    assert (found.metrics, found.screened.seen) == ((BREAKS,), {})

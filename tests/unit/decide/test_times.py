@@ -231,7 +231,7 @@ BEFORE = latencies(0.020, 0.010, FIVE)
         pytest.param(BEFORE, latencies(0.030, 0.010), SAME, STANDS, id="eager slower"),
         pytest.param(BEFORE, latencies(0.016, 0.0106), SUSPECT, SUSPECT, id="eager faster, compiled open"),
         pytest.param(BEFORE, latencies(0.03, 0.013, (1.0,)), SHARED, SUSPECT, id="less slow than eager"),
-        pytest.param(latencies(0.02, 0.01, WILD), latencies(0.02, 0.0092), NOISY, SAME, id="wild trials"),
+        pytest.param(latencies(0.02, 0.01, WILD), latencies(0.02, 0.0096), NOISY, SAME, id="wild trials"),
         pytest.param(
             latencies(0.02, 0.01, (1.0, 1.0)), latencies(0.02, 0.03), FEW, FEW, id="two stored trials"
         ),
@@ -255,17 +255,18 @@ def test_without_its_latency_a_speedup_is_open() -> None:
 
 
 def test_the_change_is_told_with_what_would_have_been_seen() -> None:
-    """30 % slower; of the 10 ms again 5 % and t(.95; 10) = 1.812 errors of 1.77 % would have shown.
+    """30 % slower; of the 10 ms again 5 % and t(.95; 140) = 1.656 errors of 1.13 % would have shown.
 
-    s2 = (4 x 9e-4 + 4 x 6.25e-5 + 2 x 2.5e-5) / 10 = 3.9e-4, and SE = sqrt(3.9e-4 (1/3 + 1/5) + 1e-4).
+    s2 = (4 x 6.25e-5 + 2 x 2.5e-5) / 6 = 5e-5 with 6 degrees of freedom, SE = sqrt(5e-5 (1/3 + 1/5) + 1e-4).
+    Of these 1.267e-4 the session's 1e-4 is known: 1.267e-4^2 / (2.667e-5^2 / 6) = 135 degrees of freedom.
     """
     slower = find(LATENCY, before=BEFORE, after=latencies(0.020, 0.013)).change
     again = find(LATENCY, before=BEFORE, after=latencies(0.020, 0.010)).change
     assert slower is not None
     assert again is not None
     assert slower.centre == pytest.approx(0.30, abs=1e-3)
-    error = math.sqrt(3.9e-4 * (1 / 3 + 1 / 5) + 1e-4)
-    seen = min(1.5 * math.log(1.05) - 1.372 * error, math.log(1.05)) + 1.812 * error
+    error = math.sqrt(5e-5 * (1 / 3 + 1 / 5) + 1e-4)
+    seen = min(1.5 * math.log(1.05) - 1.288 * error, math.log(1.05)) + 1.656 * error
     assert again.detectable == pytest.approx(math.expm1(seen), abs=1e-4)
 
 
@@ -278,7 +279,7 @@ def test_value_of_zero_has_no_ratio() -> None:
 
 def test_error_budget_is_shared_by_all_comparisons() -> None:
     """A change that is convicted alone is not convicted at a thousandth of the budget."""
-    one = Situation(before=BEFORE, after=latencies(0.020, 0.0117))
+    one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
     states = [
         state(find_comparison(judge(one, **to), LATENCY))
         for to in ({}, {"error_budget": 1e-5}, {"looks": 1000})
@@ -288,7 +289,7 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
 
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
     """Convicted alone; as one of a thousand cases, of which other shards measure the rest, it is not."""
-    one = Situation(before=BEFORE, after=latencies(0.020, 0.0117))
+    one = Situation(before=BEFORE, after=latencies(0.020, 0.01095))
     run, stored = make_run(one), make_baselines(one)
     shard = replace(run, shard=Shard(number=1, of=10, cases=1000))
     verdicts = [decide_verdict(each, stored, make_policy()) for each in (run, shard)]
@@ -336,7 +337,7 @@ def test_known_processor_time_decides_whether_a_compile_worked(processor_s: floa
 
 def test_calls_of_another_baseline_are_no_witness() -> None:
     """This host's baseline is too old to tell calls; another host's has as many, and another compile's."""
-    here = Situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.4, 1e6))
+    here = Situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.2, 1e6))
     there = replace(here, before=compile_times(10, 1e6, FIVE), after={}, host=replace(CPU_HOST, cpu="other"))
     verdict = decide_verdict(make_run(here), make_baselines(here, there), make_policy())
     assert find_comparison(verdict, CALLS).status is Status.UNCHANGED

@@ -9,6 +9,7 @@ import pytest
 
 from gate.check.procedure import rank_suspect
 from gate.decide.constants import LOOKS
+from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
 from gate.metrics import DECIDING, LEADING
@@ -170,7 +171,7 @@ def test_what_stored_values_convict_is_seen_twice_by_one_pair(
 ) -> None:
     """A counter that the screen convicts and the first pair shows needs no second one."""
     run = pair_run(paired_case(pairs=1, head={BREAKS: 1.0}))
-    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), seen=seen)
+    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=seen))
     assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
 
 
@@ -183,7 +184,7 @@ def test_what_heads_own_trial_and_one_pair_count_alike_stands(
 ) -> None:
     """The same count in both, more than the base's 0, is certain; another count asks for a second pair."""
     run = pair_run(PairedCase(pairs=1, head={BREAKS: head}))
-    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), seen=counted)
+    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=counted))
     assert (list_unsettled(run, policy, [suspect]) == ()) is stands
 
 
