@@ -83,14 +83,14 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
 
 
 def _is_steady(evidence: Evidence) -> bool:
-    """Whether latencies that are stored and head's own are known, and not those of two speeds.
+    """Whether stored latencies are known, and not those of two speeds.
 
     With two speeds they are in two groups, within which they vary much less than all together.
     """
     asked = evidence.questions.get(Metric.COMPILED_LATENCY)
     if asked is None or asked.logs is None or len(asked.before) < MIN_BASELINE_TRIALS:
         return False
-    logs = sorted(compute_logs((*asked.before, *asked.after)))
+    logs = sorted(compute_logs(asked.before))
     groups = [(logs[:size], logs[size:]) for size in range(1, len(logs))]
     within = min(pool_variances(*map(compute_variance, both)).value for both in groups)
     whole = compute_variance(logs).value

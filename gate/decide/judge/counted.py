@@ -52,7 +52,7 @@ def count_repeats(questions: Iterable[Question]) -> dict[Metric, Repeats]:
 def find_flickering(
     repeats: Mapping[Metric, Repeats], presumed: Collection[Metric] = ()
 ) -> frozenset[Metric]:
-    """Find what differed where nothing changed, and of what is ``presumed`` that of which too little agreed."""
+    """Find what differed where nothing changed, and what is ``presumed`` to until enough values agreed."""
     unknown = {one for one in presumed if one in repeats and repeats[one].agreed < REPEATED_VALUES}
     return frozenset({metric for metric, one in repeats.items() if one.differs} | unknown)
 

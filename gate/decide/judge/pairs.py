@@ -74,7 +74,7 @@ class Screened:
 
     # What head's own trials say of what only a change of the program moves: one pair that says so is enough.
     seen: Mapping[Metric, Status | float] = field(default_factory=dict)
-    is_steady: bool = False  # latencies that are stored and head's own agree
+    is_steady: bool = False  # stored latencies are known, and not of two speeds
     repeats: Mapping[Metric, Repeats] = field(default_factory=dict)  # of all cases, in what is stored
 
 
