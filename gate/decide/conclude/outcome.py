@@ -170,6 +170,12 @@ def compute_exit_code(
     return ExitCode.PASS if is_lack_accepted and code is ExitCode.NOTHING_COMPARED else code
 
 
+def _has_flickered(row: Comparison) -> bool:
+    """Whether head's own trials counted this and that: one more changes nothing."""
+    counted = row.candidate if SPECS[row.metric].repeats else None
+    return counted is not None and counted.low != counted.high
+
+
 def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
     """The comparisons that more trials could settle.
 
@@ -181,6 +187,6 @@ def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
         if one.decides
         and (
             (one.status is Status.REGRESSED and one.candidate is not None and one.candidate.n == 1)
-            or one.reason in _SETTLED_BY_TRIALS
+            or (one.reason in _SETTLED_BY_TRIALS and not _has_flickered(one))
         )
     )

@@ -106,7 +106,7 @@ def test_ends_that_do_not_differ_are_left_at_once() -> None:
     row = find_row(run, POLICY, LATENCY)
     assert row is not None
     assert row.status is Status.UNCHANGED
-    assert count_pairs(run)["a/x"] == 2
+    assert count_pairs(run)["a/x"] == 3
 
 
 def test_nothing_is_searched_for_where_nothing_got_worse() -> None:

@@ -30,6 +30,7 @@ from gate.check.work import (
     may_repeat,
 )
 from gate.decide.evidence.pairs import Pair
+from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
 from gate.errors import InterruptedRunError, MachineError
 from gate.records.cases import Case, Metric
@@ -516,7 +517,8 @@ def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
 def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
     """What there is no time for then is told once, at the look that asks for it."""
     subjects, events = make_subjects(2), list[Event]()
-    mild, worst = (Suspect(case_id=one.case.id, metrics=(LATENCY,)) for one in subjects)
+    steady = Screened(is_steady=True)
+    mild, worst = (Suspect(case_id=one.case.id, metrics=(LATENCY,), screened=steady) for one in subjects)
     suspects = [replace(mild, doubt=0.5), replace(worst, doubt=2.0)]
     engine = make_engine(1, subjects)
     fleet = make_fleet(engine, observe=events.append)

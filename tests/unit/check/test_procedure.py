@@ -28,7 +28,7 @@ from .conftest import POLICY, Given, Subject, make_run, make_stored, make_terms
 LATENCY, BREAKS = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS
 SLOW = [{LATENCY: 0.012}] * 3  # a fifth slower than what is stored
 # Not quite a tenth slower: three trials do not settle it, and chance might.
-DOUBTFUL = [{LATENCY: 0.0109}] * 3
+DOUBTFUL = [{LATENCY: 0.0106}] * 3
 Check = Callable[..., Checked]
 
 
@@ -258,7 +258,7 @@ def test_settled_case_gets_no_more_trials() -> None:
 @pytest.mark.parametrize(("most", "outcome"), [(1, Outcome.REGRESSION), (3, Outcome.INCONCLUSIVE)])
 def test_looks_are_paid_for(most: int, outcome: Outcome) -> None:
     """A first trial that convicts does not where two more looks share the error budget with it."""
-    given = Given(subjects=[Subject(alone=[{LATENCY: 0.0117}])], has_trials=False)
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.01082}])], has_trials=False)
     assert alone(given, max_trials=most).verdict.outcome is outcome
 
 
